@@ -11,6 +11,7 @@ from msgspec import Meta
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.query import MOST_SCANNED, AuditRecord, Outcome, Word, filters_of, fits, shown
 from greenroom.actors.audit.record import AuditRow
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.replies import Reply
 from greenroom.runtime import Checkpoint, IndexReader, Query, Slices
@@ -35,7 +36,7 @@ class AuditPart(Reply, frozen=True, kw_only=True):
     checkpoint: Checkpoint | None
 
 
-class ExportAuditLog(Query[AuditPart], frozen=True, kw_only=True):
+class ExportAuditLog(Query[AuditPart], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read the linked records of the audit log, oldest first, to keep them elsewhere.
 
     Attributes:

@@ -10,6 +10,7 @@ from msgspec import Meta
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.record import AuditRow
 from greenroom.actors.base import paging
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.replies import ListReply, Reply
@@ -69,7 +70,7 @@ class AuditLog(ListReply, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class GetAuditLog(Query[AuditLog], frozen=True, kw_only=True):
+class GetAuditLog(Query[AuditLog], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read the audit log, newest first."""
 
     flushes_journals: ClassVar[bool] = True
@@ -198,7 +199,7 @@ class AuditState(Reply, frozen=True, kw_only=True):
     gaps: list[AuditGap]
 
 
-class GetAuditState(Query[AuditState], frozen=True, kw_only=True):
+class GetAuditState(Query[AuditState], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Tell how much the audit log has and where some was missing, without a check of all of it."""
 
     flushes_journals: ClassVar[bool] = True
@@ -234,7 +235,7 @@ class AuditVerified(Reply, frozen=True, kw_only=True):
     summary: str
 
 
-class VerifyAudit(Query[AuditVerified], frozen=True, kw_only=True):
+class VerifyAudit(Query[AuditVerified], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Check every record of the audit log against its links, and against what was seen of it before."""
 
     flushes_journals: ClassVar[bool] = True

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.grades import GOOD
 from greenroom.actors.corpus.catalogue import (
     FindCorpus,
@@ -349,7 +350,7 @@ def _names_no_corpus(id: int, rows: Sequence[CorpusRow]) -> Refusal:
     )
 
 
-class ListCorpora(Procedure[schemas.CorporaListed], frozen=True, kw_only=True):
+class ListCorpora(Procedure[schemas.CorporaListed], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the corpora that the caller may see, with what is in each."""
 
     async def run(self, context: ProcedureContext) -> schemas.CorporaListed:

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.corpus.asking import corpus_row
@@ -84,7 +85,9 @@ class EntityQuestion(Procedure[R_co], frozen=True, kw_only=True):
         return AnsweredEntities(said, found.names, found.ambiguous)
 
 
-class FindVendorInfo(EntityQuestion[schemas.EntitiesFound], frozen=True, kw_only=True):
+class FindVendorInfo(
+    EntityQuestion[schemas.EntitiesFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Find what is known of vendors, libraries, frameworks and services, and where documents name them."""
 
     async def run(self, context: ProcedureContext) -> schemas.EntitiesFound:
@@ -110,7 +113,9 @@ class AnsweredEntities(NamedTuple):
     ambiguous: list[str]
 
 
-class SuggestEntities(Procedure[schemas.EntitiesSuggested], frozen=True, kw_only=True):
+class SuggestEntities(
+    Procedure[schemas.EntitiesSuggested], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Suggest names that the documents repeat and nobody has declared."""
 
     min_count: Annotated[int, Meta(ge=1, le=1_000_000, description="times at least")] = USUAL_COUNT
@@ -149,7 +154,9 @@ class SuggestEntities(Procedure[schemas.EntitiesSuggested], frozen=True, kw_only
         )
 
 
-class DefineEntities(Orchestration[schemas.EntitiesDefined], frozen=True, kw_only=True):
+class DefineEntities(
+    Orchestration[schemas.EntitiesDefined], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Declare entities: in the call, in YAML files and manifests, or by the manifests in the corpus.
 
     Each takes the place of the one that has its name, or its ``entity_id`` when it gets another name. Of a

@@ -9,6 +9,7 @@ import msgspec
 import trio
 from msgspec import UNSET, Meta
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.corpus.asking import Answers, SearchCorpora, ask_one
 from greenroom.actors.corpus.catalogue import VisibleCorpora
 from greenroom.actors.schemas import corpus as schemas
@@ -31,7 +32,7 @@ _BEGINNING: Final = 300
 _UNKNOWN: Final = "there is no such passage or document, or you may not see it"
 
 
-class ExplainDocuments(Procedure[ResultsExplained], frozen=True, kw_only=True):
+class ExplainDocuments(Procedure[ResultsExplained], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Explain what searches of documents find by every strategy and why, and why not one passage or document.
 
     It searches as the tool `semantic_search` does, and leaves its audit records.

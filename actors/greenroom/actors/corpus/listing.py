@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.corpus.asking import corpus_row
 from greenroom.actors.corpus.catalogue import VisibleCorpora, corpus_address
 from greenroom.actors.schemas import corpus as schemas
@@ -15,7 +16,7 @@ from greenroom.actors.schemas.ingest import DescribeFilling
 from greenroom.runtime import Procedure, ProcedureContext, Refusal
 
 
-class BrowseCorpora(Procedure[listing.CorporaShown], frozen=True, kw_only=True):
+class BrowseCorpora(Procedure[listing.CorporaShown], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the corpora of documents that the caller may see, and how far it is who fills them."""
 
     async def run(self, context: ProcedureContext) -> listing.CorporaShown:
@@ -33,7 +34,7 @@ class BrowseCorpora(Procedure[listing.CorporaShown], frozen=True, kw_only=True):
         return listing.CorporaShown(corpora=found)
 
 
-class CorpusEntities(Procedure[listing.EntitiesShown], frozen=True, kw_only=True):
+class CorpusEntities(Procedure[listing.EntitiesShown], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the entities that are declared in a corpus, in pages, those first that are mentioned most."""
 
     corpus: schemas.CorpusName = schemas.DEFAULT_CORPUS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from greenroom.actors.audit import record as audit_record
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.corpus.asking import corpus_row
 from greenroom.actors.corpus.catalogue import VisibleCorpora, corpus_address, corpus_not_found
@@ -15,7 +16,9 @@ from greenroom.actors.syntax import language_of
 from greenroom.runtime import Procedure, ProcedureContext, Refusal
 
 
-class ListWorkspaces(Procedure[listing.WorkspacesShown], frozen=True, kw_only=True):
+class ListWorkspaces(
+    Procedure[listing.WorkspacesShown], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """List the workspaces that the caller may see, and how far their indexes are."""
 
     async def run(self, context: ProcedureContext) -> listing.WorkspacesShown:
@@ -33,7 +36,7 @@ class ListWorkspaces(Procedure[listing.WorkspacesShown], frozen=True, kw_only=Tr
         return listing.WorkspacesShown(workspaces=found)
 
 
-class WorkspaceFiles(Procedure[listing.FilesShown], frozen=True, kw_only=True):
+class WorkspaceFiles(Procedure[listing.FilesShown], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the files that are indexed of a workspace, in pages."""
 
     corpus: schemas.CorpusName

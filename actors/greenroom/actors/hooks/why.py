@@ -11,6 +11,7 @@ from msgspec import Meta
 from greenroom.actors.auth.namespaces import memory_address, root_of, user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base import paging
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.hooks.actor import hook_address
 from greenroom.actors.hooks.turns import session_id_of
 from greenroom.actors.schemas import memory_types as kinds
@@ -60,7 +61,7 @@ class WhyGiven(Procedure[GivenRead], frozen=True, kw_only=True):
         return msgspec.structs.replace(read, given=given)
 
 
-class ListTold(Procedure[MemoriesTold], frozen=True, kw_only=True):
+class ListTold(Procedure[MemoriesTold], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List what hooks and recalls told the agents of the caller's user, and why, newest first."""
 
     session: Beginning = ""

@@ -26,6 +26,7 @@ from greenroom.actors.auth.grants import (
 from greenroom.actors.auth.key_format import KEY_ID, PURPOSE, ParsedKey, digest_of, new_key, without_keys
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES, SchemaForm, ToolProfileName
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.times import DAY, SECOND, optional_datetime, to_datetime
 from greenroom.actors.keys.actor import KEYS_ADDRESS
@@ -123,7 +124,7 @@ class ApiKeyRevoked(Reply, frozen=True, kw_only=True):
     key: ApiKeyView
 
 
-class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
+class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Make an API key."""
 
     writes: ClassVar[bool] = True
@@ -191,7 +192,7 @@ class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
         return _made(key, await runtime.ask(KEYS_ADDRESS, kept, principal=principal))
 
 
-class ListApiKeys(Orchestration[ApiKeyList], frozen=True, kw_only=True):
+class ListApiKeys(Orchestration[ApiKeyList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the API keys."""
 
     include_ended: Annotated[bool, Meta(description="those that ended, too")] = True
@@ -203,7 +204,7 @@ class ListApiKeys(Orchestration[ApiKeyList], frozen=True, kw_only=True):
         return ApiKeyList(keys=[view for view in views if self.include_ended or view.status == "active"])
 
 
-class RotateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
+class RotateApiKey(Orchestration[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Make a key in the place of another one, which goes on for a while."""
 
     writes: ClassVar[bool] = True
@@ -231,7 +232,7 @@ class RotateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
         return _made(key, await runtime.ask(KEYS_ADDRESS, kept, principal=principal))
 
 
-class RevokeApiKey(Orchestration[ApiKeyRevoked], frozen=True, kw_only=True):
+class RevokeApiKey(Orchestration[ApiKeyRevoked], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """End an API key at once, and everything that is open because of it."""
 
     writes: ClassVar[bool] = True

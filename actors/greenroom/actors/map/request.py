@@ -14,6 +14,7 @@ from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import scopes
 from greenroom.actors.auth.namespaces import below_root, memory_address
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.corpus.catalogue import VisibleCorpora, corpus_address
 from greenroom.actors.corpus.entity_table import can_match
@@ -42,7 +43,7 @@ PAIRS: Final = 200
 _DRAWING: Final = "greenroom.actors.map.drawing"
 
 
-class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, kw_only=True):
+class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Draw a map of memories, of the entities that they mention, and of the sessions that they come from."""
 
     namespace: kinds.Below | None = None

@@ -18,6 +18,7 @@ from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memory_review import NamespacesBrowsed
@@ -127,7 +128,7 @@ class ListNamespaces(Query[list[str]], frozen=True, kw_only=True):
         return found
 
 
-class BrowseNamespaces(Query[NamespacesBrowsed], frozen=True, kw_only=True):
+class BrowseNamespaces(Query[NamespacesBrowsed], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the roots below which the caller may see memories, in order.
 
     Attributes:

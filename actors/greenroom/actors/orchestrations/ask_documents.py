@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.grades import least_of
 from greenroom.actors.corpus.asking import Answered, ReadPassages, SearchCorpora
 from greenroom.actors.ingest.freshness import with_changes
@@ -19,7 +20,9 @@ from greenroom.actors.schemas.types import RARE, UNLISTED
 R = TypeVar("R", schemas.ChunksFound, schemas.FullContent)
 
 
-class SemanticSearch(ClientOrchestration[schemas.ChunksFound], frozen=True, kw_only=True):
+class SemanticSearch(
+    ClientOrchestration[schemas.ChunksFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Find passages of documents by what they say and mean."""
 
     writes: ClassVar[bool] = False
@@ -56,7 +59,9 @@ class SemanticSearch(ClientOrchestration[schemas.ChunksFound], frozen=True, kw_o
         return await _with_changes(answered, client)
 
 
-class GetFullContent(ClientOrchestration[schemas.FullContent], frozen=True, kw_only=True):
+class GetFullContent(
+    ClientOrchestration[schemas.FullContent], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Read passages in full that a search has found."""
 
     writes: ClassVar[bool] = False

@@ -10,6 +10,7 @@ import trio
 from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.code_filters import wanted
@@ -61,7 +62,9 @@ class Matched(msgspec.Struct):
         return not self.partial
 
 
-class CodeSearch(CodeOrchestration[schemas.CodeMatched], frozen=True, kw_only=True):
+class CodeSearch(
+    CodeOrchestration[schemas.CodeMatched], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Find places in the code of the workspace by a pattern."""
 
     writes: ClassVar[bool] = False

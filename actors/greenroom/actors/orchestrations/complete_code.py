@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.corpus.completing import CompleteNames
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, begin, roots_of
 from greenroom.actors.schemas.completion import Begun, NameCompletion, NameKind
 
 
-class CompleteCode(CodeOrchestration[NameCompletion], frozen=True, kw_only=True):
+class CompleteCode(CodeOrchestration[NameCompletion], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Complete a path or a symbol of the workspace; not a tool.
 
     Attributes:

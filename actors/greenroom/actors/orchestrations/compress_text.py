@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.paging import BYTES_PER_TOKEN, tokens_of_size
 from greenroom.actors.base.threads import run_in_thread
@@ -15,7 +16,9 @@ from greenroom.actors.schemas import compression as schemas
 from greenroom.runtime import RuntimeClient
 
 
-class CompressText(Orchestration[schemas.TextCompressed], frozen=True, kw_only=True):
+class CompressText(
+    Orchestration[schemas.TextCompressed], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Make a text shorter: keep what says most for its length, word for word."""
 
     writes: ClassVar[bool] = False

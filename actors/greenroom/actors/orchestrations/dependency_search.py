@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 import msgspec
 from msgspec import UNSET
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.facts import source_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
@@ -26,7 +27,9 @@ MAX_CYCLES: Final = 10
 MAX_OUTSIDE: Final = 100
 
 
-class DependencySearch(CodeOrchestration[schemas.DependenciesFound], frozen=True, kw_only=True):
+class DependencySearch(
+    CodeOrchestration[schemas.DependenciesFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Find what a file or a symbol of the workspace needs, and what needs it."""
 
     writes: ClassVar[bool] = False

@@ -21,6 +21,7 @@ from greenroom.actors.auth.namespaces import KIND as MEMORY
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.auth.person import Person
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.orchestration import Orchestration, report_progress
 from greenroom.actors.checkpoints import directory as threads
 from greenroom.actors.corpus import catalogue
@@ -161,7 +162,7 @@ class UserErased(Reply, frozen=True, kw_only=True):
     remains: str
 
 
-class EraseUser(Orchestration[UserErased], frozen=True, kw_only=True):
+class EraseUser(Orchestration[UserErased], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Erase a person: count what there is of them, and with ``confirm`` erase it for good."""
 
     writes: ClassVar[bool] = True

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Final
 import trio
 from msgspec import Meta
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.search_code import LATE, code_found
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, progress_of
@@ -28,7 +29,7 @@ _MODE: Final = "semantic"
 _UNKNOWN: Final = "it is not in the index: there is no such file below the folder, or it is left out"
 
 
-class ExplainCode(CodeOrchestration[ResultsExplained], frozen=True, kw_only=True):
+class ExplainCode(CodeOrchestration[ResultsExplained], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Explain what a search of the workspace's code finds and why, and why not one file.
 
     It searches as the tool `search_code_semantic` does.

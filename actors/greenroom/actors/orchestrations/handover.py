@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.hooks.offering import FindKept
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.orchestrations.passport_link import CLAIM_DAYS, memory_passport, session_claim
@@ -28,7 +29,9 @@ LATEST: Final = "latest"
 _LONGEST_ID: Final = 128
 
 
-class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=True):
+class StartSession(
+    ClientOrchestration[SessionStarted], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Begin to work: in the session that is clearly meant, in a new one, or in one that is restored.
 
     Where one is in use by another agent, or several could be meant, it begins a new one and offers those.
@@ -236,7 +239,9 @@ def _of_restore_from(refusal: Refusal) -> Refusal:
     return named
 
 
-class MigrateSession(ClientOrchestration[SessionMigrated], frozen=True, kw_only=True):
+class MigrateSession(
+    ClientOrchestration[SessionMigrated], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Hand a session over to another tool at this server."""
 
     to_tool: Annotated[travel.ToolName, Meta(description="the tool that is to go on, such as cursor or zed")]

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.orchestration import Orchestration, report_progress
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.schemas import memory_types as kinds
@@ -42,7 +43,7 @@ SourceText = Annotated[
 ]
 
 
-class ImportMemories(Orchestration[MemoriesImported], frozen=True, kw_only=True):
+class ImportMemories(Orchestration[MemoriesImported], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Import memories, all of them or none. The same lines again change nothing."""
 
     writes: ClassVar[bool] = True
@@ -82,7 +83,9 @@ class ImportMemories(Orchestration[MemoriesImported], frozen=True, kw_only=True)
         )
 
 
-class ExportMemories(ClientOrchestration[MemoriesExported], frozen=True, kw_only=True):
+class ExportMemories(
+    ClientOrchestration[MemoriesExported], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Export memories that the caller may see; the answer links to the export, part by part."""
 
     writes: ClassVar[bool] = False  # what it keeps for a day is nobody's memory

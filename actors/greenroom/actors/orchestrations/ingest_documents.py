@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.orchestration import report_progress
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.ingest.places import CLIENT_FOLDERS, Reach, checked_place
@@ -37,7 +38,9 @@ class DocumentText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: Annotated[str, Meta(min_length=1, max_length=4_194_304)]
 
 
-class IngestDocuments(ClientOrchestration[DocumentsIngested], frozen=True, kw_only=True):
+class IngestDocuments(
+    ClientOrchestration[DocumentsIngested], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Put files or texts into a corpus; of files only what changed, and what is gone is removed.
 
     What came as a text stays until ``remove`` names it; what came from a file goes with that.

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from msgspec import UNSET, UnsetType
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.corpus.listing import ReadPage
 from greenroom.actors.ingest.freshness import states_of, with_states
@@ -16,7 +17,9 @@ from greenroom.actors.schemas import corpus_listing as listing
 from greenroom.actors.syntax import language_of
 
 
-class CorpusDocuments(ClientOrchestration[listing.DocumentsShown], frozen=True, kw_only=True):
+class CorpusDocuments(
+    ClientOrchestration[listing.DocumentsShown], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """List the documents of a corpus, in pages, and how their files are now."""
 
     writes: ClassVar[bool] = False

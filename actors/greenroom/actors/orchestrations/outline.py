@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.paging import BYTES_PER_TOKEN
 from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.base.threads import read_in_thread
@@ -31,7 +32,7 @@ from greenroom.actors.workspace.places import Place, checked_file
 _MOST_TEXT: Final = 1 << 20
 
 
-class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True):
+class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the symbols of a file or a folder of the workspace, those first that matter to others."""
 
     writes: ClassVar[bool] = False

@@ -16,6 +16,7 @@ from greenroom.actors.audit.query import GetAuditState
 from greenroom.actors.auth.namespaces import memory_address, user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.auth.scopes import ADMIN, KNOWLEDGE, SESSIONS, allows
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.times import DAY, HOUR, optional_datetime, to_datetime
 from greenroom.actors.corpus.catalogue import VisibleCorpora
 from greenroom.actors.embedding.service import EmbeddingStatistics, GetEmbedding
@@ -53,7 +54,9 @@ _COUNTS: Final[WeakKeyDictionary[RuntimeClient, dict[Any, tuple[float, schemas.C
 """Large counts by who may see them and of what they are, and until when they hold."""
 
 
-class GetOverview(ClientOrchestration[schemas.Overview], frozen=True, kw_only=True):
+class GetOverview(
+    ClientOrchestration[schemas.Overview], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Tell what is in the store, who is connected, how the server is, and what should be done."""
 
     writes: ClassVar[bool] = False

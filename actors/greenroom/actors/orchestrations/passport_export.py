@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta
 
 from greenroom.actors.auth import passport_errors
 from greenroom.actors.auth.namespaces import agent_namespace, memory_address, root_of
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.passport import envelope, packing
@@ -38,7 +39,9 @@ INLINE_BYTES: Final = 16_384 + MOST_BYTES
 _line = msgspec.json.Decoder(MemoryLine).decode
 
 
-class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=True):
+class ExportSession(
+    ClientOrchestration[SessionExported], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Write a session, as far as the caller may see it, into a signed passport."""
 
     writes: ClassVar[bool] = False  # nothing of what is stored changes; that it was exported is logged

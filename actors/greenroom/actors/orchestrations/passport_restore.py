@@ -25,6 +25,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import passport_errors, policy
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.base.times import SECOND, to_datetime
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
@@ -48,7 +49,9 @@ from greenroom.runtime import Address, Idempotency, Refusal
 MEMORIES: Final = "memory:write"
 
 
-class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=True):
+class RestoreSession(
+    ClientOrchestration[SessionRestored], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Take up a session: one that is here, or the one in a passport."""
 
     session_id: (

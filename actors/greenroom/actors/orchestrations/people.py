@@ -14,6 +14,7 @@ from greenroom.actors.audit.erasures import ERASURES
 from greenroom.actors.audit.record import JOURNAL, AuditRow
 from greenroom.actors.auth.namespaces import AGENT, USER, name_of_segment
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.times import optional_datetime
 from greenroom.actors.keys.actor import KEYS_ADDRESS
@@ -108,7 +109,7 @@ def _in_namespaces(reader: IndexReader, pairs: dict[_Pair, int], users: dict[str
         yield
 
 
-class ListPeople(ClientOrchestration[PeopleSeen], frozen=True, kw_only=True):
+class ListPeople(ClientOrchestration[PeopleSeen], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the users and agents that were seen, and the browsers that are logged in."""
 
     writes: ClassVar[bool] = False
@@ -175,7 +176,7 @@ class OwnKey(Reply, frozen=True, kw_only=True):
     key: ApiKeyView | None
 
 
-class GetOwnKey(Orchestration[OwnKey], frozen=True, kw_only=True):
+class GetOwnKey(Orchestration[OwnKey], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Tell what is kept of the API key by which one came."""
 
     async def run(self, runtime: RuntimeClient, principal: Principal) -> OwnKey:
@@ -185,7 +186,7 @@ class GetOwnKey(Orchestration[OwnKey], frozen=True, kw_only=True):
         return OwnKey(key=None if own is None else view_of(own, read.now))
 
 
-class EndBrowser(ClientOrchestration[BrowserEnded], frozen=True, kw_only=True):
+class EndBrowser(ClientOrchestration[BrowserEnded], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Log a browser out, at whichever process of the folder it has logged in."""
 
     writes: ClassVar[bool] = True

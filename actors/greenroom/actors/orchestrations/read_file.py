@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.base.times import to_datetime
@@ -48,7 +49,7 @@ MAX_REMEMBERED: Final = 1_000
 """Parts of files of which is remembered what a client read."""
 
 
-class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
+class ReadFile(CodeOrchestration[FilesRead], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read files of the workspace as they are now.
 
     Attributes:

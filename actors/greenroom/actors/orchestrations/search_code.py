@@ -8,6 +8,7 @@ import msgspec
 import trio
 from msgspec import UNSET
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.grades import least_of
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.code_asking import AskForCode
@@ -32,7 +33,9 @@ LATE = (
 )
 
 
-class SearchCodeSemantic(CodeOrchestration[schemas.CodeFound], frozen=True, kw_only=True):
+class SearchCodeSemantic(
+    CodeOrchestration[schemas.CodeFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Find files of the workspace by what their code does."""
 
     writes: ClassVar[bool] = False

@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.scopes import ADMIN, allows
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.embedding.service import GetEmbedding
@@ -26,7 +27,9 @@ from greenroom.runtime import RuntimeClient
 USUAL_DAYS = 30
 
 
-class GetStats(ClientOrchestration[schemas.ServerStats], frozen=True, kw_only=True):
+class GetStats(
+    ClientOrchestration[schemas.ServerStats], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Tell what was saved, and to an administrator the server's statistics."""
 
     writes: ClassVar[bool] = False
@@ -49,7 +52,7 @@ class GetStats(ClientOrchestration[schemas.ServerStats], frozen=True, kw_only=Tr
         return schemas.ServerStats(version=version("greenroom"), savings=said, server=server)
 
 
-class HealthCheck(ClientOrchestration[schemas.Health], frozen=True, kw_only=True):
+class HealthCheck(ClientOrchestration[schemas.Health], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Tell how every part of the server is."""
 
     writes: ClassVar[bool] = False

@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.emptiness import because
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.catalogue import corpus_address
@@ -27,7 +28,9 @@ LOOKED_AT: Final = 100
 """Files, the likest by their terms and names, whose imports are compared."""
 
 
-class SimilarFiles(CodeOrchestration[schemas.SimilarFound], frozen=True, kw_only=True):
+class SimilarFiles(
+    CodeOrchestration[schemas.SimilarFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Find files of the workspace that are like one of it."""
 
     writes: ClassVar[bool] = False

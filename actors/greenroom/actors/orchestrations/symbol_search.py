@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 import msgspec
 from msgspec import UNSET
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.facts import found_symbol, source_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
@@ -42,7 +43,9 @@ class Looked(msgspec.Struct):
     lacking: set[str]
 
 
-class SymbolSearch(CodeOrchestration[schemas.SymbolsFound], frozen=True, kw_only=True):
+class SymbolSearch(
+    CodeOrchestration[schemas.SymbolsFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Find definitions and references of a symbol of the workspace by its name."""
 
     writes: ClassVar[bool] = False

@@ -10,6 +10,7 @@ from msgspec import Meta
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import project_part, workflow_key
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas import workflows as schemas
@@ -67,7 +68,9 @@ async def _place(client: ClientSessionState, session_id: str | None) -> _Place:
     return _Place(Address(schemas.KIND, key), project_id, session_id or client.session_id, thread)
 
 
-class RecordWorkflowStep(ClientOrchestration[schemas.StepRecorded], frozen=True, kw_only=True):
+class RecordWorkflowStep(
+    ClientOrchestration[schemas.StepRecorded], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Record a step of work, so that what comes next can be suggested."""
 
     command: schemas.Command
@@ -99,7 +102,9 @@ class RecordWorkflowStep(ClientOrchestration[schemas.StepRecorded], frozen=True,
         return await client.ask(place.address, step, once)
 
 
-class GetWorkflowPatterns(ClientOrchestration[schemas.PatternsFound], frozen=True, kw_only=True):
+class GetWorkflowPatterns(
+    ClientOrchestration[schemas.PatternsFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Find what is done again and again, or goes on from the commands so far."""
 
     writes: ClassVar[bool] = False
@@ -118,7 +123,9 @@ class GetWorkflowPatterns(ClientOrchestration[schemas.PatternsFound], frozen=Tru
         return await client.ask(place.address, schemas.FindPatterns(context=self.context, limit=self.limit))
 
 
-class SuggestNextAction(ClientOrchestration[schemas.ActionsSuggested], frozen=True, kw_only=True):
+class SuggestNextAction(
+    ClientOrchestration[schemas.ActionsSuggested], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Suggest what may come next."""
 
     writes: ClassVar[bool] = False
@@ -141,7 +148,9 @@ class SuggestNextAction(ClientOrchestration[schemas.ActionsSuggested], frozen=Tr
         return await client.ask(place.address, wanted)
 
 
-class WorkflowCheckpoint(ClientOrchestration[schemas.CheckpointKept], frozen=True, kw_only=True):
+class WorkflowCheckpoint(
+    ClientOrchestration[schemas.CheckpointKept], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Save a point from which work can go on, or restore one."""
 
     name: schemas.CheckpointName

@@ -24,6 +24,7 @@ import msgspec
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.replies import Reply
@@ -147,7 +148,7 @@ class PassportList(Reply, frozen=True, kw_only=True):
     of_others: list[PassportOfOther] = msgspec.field(default_factory=list)
 
 
-class ListPassports(Query[PassportList], frozen=True, kw_only=True):
+class ListPassports(Query[PassportList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the passports of a session: those issued of it, and those by which it came here.
 
     One that expired more than a day ago is forgotten, and only the audit log tells of it.

@@ -13,6 +13,7 @@ from greenroom.actors.audit import actor as audit_actor
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import scopes
 from greenroom.actors.base import paging
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.orchestrations.complete_code import CompleteCode
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration
@@ -39,7 +40,7 @@ PromptName = Annotated[str, Meta(max_length=200)]
 _Arguments = Annotated[dict[str, str], Meta(max_length=MAX_ARGUMENTS)]
 
 
-class ListPrompts(ClientOrchestration[PromptList], frozen=True, kw_only=True):
+class ListPrompts(ClientOrchestration[PromptList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the prompts: Greenroom's, then the user's own in the order of their names.
 
     Attributes:
@@ -73,7 +74,7 @@ class ListPrompts(ClientOrchestration[PromptList], frozen=True, kw_only=True):
         )
 
 
-class GetPrompt(CodeOrchestration[PromptFilled], frozen=True, kw_only=True):
+class GetPrompt(CodeOrchestration[PromptFilled], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Fill a prompt."""
 
     writes: ClassVar[bool] = False
@@ -117,7 +118,9 @@ class GetPrompt(CodeOrchestration[PromptFilled], frozen=True, kw_only=True):
         )
 
 
-class CompletePrompt(CodeOrchestration[NameCompletion], frozen=True, kw_only=True):
+class CompletePrompt(
+    CodeOrchestration[NameCompletion], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Complete an argument of a prompt; what is unknown has no values."""
 
     writes: ClassVar[bool] = False

@@ -8,6 +8,7 @@ import msgspec
 import trio
 from msgspec import Meta
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.embedding.service import EmbeddingService
 from greenroom.actors.recall.query_times import times_of
 from greenroom.actors.recall.search import MILLISECONDS
@@ -41,7 +42,9 @@ class SearchSession(Procedure[replies.SearchResults], frozen=True, kw_only=True)
         return await context.ask(Address("session", self.session_id), search)
 
 
-class ExplainSessionSearch(Procedure[ResultsExplained], frozen=True, kw_only=True):
+class ExplainSessionSearch(
+    Procedure[ResultsExplained], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Explain what a search of a session finds and why, and why not one message.
 
     It searches as the tool `search_context` does: ``usual`` as agents do who say no more than the query,

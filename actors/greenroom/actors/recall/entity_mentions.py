@@ -10,6 +10,7 @@ import trio
 from msgspec import UNSET
 
 from greenroom.actors.auth import scopes
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.corpus.entity_table import can_match
 from greenroom.actors.corpus.entity_tools import EntityQuestion
 from greenroom.actors.entities import EntityMatcher, MatchedNames
@@ -32,7 +33,7 @@ _CUT: Final = "not all memories and sessions were looked through in 2 s"
 _EXACT: Final = 100
 
 
-class FindEntity(EntityQuestion[schemas.EntityFound], frozen=True, kw_only=True):
+class FindEntity(EntityQuestion[schemas.EntityFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Find an entity as `FindVendorInfo` does, and where memories and sessions mention it."""
 
     async def run(self, context: ProcedureContext) -> schemas.EntityFound:

@@ -13,6 +13,7 @@ import trio
 from msgspec import Meta
 
 from greenroom.actors.auth.namespaces import is_below, memory_address, root_of, user_namespace
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.times import optional_datetime
 from greenroom.actors.memory.directory import RootOfMemory
 from greenroom.actors.recall.memory_search import (
@@ -61,7 +62,9 @@ class _Explained(NamedTuple):
     view: schemas.ModeExplained
 
 
-class ExplainSearch(NarrowedSearch, Procedure[schemas.SearchExplained], frozen=True, kw_only=True):
+class ExplainSearch(
+    NarrowedSearch, Procedure[schemas.SearchExplained], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Explain what searches of memories find in every mode and why, and why not one memory."""
 
     query: kinds.SearchWords

@@ -13,6 +13,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.namespaces import below_root, memory_address, root_of, user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base import paging
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.grades import least_of
 from greenroom.actors.base.times import given_time, to_datetime
 from greenroom.actors.memory.directory import RootOfMemory
@@ -70,7 +71,9 @@ class NarrowedSearch(msgspec.Struct, frozen=True, kw_only=True):
     author: kinds.Author | None = None
 
 
-class MemorySearch(NarrowedSearch, Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
+class MemorySearch(
+    NarrowedSearch, Procedure[replies.MemoriesFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Find memories in all namespaces that the caller may see, or below one."""
 
     mode: kinds.AMode = "semantic"
@@ -182,7 +185,9 @@ class MemorySearch(NarrowedSearch, Procedure[replies.MemoriesFound], frozen=True
         )
 
 
-class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=True):
+class RecallContext(
+    Procedure[replies.ContextRecalled], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Recall what helps with a task, as much as fits into the budget.
 
     Attributes:
@@ -263,7 +268,7 @@ class RetrieveFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     max_age_days: kinds.MaxAgeDays | None = None
 
 
-class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
+class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Find memories of the caller's user by words or by a vector, those of any by key, or list the newest.
 
     With a scope that others share, `filters` mean all memories of that scope that the caller may see.

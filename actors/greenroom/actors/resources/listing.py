@@ -3,6 +3,7 @@
 import msgspec
 
 from greenroom.actors.auth import scopes
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.resources.kinds import DOCUMENT_TEMPLATE, KINDS
 from greenroom.actors.resources.listed import Listing
 from greenroom.actors.resources.listed import ResourceItem as ResourceItem
@@ -21,7 +22,7 @@ class ResourceList(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class ListResources(Query[ResourceList], frozen=True, kw_only=True):
+class ListResources(Query[ResourceList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List one's own memory, the sessions that one may see, newest visible activity first, and the rest.
 
     Attributes:
@@ -46,7 +47,7 @@ class ListResources(Query[ResourceList], frozen=True, kw_only=True):
         return ResourceList(resources=resources, next_cursor=None if page is None else page.next_cursor)
 
 
-class CompleteResource(Query[NameCompletion], frozen=True, kw_only=True):
+class CompleteResource(Query[NameCompletion], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Find values for a template's variable that begin with ``value``; unknown templates have none.
 
     Attributes:

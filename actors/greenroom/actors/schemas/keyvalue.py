@@ -5,13 +5,14 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import replies, types
 from greenroom.actors.schemas.sessions import StatusOfSession
 from greenroom.runtime import Address, Message
 
 
-class SetMemory(Message[replies.MemoryStored], frozen=True, kw_only=True):
+class SetMemory(Message[replies.MemoryStored], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Store a value under a key, globally or for one open session that the caller may see."""
 
     key: types.MemoryKey
@@ -27,7 +28,7 @@ class SetMemory(Message[replies.MemoryStored], frozen=True, kw_only=True):
         return None if self.session_id is None else (Address("session", self.session_id), StatusOfSession())
 
 
-class GetMemory(Message[replies.MemoryRead], frozen=True, kw_only=True):
+class GetMemory(Message[replies.MemoryRead], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read a value, or an older version of it: the agent's own, else the user's, else the one there is."""
 
     key: types.MemoryKey | None = None
@@ -37,7 +38,7 @@ class GetMemory(Message[replies.MemoryRead], frozen=True, kw_only=True):
     version: types.OldVersion | None = None
 
 
-class ListMemory(Message[replies.MemoryList], frozen=True, kw_only=True):
+class ListMemory(Message[replies.MemoryList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List entries without their values, newest update first."""
 
     session_id: types.MemoryScope | None = None
@@ -47,7 +48,7 @@ class ListMemory(Message[replies.MemoryList], frozen=True, kw_only=True):
     max_tokens: types.Budget | None = None
 
 
-class DeleteMemory(Message[replies.MemoryDeleted], frozen=True, kw_only=True):
+class DeleteMemory(Message[replies.MemoryDeleted], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Delete an entry with all its versions; by an id also one of another namespace."""
 
     newer: ClassVar[tuple[str, ...]] = ("memory_id",)

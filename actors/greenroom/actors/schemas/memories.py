@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
@@ -15,7 +16,7 @@ from greenroom.actors.schemas.memory_types import QueryVectors, TimeSpan, Vector
 from greenroom.runtime import Message
 
 
-class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
+class StoreMemory(Message[replies.MemorySaved], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Store a memory, or a new version of the one that has the key: either ``content`` or ``value``.
 
     ``tags``, ``importance``, ``expiry`` and ``scope`` may be members of ``metadata``, too; what else that
@@ -49,7 +50,7 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     idempotency_key: types.IdempotencyKey | None = None
 
 
-class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
+class UpdateMemory(Message[replies.MemorySaved], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Store a new version of a memory: new content, new metadata (merged by field), or both.
 
     ``tags``, ``importance``, ``expiry`` and ``scope`` may be members of ``metadata``, too, and are taken
@@ -74,7 +75,7 @@ class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     idempotency_key: types.IdempotencyKey | None = None
 
 
-class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, kw_only=True):
+class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Forget one memory by id or key, or all that fit the filters; several only with ``confirm``.
 
     Forgotten memories are gone from reads and searches, and their history stays until ``purge``. Purging a
@@ -101,7 +102,7 @@ class MemoriesCounted(msgspec.Struct, frozen=True, kw_only=True):
     newest_at: int
 
 
-class ListMemories(Message[replies.MemoryPage], frozen=True, kw_only=True):
+class ListMemories(Message[replies.MemoryPage], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the memories below a namespace, newest update first, in pages."""
 
     namespace: kinds.NamespacePrefix | None = None
@@ -126,7 +127,7 @@ class ReadMemory(Message[replies.MemoryShown], frozen=True, kw_only=True):
     version: types.OldVersion | None = None
 
 
-class ListVersions(Message[replies.MemoryVersions], frozen=True, kw_only=True):
+class ListVersions(Message[replies.MemoryVersions], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the versions of a memory, also of a forgotten one, oldest first, without their contents."""
 
     deed: ClassVar[str] = "list_memory_versions"
@@ -139,7 +140,7 @@ class ListVersions(Message[replies.MemoryVersions], frozen=True, kw_only=True):
     max_tokens: types.Budget | None = None
 
 
-class RateMemory(Message[replies.MemoryRated], frozen=True, kw_only=True):
+class RateMemory(Message[replies.MemoryRated], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Say how good a memory was; a second rating of the same rater replaces the first."""
 
     rating: kinds.Rating
@@ -150,7 +151,7 @@ class RateMemory(Message[replies.MemoryRated], frozen=True, kw_only=True):
     idempotency_key: types.IdempotencyKey | None = None
 
 
-class MemoryStats(Message[replies.MemoryStatistics], frozen=True, kw_only=True):
+class MemoryStats(Message[replies.MemoryStatistics], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Count the memories below a namespace that the caller may see."""
 
     namespace: kinds.NamespacePrefix | None = None

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
@@ -95,7 +96,7 @@ class MemoriesBrowsed(Reply, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class BrowseMemories(Message[MemoriesBrowsed], frozen=True, kw_only=True):
+class BrowseMemories(Message[MemoriesBrowsed], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the memories below a namespace in an order, with how many there are of what.
 
     Attributes:
@@ -159,7 +160,7 @@ class MemoryInspected(Reply, frozen=True, kw_only=True):
     may_change: bool
 
 
-class InspectMemory(Message[MemoryInspected], frozen=True, kw_only=True):
+class InspectMemory(Message[MemoryInspected], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Show all that is known of a memory, also of a forgotten one; it does not count as a use."""
 
     memory_id: kinds.MemoryId
@@ -191,7 +192,7 @@ class ForgottenMemories(Reply, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class ListForgotten(Message[ForgottenMemories], frozen=True, kw_only=True):
+class ListForgotten(Message[ForgottenMemories], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List memories below a namespace that were forgotten and can be restored, the last one first.
 
     What was forgotten for good, or has expired since, is not there any more.
@@ -202,7 +203,7 @@ class ListForgotten(Message[ForgottenMemories], frozen=True, kw_only=True):
     cursor: types.Cursor | None = None
 
 
-class RestoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
+class RestoreMemory(Message[replies.MemorySaved], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Store a new version that is as an older one was, and bring a forgotten memory back.
 
     Content, metadata, tags, kind, importance, expiry, and what it takes the place of are as they were. Who
@@ -240,7 +241,7 @@ class MemoriesMerged(Reply, frozen=True, kw_only=True):
     changed: list[ChangedMemory]
 
 
-class MergeMemories(Message[MemoriesMerged], frozen=True, kw_only=True):
+class MergeMemories(Message[MemoriesMerged], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Let one memory take the place of others of the same namespace's root, in one commit.
 
     It has the tags of all then, and the importance of the most important. It takes the place of the first of
@@ -269,7 +270,7 @@ class MemoryMoved(Reply, frozen=True, kw_only=True):
     version: int
 
 
-class MoveMemory(Message[MemoryMoved], frozen=True, kw_only=True):
+class MoveMemory(Message[MemoryMoved], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Move a memory to another namespace below the same root; its id, history and links stay."""
 
     memory_id: kinds.MemoryId
@@ -278,7 +279,7 @@ class MoveMemory(Message[MemoryMoved], frozen=True, kw_only=True):
     idempotency_key: types.IdempotencyKey | None = None
 
 
-class WithdrawRating(Message[replies.MemoryRated], frozen=True, kw_only=True):
+class WithdrawRating(Message[replies.MemoryRated], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Take back the caller's last rating of a memory; the one before it counts again, if there was one.
 
     Attributes:
@@ -312,7 +313,7 @@ class MemoryPairs(Reply, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class ListMemoryPairs(Message[MemoryPairs], frozen=True, kw_only=True):
+class ListMemoryPairs(Message[MemoryPairs], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List memories with older ones that say nearly the same, or that they may contradict, newest first.
 
     A page ends after 100 memories that were compared, each with a dozen others at most, those that share its
@@ -333,7 +334,7 @@ class PairSettled(Reply, frozen=True, kw_only=True):
     settled: bool
 
 
-class SettleMemoryPair(Message[PairSettled], frozen=True, kw_only=True):
+class SettleMemoryPair(Message[PairSettled], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Say that two memories of one root may stand beside each other, or take that back."""
 
     memory_id: kinds.MemoryId

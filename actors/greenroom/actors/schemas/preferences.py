@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memory_types import ExpectedVersion
 from greenroom.actors.schemas.replies import Reply
@@ -89,7 +90,7 @@ class PreferencesResource(msgspec.Struct, frozen=True, kw_only=True):
     resource_info: ResourceInfo
 
 
-class SetPreferences(Message[PreferencesSet], frozen=True, kw_only=True):
+class SetPreferences(Message[PreferencesSet], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Change the preferences of the caller's user by a JSON merge patch (RFC 7396)."""
 
     preferences: MergePatch

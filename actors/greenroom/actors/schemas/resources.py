@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas.conversations import ConversationResource, CurrentSessionResource
 from greenroom.actors.schemas.corpus import CorpusView
@@ -180,6 +181,7 @@ class ReadResource(
         | SavingsResource
     ],
     frozen=True,
+    metaclass=CheckedWhenBuilt,
     kw_only=True,
 ):
     """Read a resource by its URI."""

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import transfer, types
 from greenroom.actors.schemas.replies import Continued, Reply, ToolCall, UnlistedCall
@@ -274,7 +275,7 @@ class ContextRecorded(Reply, frozen=True, kw_only=True):
         _call_anew(self)
 
 
-class RecordContext(Message[ContextRecorded], frozen=True, kw_only=True):
+class RecordContext(Message[ContextRecorded], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Record what was worked with, what was decided, and where the work stands."""
 
     session_id: types.OrCurrent | None = None
@@ -312,7 +313,7 @@ class ContextRead(Reply, frozen=True, kw_only=True):
     migrations: list[BriefMigration]
 
 
-class GetSessionContext(Message[ContextRead], frozen=True, kw_only=True):
+class GetSessionContext(Message[ContextRead], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read what a session keeps of the work done in it."""
 
     session_id: types.OrCurrent | None = None
@@ -345,14 +346,14 @@ class SessionReopened(Reply, frozen=True, kw_only=True):
     ended_at: datetime
 
 
-class ReopenSession(Message[SessionReopened], frozen=True, kw_only=True):
+class ReopenSession(Message[SessionReopened], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Open a session again that was terminated; what is in it is as it was, but for ``temp:`` state."""
 
     session_id: Annotated[SessionHere, Meta(description="a terminated one")]
     idempotency_key: types.IdempotencyKey | None = None
 
 
-class EndSession(Message[SessionEnded], frozen=True, kw_only=True):
+class EndSession(Message[SessionEnded], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Terminate a session; what is in it stays readable, and it can still be exported."""
 
     session_id: types.OrCurrent | None = None

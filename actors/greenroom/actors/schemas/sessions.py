@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.auth.policy import Visibility, VisibilityFilter
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.schemas import replies, types
 from greenroom.actors.schemas.memory_types import QueryVectors, TimeSpan
 from greenroom.actors.schemas.results_explained import ResultsOfMode, WhyThatResult
@@ -26,7 +27,7 @@ EventActor = Annotated[
 ]
 
 
-class CreateSession(Message[replies.SessionCreated], frozen=True, kw_only=True):
+class CreateSession(Message[replies.SessionCreated], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Make a session; the caller becomes ``created_by``."""
 
     purpose: types.Purpose
@@ -41,13 +42,13 @@ class CreateSession(Message[replies.SessionCreated], frozen=True, kw_only=True):
     idempotency_key: types.IdempotencyKey | None = None
 
 
-class GetSession(Message[replies.SessionRead], frozen=True, kw_only=True):
+class GetSession(Message[replies.SessionRead], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read a session with its newest visible messages."""
 
     session_id: types.OrCurrent | None = None
 
 
-class UpdateSession(Message[replies.SessionUpdated], frozen=True, kw_only=True):
+class UpdateSession(Message[replies.SessionUpdated], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Change the status; merge top-level keys into metadata and state."""
 
     session_id: types.SessionId
@@ -57,7 +58,7 @@ class UpdateSession(Message[replies.SessionUpdated], frozen=True, kw_only=True):
     idempotency_key: types.IdempotencyKey | None = None
 
 
-class AddMessage(Message[replies.MessageAdded], frozen=True, kw_only=True):
+class AddMessage(Message[replies.MessageAdded], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Append a message."""
 
     session_id: types.OrCurrent | None = None
@@ -69,7 +70,7 @@ class AddMessage(Message[replies.MessageAdded], frozen=True, kw_only=True):
     idempotency_key: types.IdempotencyKey | None = None
 
 
-class GetMessages(Message[replies.MessagePage], frozen=True, kw_only=True):
+class GetMessages(Message[replies.MessagePage], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read visible messages, oldest first, in pages."""
 
     session_id: types.OrCurrent | None = None
@@ -81,7 +82,7 @@ class GetMessages(Message[replies.MessagePage], frozen=True, kw_only=True):
     max_tokens: types.Budget | None = None
 
 
-class SearchContext(Message[replies.SearchResults], frozen=True, kw_only=True):
+class SearchContext(Message[replies.SearchResults], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Find messages by words, typing errors forgiven, and by what they mean."""
 
     session_id: types.OrCurrent | None = None
@@ -135,7 +136,7 @@ class MessagesExplained(msgspec.Struct, frozen=True, kw_only=True):
     about: WhyThatResult | None
 
 
-class SearchBySender(Message[replies.SenderMessages], frozen=True, kw_only=True):
+class SearchBySender(Message[replies.SenderMessages], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read one sender's visible messages, newest first."""
 
     session_id: types.OrCurrent | None = None
@@ -144,7 +145,9 @@ class SearchBySender(Message[replies.SenderMessages], frozen=True, kw_only=True)
     max_tokens: types.Budget | None = None
 
 
-class SearchByTimerange(Message[replies.TimeRangeMessages], frozen=True, kw_only=True):
+class SearchByTimerange(
+    Message[replies.TimeRangeMessages], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """Read the visible messages between two times, both included, oldest first."""
 
     session_id: types.OrCurrent | None = None

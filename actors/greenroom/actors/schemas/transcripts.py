@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.schemas import replies, types
 from greenroom.runtime import Message
 
@@ -65,7 +66,7 @@ class Transcript(replies.Reply, frozen=True, kw_only=True):
     has_newer: bool
 
 
-class ReadTranscript(Message[Transcript], frozen=True, kw_only=True):
+class ReadTranscript(Message[Transcript], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read a session with visible messages: the newest, those before one, or those from one on."""
 
     session_id: types.SessionId

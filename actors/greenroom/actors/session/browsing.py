@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from greenroom.actors.auth import policy
 from greenroom.actors.base import paging
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.schemas import replies, types
 from greenroom.actors.session import directory
@@ -45,7 +46,7 @@ class SessionsFound(replies.ListReply, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class FindSessions(Query[SessionsFound], frozen=True, kw_only=True):
+class FindSessions(Query[SessionsFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Find sessions that the caller may see by what listings show of them, newest visible activity first.
 
     Attributes:

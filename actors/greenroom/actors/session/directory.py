@@ -21,6 +21,7 @@ from msgspec import Meta
 
 from greenroom.actors.auth import policy
 from greenroom.actors.base import paging
+from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import replies, types
 from greenroom.actors.session import migrations
@@ -209,7 +210,7 @@ class CountSessions(Query[SessionsCounted], frozen=True, kw_only=True):
         return SessionsCounted(count=found, is_more=False)
 
 
-class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
+class ListSessions(Query[replies.SessionList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the sessions that the caller may see, newest visible activity first."""
 
     status: Annotated[types.SessionStatus | None, Meta(description="only such")] = None
