@@ -317,7 +317,8 @@ def schema_default(name: str, field: Mapping[str, Any], required: list[str]) -> 
 
 def takes_objects(field: Mapping[str, Any]) -> bool:
     """Return whether a parameter that may be left out is an object, and not null."""
-    return any(choice.get("type") == "object" for choice in (field, *field.get("anyOf", ())))
+    choices = (field, *field.get("anyOf", ()))
+    return {"type": "null"} not in choices and any(choice.get("type") == "object" for choice in choices)
 
 
 def schema_limits(field: Mapping[str, Any]) -> str:

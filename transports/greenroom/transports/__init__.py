@@ -15,6 +15,7 @@ from greenroom.runtime.base.lazy import exports
 if TYPE_CHECKING:
     from greenroom.transports.auth.authenticator import KeyAuthenticator as KeyAuthenticator
     from greenroom.transports.auth.caller import Caller as Caller
+    from greenroom.transports.auth.caller import ToolChoice as ToolChoice
     from greenroom.transports.console.serving import browser_endpoints as browser_endpoints
     from greenroom.transports.http.app import HttpApp as HttpApp
     from greenroom.transports.http.app import HttpOptions as HttpOptions
