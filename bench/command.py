@@ -2,7 +2,7 @@
 
 `python -m bench load` is another: it makes a load on any MCP server (see its own ``--help``).
 
-The exit code is 1 when an answer was wrong, and 3 when something that is needed is not installed: then it says
+The exit code is 1 when an answer was wrong, and 3 when something that it needs is not installed: then it says
 what installs it. A figure that is not reached is printed and written down, and fails nothing: times depend on
 the machine.
 """

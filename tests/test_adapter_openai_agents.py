@@ -268,7 +268,7 @@ def test_a_photo_is_an_item_as_any_other_and_agents_see_none_of_its_base64(tmp_p
     async def main(opened: Database) -> None:
         session = GreenroomSession(opened, "talk")
         picture = {"type": "input_image", "image_url": "data:image/png;base64," + "QUJD" * MB}
-        photo = {"role": "user", "content": [{"type": "input_text", "text": "see this"}, picture]}
+        photo: Any = {"role": "user", "content": [{"type": "input_text", "text": "see this"}, picture]}
         output = {"type": "function_call_output", "call_id": "c1", "output": "QUJD" * MB}
         items: list[Any] = [said("first"), photo, output, said("long " * MB), said("last")]
         await session.add_items(items)

@@ -321,7 +321,9 @@ def test_a_photo_comes_back_and_agents_see_none_of_its_base64(tmp_path: Path) ->
         store = GreenroomConversations(opened, HELPER)
         photo = BinaryContent(data=b"ABC" * 700_000, media_type="image/png")
         asked = ModelRequest(parts=[UserPromptPart(content=["see this", photo])])
-        for messages in ([asked], [asked, ModelResponse(parts=[TextPart("long " * 400_000)]), asked]):
+        answered = ModelResponse(parts=[TextPart("long " * 400_000)])
+        given: list[list[ModelMessage]] = [[asked], [asked, answered, asked]]
+        for messages in given:
             conversation = await store.load("album") or Conversation(conversation_id="album")
             conversation.messages[:] = messages
             await store.save(conversation)

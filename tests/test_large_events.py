@@ -9,13 +9,17 @@ import pytest
 import trio
 from support.agents import FAST
 from support.committers import crash_at, crashing
+from support.passports import begun as begun_by
+from support.passports import member, text_of, two
 
 from greenroom.actors import (
     Agent,
     EraseUser,
     Event,
+    ExportSession,
     GetMessages,
     Principal,
+    RestoreSession,
     SearchContext,
     ServiceError,
     SessionService,
@@ -26,6 +30,8 @@ from greenroom.runtime import ACTORS, InlineCommitter, Store
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from support.passports import Opens
 
     from greenroom.runtime import SharedRuntime
 
@@ -94,6 +100,21 @@ async def test_it_comes_back_whole_also_after_a_start(tmp_path: Path, options: d
         assert kept(session.events) == kept(events)
         for limit in range(1, 6):
             assert kept(await service.get_events("s", limit)) == kept(events[-limit:])
+
+
+async def test_a_process_that_is_attached_appends_reads_and_removes_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as owner, opened(tmp_path) as attached:
+        assert (owner.role, attached.role) == ("owner", "attached")
+        service = await begun(attached)
+        events = [small("a"), photo("b"), photo("c", 7 * MB), photo("d", 8 * MB)]
+        await service.append_events("s", events[:2])
+        for event in events[2:]:
+            await service.append_event("s", event)
+        assert kept(await service.get_events("s")) == kept(events)
+        assert kept(await SessionService(owner, ADA).get_events("s", 2)) == kept(events[-2:])
+        removed = await service.pop_event("s")
+        assert removed is not None
+        assert kept([removed]) == kept(events[-1:])
 
 
 async def test_an_encrypted_store_shows_neither_the_content_nor_who_may_see_it(tmp_path: Path) -> None:
@@ -215,3 +236,16 @@ async def test_what_is_too_large_or_no_json_is_refused_with_the_limit_and_the_si
                 await service.append_event("s", Event(**{**dict(photo("a")), "content": content}))
         assert await service.get_events("s") == []
     assert parts_in(tmp_path) == 0
+
+
+async def test_a_passport_carries_the_words_that_stand_for_it(open_at: Opens) -> None:
+    async with two(open_at) as (here, there, signer):
+        claude = member(here.runtime)
+        session = await begun_by(claude, "first")
+        await SessionService(here.runtime, claude.principal).append_event(session, photo("zebra"))
+        text = await text_of(claude, await claude.ask(ExportSession()))
+        assert "zebra==zebra" not in text
+        arrived = member(there.runtime, trusted=(signer,))
+        await arrived.ask(RestoreSession(passport=text, tool_id="cursor"))
+        events = await SessionService(there.runtime, arrived.principal).get_events(session)
+        assert events[-1].content == {"text": "see zebra"}

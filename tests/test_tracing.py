@@ -309,7 +309,7 @@ def test_whatever_a_client_says_of_its_trace_is_taken_as_the_sdk_takes_it(
 # -- what the SDK cannot show --------------------------------------------------
 
 
-def spans(begin: Callable[[Tracer], None]) -> list[ReadableSpan]:
+def spans(begin: Callable[[Tracer], object]) -> list[ReadableSpan]:
     collector = Collector()
     begin(Tracer(collector.provider.get_tracer("greenroom", "1")))
     return collector.take()
