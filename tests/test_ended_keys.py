@@ -85,12 +85,14 @@ def _collect(error: BaseException, told: list[str]) -> None:
 async def test_the_sdks_client_hears_when_its_key_ended_and_of_a_wrong_one_nothing(
     tmp_path: Path, transport: Transport, mode: Mode
 ) -> None:
-    call = partial(trio.to_thread.run_sync, keys, tmp_path)
+    def call(*arguments: str) -> str:
+        return keys(tmp_path, *arguments)
+
     revoked = await trio.to_thread.run_sync(create, tmp_path)
     rotated = await trio.to_thread.run_sync(create, tmp_path)
     old, ended = rotated["key"]["key_id"], revoked["key"]["key_id"]
-    await call("revoke", ended)
-    following = read_key((await call("rotate", old, "--overlap", "0")).strip())
+    await trio.to_thread.run_sync(call, "revoke", ended)
+    following = read_key((await trio.to_thread.run_sync(call, "rotate", old, "--overlap", "0")).strip())
     assert following is not None
     hear = partial(refusal, tmp_path, transport, mode)
     assert re.search(
