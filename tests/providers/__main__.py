@@ -50,9 +50,8 @@ LIBRARIES: Mapping[str, Library] = {
     "google_genai": Library(("google-genai", "mcp<2")),
     "langchain": Library(("langchain-google-genai", "langchain-mcp-adapters", "google-genai")),
     "openai_agents": Library(("openai-agents",), ("plain", "nullable")),
-    "pydantic_ai": Library(
-        ("pydantic-ai-slim[mcp,google,openai,anthropic,mistral,bedrock]",), ("plain", "nullable")
-    ),
+    # Its strict conversion closes no object whose type admits null, so its users are told of no other form.
+    "pydantic_ai": Library(("pydantic-ai-slim[mcp,google,openai,anthropic,mistral,bedrock]",)),
     "google_adk": Library(("google-adk[mcp]",)),
     "anthropic": Library(("anthropic[mcp]",)),
     "smolagents": Library(("smolagents[mcp]", "mcp<2"), ("plain", "nullable")),
@@ -81,9 +80,14 @@ def main() -> int:
                 for profile in TOOL_PROFILES
                 for each in converted(name, folder, profile, form, environment)
             ]
-            print(f"{name}: {'every tool of every profile converts' if not wrong else 'FAILED'}", flush=True)
+            print(
+                f"{name}: {'every tool of every profile converts' if not wrong else 'FAILED'}",
+                *wrong,
+                sep="\n",
+                flush=True,
+            )
             failed += wrong
-    print(*failed, *(f"{name} cannot be installed here" for name in missing), sep="\n")
+    print(*(f"{name} cannot be installed here" for name in missing), sep="\n")
     return 1 if failed else 2 if missing else 0
 
 
@@ -139,8 +143,8 @@ def shape(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> A
         return shape(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
     choices = schema.get("anyOf") or schema.get("any_of")
     if choices:
-        shapes = [shape(each, root) for each in choices if each.get("type") != "null"]
-        return shapes[0] if len(shapes) == 1 else shapes
+        meant = [each for each in choices if each.get("type") != "null"]
+        return shape(meant[0], root) if len(meant) == 1 else sorted(each["type"].lower() for each in meant)
     types = schema.get("type")
     kinds = sorted(kind.lower() for kind in ([types] if isinstance(types, str) else types or ["string"]))
     kinds = [kind for kind in kinds if kind != "null"]

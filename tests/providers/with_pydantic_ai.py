@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 
 from fastmcp.client.transports import StdioTransport
 from pydantic_ai import Agent
@@ -22,19 +21,14 @@ from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.mistral import MistralProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.tools import ToolDefinition
-from served import ENVIRONMENT, stdio, tell
-
-STRICT = ENVIRONMENT.get("GREENROOM_SCHEMAS") == "nullable"
+from served import stdio, tell
 
 
 def models() -> dict[str, Model]:
     """Return a model of each provider."""
-    openai = OpenAIChatModel("gpt-4o", provider=OpenAIProvider(api_key="none"))
-    if STRICT:
-        return {"OpenAI, strict": openai}
     region = BedrockProvider(region_name="us-east-1", api_key="none")
     return {
-        "OpenAI": openai,
+        "OpenAI": OpenAIChatModel("gpt-4o", provider=OpenAIProvider(api_key="none")),
         "Gemini": GoogleModel("gemini-2.5-flash", provider=GoogleProvider(api_key="none")),
         "Anthropic": AnthropicModel("claude-sonnet-4-5", provider=AnthropicProvider(api_key="none")),
         "Mistral": MistralModel("mistral-large-latest", provider=MistralProvider(api_key="none")),
@@ -59,11 +53,10 @@ async def listed() -> list[ToolDefinition]:
 
 async def main() -> None:
     """Convert every tool for every provider."""
-    tools = [dataclasses.replace(each, strict=STRICT or None) for each in await listed()]
+    tools = await listed()
     for name, model in models().items():
         asked = ModelRequestParameters(function_tools=tools)
         for tool in model.customize_request_parameters(asked).function_tools:
-            assert not STRICT or tool.strict, f"{tool.name} is not strict"
             tell(tool.name, tool.parameters_json_schema, name)
 
 

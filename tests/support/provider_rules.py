@@ -214,7 +214,6 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         r"[A-Za-z0-9_-]{1,64}",
         (_ELEMENTS, _REQUIRED, _OWN_MEMBERS),
         "OpenAI API, function calling",
-        top=frozenset({"type", "properties", "required", "description"}),
     ),
     "Anthropic": Provider(
         r"[A-Za-z0-9_-]{1,64}",
