@@ -113,7 +113,7 @@ async def test_a_store_without_any_room_costs_notes_that_are_counted_and_told(en
         for number in range(kept):
             await alice.ask(DeleteMemory(key=f"k{number}"))
         with pytest.raises(Refusal):
-            await reader.ask(GetSession(session_id="once more"))
+            await reader.ask(GetSession(session_id="once-more"))
         found = await since(at.runtime, 0)
         written = sum(each.times for each in found if each.action == "get_session")
         lost = [each.details["records"] for each in found if each.action == "lose_records"]

@@ -183,7 +183,7 @@ READS: list[Any] = [
     ListResources(),
     ListCorpora(),
     ListMemories(),
-    ListMemories(namespace="project"),
+    ListMemories(namespace="project:atlas"),
     MemorySearch(query="quagga"),
     MemoryStats(namespace="project:user~3aann"),
     MemoryStats(namespace="team:all"),
