@@ -87,7 +87,10 @@ def test_a_time_that_is_not_understood_is_refused_with_examples(
 
 
 @pytest.mark.promise("recall.times")
-@pytest.mark.parametrize("name", ["Mars/Olympus", "", "../../etc/passwd", "/etc/localtime", "\0", "Europe"])
+@pytest.mark.parametrize(
+    "name",
+    ["Mars/Olympus", "", "../../etc/passwd", "/etc/localtime", "\0", "Europe", "localtime", "posixrules"],
+)
 def test_a_zone_that_is_none_is_refused(name: str) -> None:
     with pytest.raises(Refusal) as caught:
         time_zone(name)

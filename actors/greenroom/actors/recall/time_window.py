@@ -22,6 +22,8 @@ after and before between by earlier from in later newer no not of older on onwar
 since starting than the through thru till to until up
 """
 """Words that say nothing of where a day begins."""
+_OF_THE_MACHINE = frozenset({"localtime", "posixrules"})
+"""Files among the zones that mean whatever the server's machine is set to."""
 
 
 class Window(NamedTuple):
@@ -81,11 +83,13 @@ def time_zone(name: str | None) -> tuple[dt.tzinfo, str]:
     if name is None:
         name = machine_zone()
     try:
-        return zoneinfo.ZoneInfo(name), name
+        if name.casefold() not in _OF_THE_MACHINE:
+            return zoneinfo.ZoneInfo(name), name
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-        raise auth_errors.invalid(
-            "timezone", f"timezone: it takes a name such as Europe/Berlin or UTC and got {name[:100]!r}"
-        ) from None
+        pass
+    raise auth_errors.invalid(
+        "timezone", f"timezone: it takes a name such as Europe/Berlin or UTC and got {name[:100]!r}"
+    )
 
 
 @functools.cache
