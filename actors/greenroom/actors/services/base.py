@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import Field, field
 from datetime import UTC, date, datetime
-from decimal import Decimal
 from functools import partial
 from inspect import Parameter, Signature, get_annotations
 from operator import itemgetter
@@ -89,12 +88,7 @@ class ServiceResult(dict[str, Any]):
         except TypeError as error:
             raise TypeError(f"{type(self).__name__}: {error}") from None
         bound.apply_defaults()
-        return {
-            name: value.default_factory()
-            if isinstance(value, Field) and callable(value.default_factory)
-            else value
-            for name, value in bound.arguments.items()
-        }
+        return {name: _default(value) for name, value in bound.arguments.items()}
 
     def _refuse(self, *_given: Any, **_named: Any) -> NoReturn:
         name = type(self).__name__
@@ -114,6 +108,10 @@ class ServiceResult(dict[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made, (type(self), dict(self))
+
+
+def _default(value: Any) -> Any:
+    return value.default_factory() if isinstance(value, Field) and callable(value.default_factory) else value
 
 
 def _is_result(part: Any) -> bool:
@@ -169,20 +167,13 @@ def to_json(value: Any) -> bytes:
 
 
 def from_json(raw: msgspec.Raw) -> Any:
-    """Return the value of JSON; an integer of more digits than Python takes comes as a `decimal.Decimal`."""
-    return json.loads(bytes(raw), parse_int=_integer)
+    """Return the value of JSON that was checked, so that none of its integers is too long for Python."""
+    return json.loads(bytes(raw))
 
 
 def plain(value: Any) -> Any:
     """Return a mapping as the dictionary that JSON has; anything else as it is."""
     return dict(value) if isinstance(value, Mapping) else value
-
-
-def _integer(digits: str) -> int | Decimal:
-    try:
-        return int(digits)
-    except ValueError:  # `sys.get_int_max_str_digits()`, 4,300 unless the program says otherwise
-        return Decimal(digits)
 
 
 class ServiceError(Refusal, ValueError):
