@@ -94,8 +94,7 @@ class ServiceResult(dict[str, Any]):
         name = type(self).__name__
         raise TypeError(f"{name}: it cannot be changed; dict(result) is a dictionary that can")
 
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"{type(self).__name__}: it cannot be changed, nor get an attribute {name!r}")

@@ -52,8 +52,8 @@ class Event(ServiceResult):
         event_id: 1-255 characters; the same event again is not appended, and another one with the same id is
             refused. An event that is made without one gets a random one, so that it can be appended again
             after an error.
-        timestamp: When it happened, as a time or its text, in UTC unless it has a time zone; it reads in UTC.
-            None: when it is appended. An event that was read always has one.
+        timestamp: When it happened, in UTC unless it has a time zone; None: when it is appended. It may be
+            given as text, reads in UTC, and is never None in an event that was read.
         is_final_response: Whether it ends an agent's turn.
         visibility: Who sees it, as with a message of the service's principal.
     """
