@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from decimal import Decimal
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping
+from dataclasses import Field, field
+from datetime import UTC, date, datetime
+from functools import partial
+from inspect import Parameter, Signature, get_annotations
+from operator import itemgetter
+from typing import Any, ClassVar, NoReturn, Protocol, TypeVar, dataclass_transform, get_args
 
 import msgspec
 
 from greenroom.actors.auth.errors import not_serializable
+from greenroom.actors.base.times import given_time
 from greenroom.runtime import Address, Message, Procedure, Query, Refusal
 
 R = TypeVar("R")
-
-MOST_DIGITS = 4_000
 
 
 class Askable(Protocol):
@@ -29,29 +32,116 @@ class Askable(Protocol):
         ...
 
 
-class ServiceResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a service returns: ``result["status"]`` is ``result.status``, and ``dict(result)`` has all."""
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+class ServiceResult(dict[str, Any]):
+    """What a service returns: a dictionary as JSON has it, with attributes as Python has them.
 
-    def __getitem__(self, name: str) -> Any:
-        """Return the field of this name.
+    ``result["status"]`` is ``result.status``, but for times: a datetime as an attribute, and by key its text
+    (RFC 3339, in UTC) as in an answer of a tool. It cannot be changed, though what is in it can be;
+    ``result.copy()`` is a plain dictionary. ``Event(**json.loads(text))`` makes one from its JSON again.
+    """
+
+    __signature__: ClassVar[Signature] = Signature()
+    _names: ClassVar[tuple[str, ...]] = ()
+    _times: ClassVar[tuple[str, ...]] = ()
+    _parts: ClassVar[Mapping[str, type[ServiceResult]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        hints = get_annotations(cls, eval_str=True)
+        parameters = dict(cls.__signature__.parameters)
+        for name, hint in hints.items():
+            default = cls.__dict__.get(name, Parameter.empty)
+            parameters[name] = Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+        times = [name for name, hint in hints.items() if datetime in (hint, *get_args(hint))]
+        parts = {name: part for name, hint in hints.items() for part in get_args(hint) if _is_result(part)}
+        for name in hints:
+            setattr(cls, name, property(partial(_time, name) if name in times else itemgetter(name)))
+        cls.__signature__ = Signature(list(parameters.values()))
+        cls._names = tuple(parameters)
+        cls._times = (*cls._times, *times)
+        cls._parts = {**cls._parts, **parts}
+
+    def __init__(self, **given: Any) -> None:
+        """Take every field by its name.
 
         Raises:
-            KeyError: there is none.
+            TypeError: a field is unknown or missing.
+            ServiceError: ``VALIDATION_ERROR``: a time is none.
         """
-        if name not in self.__struct_fields__:
-            raise KeyError(name)
-        return getattr(self, name)
+        if tuple(given) != self._names:
+            given = self._completed(given)
+        for name in self._times:
+            if given[name] is not None:
+                given[name] = _time_text(name, given[name])
+        for name, part in self._parts.items():
+            given[name] = [each if isinstance(each, part) else part(**each) for each in given[name]]
+        super().__init__(given)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.__struct_fields__)
+    def _completed(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields in their order, with defaults.
 
-    def keys(self) -> tuple[str, ...]:
-        """Return the names of the fields."""
-        return self.__struct_fields__
+        Raises:
+            TypeError: a field is unknown or missing.
+        """
+        try:
+            bound = self.__signature__.bind(**given)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}: {error}") from None
+        bound.apply_defaults()
+        return {name: _default(value) for name, value in bound.arguments.items()}
 
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the field of this name, or ``default`` where there is none."""
-        return self[name] if name in self.__struct_fields__ else default
+    def _refuse(self, *_given: Any, **_named: Any) -> NoReturn:
+        name = type(self).__name__
+        raise TypeError(f"{name}: it cannot be changed; dict(result) is a dictionary that can")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__}: it cannot be changed, nor get an attribute {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__}: it cannot be changed, nor lose its {name!r}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.items())})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (type(self), dict(self))
+
+
+def _default(value: Any) -> Any:
+    return value.default_factory() if isinstance(value, Field) and callable(value.default_factory) else value
+
+
+def _is_result(part: Any) -> bool:
+    return isinstance(part, type) and issubclass(part, ServiceResult)
+
+
+def _made(result_type: type[ServiceResult], fields: dict[str, Any]) -> ServiceResult:
+    return result_type(**fields)
+
+
+def _time(name: str, result: ServiceResult) -> datetime | None:
+    text = result[name]
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _time_text(name: str, given: Any) -> str:
+    """Return the text that JSON has for a time, which may be one already.
+
+    Raises:
+        ServiceError: ``VALIDATION_ERROR``: it is no time.
+    """
+    if type(given) is datetime and given.tzinfo is UTC:
+        return str(msgspec.to_builtins(given))  # the same as below, and several times as fast
+    text = given.isoformat() if isinstance(given, date) else given
+    if not isinstance(text, str):
+        sentence = f"{name}: it takes a time, or its text such as 2026-01-31T12:00:00Z, and got {given!r:.60}"
+        raise ServiceError("VALIDATION_ERROR", sentence, field=name)
+    try:
+        return given_time(name, text).isoformat().replace("+00:00", "Z")
+    except Refusal as refusal:
+        raise ServiceError.of(refusal) from None
 
 
 def to_json(value: Any) -> bytes:
@@ -76,18 +166,13 @@ def to_json(value: Any) -> bytes:
 
 
 def from_json(raw: msgspec.Raw) -> Any:
-    """Return the value of JSON; an integer of thousands of digits comes as a `decimal.Decimal`."""
-    return json.loads(bytes(raw), parse_int=_integer)
+    """Return the value of JSON that was checked, so that none of its integers is too long for Python."""
+    return json.loads(bytes(raw))
 
 
 def plain(value: Any) -> Any:
     """Return a mapping as the dictionary that JSON has; anything else as it is."""
     return dict(value) if isinstance(value, Mapping) else value
-
-
-def _integer(digits: str) -> int | Decimal:
-    # Python refuses to make an int of so many digits, as it would take too long.
-    return int(digits) if len(digits) < MOST_DIGITS else Decimal(digits)
 
 
 class ServiceError(Refusal, ValueError):

@@ -16,7 +16,7 @@ from greenroom.actors.base.parse import parse_request
 from greenroom.actors.memory.directory import ListNamespaces
 from greenroom.actors.recall.index_verification import AllNamespaces
 from greenroom.actors.schemas import memories as requests
-from greenroom.actors.schemas.memory_replies import MemoryView
+from greenroom.actors.schemas.memory_replies import MemoryView, VersionView
 from greenroom.actors.schemas.memory_types import MAX_CHANGES
 from greenroom.actors.services.base import Askable, ServiceError, from_json, plain, to_json
 from greenroom.actors.services.memory_values import (
@@ -193,7 +193,7 @@ class MemoryService:
                 if error.code == "MEMORY_NOT_FOUND":
                     return found
                 raise
-            found += msgspec.convert(page.versions, list[MemoryVersion], from_attributes=True)
+            found += [_version(view) for view in page.versions]
             cursor = page.next_cursor
             if cursor is None:
                 return found
@@ -380,4 +380,16 @@ def _memory(view: MemoryView) -> Memory:
         created_at=view.created_at,
         updated_at=view.updated_at,
         expires_at=view.expires_at,
+    )
+
+
+def _version(view: VersionView) -> MemoryVersion:
+    return MemoryVersion(
+        id=view.id,
+        memory_id=view.memory_id,
+        version=view.version,
+        author=view.author,
+        stored_at=view.stored_at,
+        task_id=view.task_id,
+        deleted_at=view.deleted_at,
     )

@@ -12,7 +12,7 @@ from greenroom.actors.schemas.memory_types import MemoryKind
 from greenroom.actors.services.base import ServiceResult
 
 
-class Memory(ServiceResult, frozen=True, kw_only=True):
+class Memory(ServiceResult):
     """One version of a memory.
 
     Attributes:
@@ -46,7 +46,7 @@ class Memory(ServiceResult, frozen=True, kw_only=True):
     expires_at: datetime | None
 
 
-class MemoryVersion(ServiceResult, frozen=True, kw_only=True):
+class MemoryVersion(ServiceResult):
     """One entry of a memory's history: who wrote which version when, and for which task.
 
     Attributes:
@@ -68,7 +68,7 @@ class MemoryVersion(ServiceResult, frozen=True, kw_only=True):
     deleted_at: datetime | None
 
 
-class ListedMemories(ServiceResult, frozen=True, kw_only=True):
+class ListedMemories(ServiceResult):
     """Some of several memories.
 
     Attributes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from greenroom.runtime import Refusal
 _OLDER: Final = {call.name: call for call in OLDER_SEARCHES}
 
 
-class MemoryMatch(ServiceResult, frozen=True, kw_only=True):
+class MemoryMatch(ServiceResult):
     """A memory that was found.
 
     Attributes:
@@ -65,10 +66,10 @@ class MemoryMatch(ServiceResult, frozen=True, kw_only=True):
     updated_at: datetime
     expires_at: datetime | None
     unreviewed: bool = False
-    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
 
 
-class MemoryMatches(ServiceResult, frozen=True, kw_only=True):
+class MemoryMatches(ServiceResult):
     """What a search found.
 
     Attributes:
@@ -165,7 +166,7 @@ class SearchService:
             total=len(found.memories),
             query=found.query,
             mode=found.mode,
-            debug=None if debug is None else msgspec.to_builtins(debug, builtin_types=(datetime,)),
+            debug=None if debug is None else msgspec.to_builtins(debug),
         )
 
     async def retrieve_memory(self, query: str, n_results: int | None = None) -> MemoryMatches:

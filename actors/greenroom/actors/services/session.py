@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
+from dataclasses import field
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -37,7 +38,7 @@ def new_event_id() -> str:
     return secrets.token_hex(16)
 
 
-class Event(ServiceResult, frozen=True, kw_only=True):
+class Event(ServiceResult):
     """Something that happened in a session.
 
     Attributes:
@@ -51,8 +52,8 @@ class Event(ServiceResult, frozen=True, kw_only=True):
         event_id: 1-255 characters; the same event again is not appended, and another one with the same id is
             refused. An event that is made without one gets a random one, so that it can be appended again
             after an error.
-        timestamp: When it happened, in UTC unless it has a time zone; None: when it is appended. An event
-            that was read always has one.
+        timestamp: When it happened, in UTC unless it has a time zone; None: when it is appended. It may be
+            given as text, reads in UTC, and is never None in an event that was read.
         is_final_response: Whether it ends an agent's turn.
         visibility: Who sees it, as with a message of the service's principal.
     """
@@ -61,13 +62,13 @@ class Event(ServiceResult, frozen=True, kw_only=True):
     actor: str
     content: dict[str, Any]
     shown: dict[str, Any] | None = None
-    event_id: str = msgspec.field(default_factory=new_event_id)
+    event_id: str = field(default_factory=new_event_id)
     timestamp: datetime | None = None
     is_final_response: bool = False
     visibility: Visibility = "public"
 
 
-class Session(ServiceResult, frozen=True, kw_only=True):
+class Session(ServiceResult):
     """A session as it was at one moment, with all its events that the service's principal may see."""
 
     session_id: str
@@ -85,7 +86,7 @@ class Session(ServiceResult, frozen=True, kw_only=True):
     events: list[Event]
 
 
-_EVENT_FIELDS = Event.__struct_fields__
+_EVENT_FIELDS = tuple(Event.__signature__.parameters)
 
 
 class SessionService:
@@ -403,4 +404,13 @@ async def _converted(page: requests.EventPage) -> list[Event]:
 
 
 def _event(view: requests.EventView) -> Event:
-    return Event(**{**msgspec.structs.asdict(view), "content": from_json(view.content)})
+    return Event(
+        event_type=view.event_type,
+        actor=view.actor,
+        content=from_json(view.content),
+        shown=None,
+        event_id=view.event_id,
+        timestamp=view.timestamp,
+        is_final_response=view.is_final_response,
+        visibility=view.visibility,
+    )

@@ -17,7 +17,7 @@ from greenroom.actors.services.search import MemoryMatch, SearchService
 from greenroom.runtime import Refusal
 
 
-class StoredMemory(ServiceResult, frozen=True, kw_only=True):
+class StoredMemory(ServiceResult):
     """What is stored now.
 
     Attributes:

@@ -212,7 +212,7 @@ class GreenroomConversations(ConversationStore):
         says = _KEPT.dump_python(kept, mode="json")
         content = {**last.content, "metadata": {**last.content.get("metadata", {}), RECORD: says}}
         shown = None if last.shown is None else {**last.shown, "metadata": {RECORD: says}}
-        last = msgspec.structs.replace(last, event_id=f"{AFTER}{after}", content=content, shown=shown)
+        last = Event(**{**last, "event_id": f"{AFTER}{after}", "content": content, "shown": shown})
         try:
             await self._sessions.append_events(self.session_of(conversation_id), [*first, last])
         except ServiceError as error:
@@ -224,11 +224,9 @@ class GreenroomConversations(ConversationStore):
         [message] = msgspec.json.decode(ModelMessagesTypeAdapter.dump_json([entry.message]))
         shown = as_event(entry.message, self._principal.agent_id, self._longest)
         metadata = {MESSAGE: {"id": entry.id, "parent": entry.parent_id, "message": message}}
-        return msgspec.structs.replace(
-            shown,
-            event_id=f"{ENTRY}{entry.id}",
-            content={**shown.content, "metadata": metadata},
-            shown=shown.content,
+        content = {**shown.content, "metadata": metadata}
+        return Event(
+            **{**shown, "event_id": f"{ENTRY}{entry.id}", "content": content, "shown": shown.content}
         )
 
     def _learns_limit(self, error: ServiceError) -> bool:
