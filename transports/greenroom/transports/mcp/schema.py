@@ -8,8 +8,8 @@ a refusal tells to those few who come near them.
 Parameters are listed in one of two forms, and the same arguments are taken under both. The plain form has one
 type for each value, no null and no choice of schemas: every provider of models takes that. The nullable form
 is for OpenAI's strict mode, which requires each property: there null stands for an argument that is left out.
-Of an object of parameters clients make a strict one themselves; those within it are strict as they are listed,
-since Pydantic AI looks into none whose type admits null.
+Clients make the outermost object strict themselves; those within it are listed strict, since Pydantic AI looks
+into none whose type admits null.
 """
 
 from __future__ import annotations
