@@ -1,7 +1,7 @@
 """Have libraries convert the tools of every profile, each in an environment of its own; compare the outcome.
 
-`python tests/providers [--environments FOLDER] [LIBRARY...]` installs each library with `uv`, and has it start
-a server for every profile and form of schemas. It ends with 1 where a tool does not convert, where a
+`python tests/providers [--environments FOLDER] [LIBRARY...]` installs each library with `uv`. Each starts a
+server for every profile and form of schemas. It ends with 1 where a tool does not convert, where a
 conversion loses a parameter or its type, or where the outcome is not what `support.provider_rules` says that
 its provider takes; with 2 where nothing failed and a library could not be installed. `.ci/nightly` runs it.
 """

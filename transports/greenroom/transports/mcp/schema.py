@@ -8,7 +8,7 @@ a refusal tells to those few who come near them.
 Parameters are listed in one of two forms, and the same arguments are taken under both. The plain form has one
 type for each value, no null and no choice of schemas: every provider of models takes that. The nullable form
 is for OpenAI's strict mode, which requires each property: there null stands for an argument that is left out.
-Clients make the outermost object strict themselves; those within it are listed strict, since Pydantic AI looks
+Clients make the outermost object strict themselves; those within it are listed so, since Pydantic AI looks
 into none whose type admits null.
 """
 
