@@ -43,6 +43,7 @@ NULL_MEANS = {
     ("create_api_key", "user"): "yours",
     ("create_api_key", "projects"): "every one",
     ("create_api_key", "tools"): "as the server says",
+    ("create_api_key", "schemas"): "as the server says",
     ("rotate_api_key", "expires_in_days"): "as long as the old one had",
 }
 """What null means as an argument; everywhere else it is not given, or refused, or part of any JSON."""

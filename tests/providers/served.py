@@ -1,24 +1,25 @@
-"""How a library's program starts the server, and tells what became of the tools. It imports no library."""
+"""How a library's program starts the servers, and tells what became of the tools. It imports no library."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-COMMAND, *ARGUMENTS = sys.argv[1:] or [""]
-"""What starts the server."""
 ENVIRONMENT = dict(os.environ)
-"""Its environment, which says which tools it lists and how; clients leave out most of it by themselves."""
+"""The servers' environment, which says how tools are listed; clients leave out most of it by themselves."""
 
 
-def stdio() -> dict[str, Any]:
-    """Return what an MCP client's parameters for a server on stdio are called."""
-    return {"command": COMMAND, "args": ARGUMENTS, "env": ENVIRONMENT}
+def servers() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each profile with what an MCP client's parameters are for a server of it on stdio."""
+    command, *profiles = sys.argv[1:]
+    for profile in profiles:
+        yield profile, {"command": command, "args": ["serve", "--tools", profile], "env": ENVIRONMENT}
 
 
-def tell(name: str, schema: Mapping[str, Any], provider: str = "") -> None:
+def tell(profile: str, name: str, schema: Mapping[str, Any], provider: str = "") -> None:
     """Print the schema that a library made of a tool's parameters."""
-    sys.stdout.write(json.dumps({"tool": name, "provider": provider, "schema": schema}, default=str) + "\n")
+    made = {"tool": name, "profile": profile, "provider": provider, "schema": schema}
+    sys.stdout.write(json.dumps(made, default=str) + "\n")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from crewai.utilities.agent_utils import convert_tools_to_openai_schema
 from crewai_tools import MCPServerAdapter
 from mcp import StdioServerParameters
-from served import stdio, tell
+from served import servers, tell
 
-with MCPServerAdapter(StdioServerParameters(**stdio()), connect_timeout=60) as tools:
-    for tool in tools:
-        tell(tool.name, tool.args_schema.model_json_schema())
-    convert_tools_to_openai_schema(tools)
+for profile, server in servers():
+    with MCPServerAdapter(StdioServerParameters(**server), connect_timeout=60) as tools:
+        for tool in tools:
+            tell(profile, tool.name, tool.args_schema.model_json_schema())
+        convert_tools_to_openai_schema(tools)

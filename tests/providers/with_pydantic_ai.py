@@ -1,8 +1,13 @@
-"""Pydantic AI: what its models of several providers make of the tools of its MCP toolset."""
+"""Pydantic AI: what its models of several providers make of the tools of its MCP toolset.
+
+Where the schemas are listed with null, that is OpenAI's model with strict tools, as a program asks for them.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from typing import Any
 
 from fastmcp.client.transports import StdioTransport
 from pydantic_ai import Agent
@@ -21,14 +26,19 @@ from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.mistral import MistralProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.tools import ToolDefinition
-from served import stdio, tell
+from served import ENVIRONMENT, servers, tell
+
+STRICT = ENVIRONMENT.get("GREENROOM_SCHEMAS") == "nullable"
 
 
 def models() -> dict[str, Model]:
     """Return a model of each provider."""
+    openai = OpenAIChatModel("gpt-4o", provider=OpenAIProvider(api_key="none"))
+    if STRICT:
+        return {"OpenAI, strict": openai}
     region = BedrockProvider(region_name="us-east-1", api_key="none")
     return {
-        "OpenAI": OpenAIChatModel("gpt-4o", provider=OpenAIProvider(api_key="none")),
+        "OpenAI": openai,
         "Gemini": GoogleModel("gemini-2.5-flash", provider=GoogleProvider(api_key="none")),
         "Anthropic": AnthropicModel("claude-sonnet-4-5", provider=AnthropicProvider(api_key="none")),
         "Mistral": MistralModel("mistral-large-latest", provider=MistralProvider(api_key="none")),
@@ -36,7 +46,7 @@ def models() -> dict[str, Model]:
     }
 
 
-async def listed() -> list[ToolDefinition]:
+async def listed(server: dict[str, Any]) -> list[ToolDefinition]:
     """Return the tools as an agent gives them to its model."""
     given: list[ToolDefinition] = []
 
@@ -44,7 +54,6 @@ async def listed() -> list[ToolDefinition]:
         given.extend(info.function_tools)
         return ModelResponse(parts=[TextPart("done")])
 
-    server = stdio()
     transport = StdioTransport(server["command"], server["args"], env=server["env"])
     async with Agent(FunctionModel(take), toolsets=[MCPToolset(transport)]) as agent:
         await agent.run("hi")
@@ -53,11 +62,15 @@ async def listed() -> list[ToolDefinition]:
 
 async def main() -> None:
     """Convert every tool for every provider."""
-    tools = await listed()
-    for name, model in models().items():
+    for profile, server in servers():
+        tools = await listed(server)
+        if STRICT:
+            tools = [replace(tool, strict=True) for tool in tools]
         asked = ModelRequestParameters(function_tools=tools)
-        for tool in model.customize_request_parameters(asked).function_tools:
-            tell(tool.name, tool.parameters_json_schema, name)
+        for name, model in models().items():
+            for tool in model.customize_request_parameters(asked).function_tools:
+                assert not STRICT or tool.strict, f"{tool.name} is not strict"
+                tell(profile, tool.name, tool.parameters_json_schema, name)
 
 
 asyncio.run(main())

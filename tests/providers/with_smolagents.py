@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from mcp import StdioServerParameters
-from served import stdio, tell
+from served import servers, tell
 from smolagents import MCPClient
 from smolagents.models import get_tool_json_schema
 
-for structured in (False, True):
-    with MCPClient(StdioServerParameters(**stdio()), structured_output=structured) as tools:
-        for tool in tools:
-            made = get_tool_json_schema(tool)["function"]
-            tell(made["name"], made["parameters"])
+for profile, server in servers():
+    for structured in (False, True):
+        with MCPClient(StdioServerParameters(**server), structured_output=structured) as tools:
+            for tool in tools:
+                made = get_tool_json_schema(tool)["function"]
+                tell(profile, made["name"], made["parameters"])

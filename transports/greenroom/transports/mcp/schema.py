@@ -8,6 +8,8 @@ a refusal tells to those few who come near them.
 Parameters are listed in one of two forms, and the same arguments are taken under both. The plain form has one
 type for each value, no null and no choice of schemas: every provider of models takes that. The nullable form
 is for OpenAI's strict mode, which requires each property: there null stands for an argument that is left out.
+Clients make the outermost object strict themselves; those within it are listed so, since Pydantic AI looks
+into none whose type admits null.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ def listed_input(request: type[msgspec.Struct], form: SchemaForm) -> dict[str, A
     listed = _listed(input_schema(request))
     if form == "plain":
         return _plain(listed)
-    return {**_nullable(listed, request.__name__), "additionalProperties": False}
+    nullable = _nullable(listed, request.__name__)
+    return {**_with_inner(nullable, _strict), "additionalProperties": False}
 
 
 def output_schema(reply: Any) -> dict[str, Any]:
@@ -106,6 +109,7 @@ def _nullable(schema: dict[str, Any], request: str, top: str | None = None) -> d
 
     Defaults are told in words: not every provider takes ``default`` in strict mode.
     """
+    schema = _with_types_together(schema)
     if "string" in schema.get("type", ()):
         return schema  # any JSON: its members are no parameters
     if "items" in schema:
@@ -119,6 +123,23 @@ def _nullable(schema: dict[str, Any], request: str, top: str | None = None) -> d
         may_be_null = name not in required and not is_guarded(request, {name, top or name})
         properties[name] = _with_null(field) if may_be_null else field
     return {**schema, "properties": properties}
+
+
+def _with_types_together(schema: dict[str, Any]) -> dict[str, Any]:
+    """Write a choice of types as one schema of several types; smolagents reads no other."""
+    choices = schema.get("anyOf", ())
+    if not choices or any("enum" in each for each in choices):
+        return schema
+    together = {key: value for each in choices for key, value in each.items()}
+    return {**together, **_without(schema, {"anyOf"}), "type": [each["type"] for each in choices]}
+
+
+def _strict(schema: dict[str, Any]) -> dict[str, Any]:
+    """Close the objects in a schema and require each of their members."""
+    strict = _with_inner(schema, _strict)
+    if "properties" not in strict:
+        return strict
+    return {**strict, "required": list(strict["properties"]), "additionalProperties": False}
 
 
 def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
