@@ -81,7 +81,7 @@ def test_bad_lines_are_named_and_nothing_is_imported(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
         f"greenroom import: {source}, line 2: importance: it takes a number from 0 to 1 and got 7",
-        f"greenroom import: {source}, line 3: this is not JSON: Expecting value: line 1 column 1 (char 0)",
+        f"greenroom import: {source}, line 3: this is not JSON: Expecting value at column 1",
         f"greenroom import: nothing was imported, since {source} has such lines",
     ]
     assert json.loads(run(tmp_path, "export", tmp_path / "out", "--json").stdout)["memories"] == 0
