@@ -111,7 +111,7 @@ MEM0 = {
     for name, (bad, reason) in MEMORIES.items()
 }
 RELATION = {"from": "Alice", "to": "Bob", "relationType": "knows"}
-RELATED = json.dumps({"entities": [TEA], "relations": [RELATION, RELATION | {"to": "Cay"}]}, indent=2)
+RELATED = json.dumps({"entities": [], "relations": [RELATION, RELATION | {"to": "Cay"}]}, indent=2)
 TWO = [WHALE, {"id": "2", "memory": "likes tea"}]
 DOCUMENTS = {
     "results": json.dumps({"results": TWO}, indent=2),
@@ -191,8 +191,8 @@ OTHERS = {
             RELATED[:-30],
             RELATED,
         ),
-        [*SOUND, "Alice knows Bob"],
-        [("line 18", "from here on this is no JSON: Unterminated string")],
+        ["Alice knows Bob"],
+        [("line 9", "from here on this is no JSON: Unterminated string")],
         ["Alice knows Cay"],
     ),
     "mem0, a cut line": Broken(
@@ -254,7 +254,7 @@ def vault(folder: Path, is_mended: bool) -> None:  # noqa: FBT001  see `Broken`
     (folder / "a").mkdir(exist_ok=True)
     (folder / "a.b.md").write_text("likes tea")
     # It comes first, and its keys would be those of the file above.
-    title = "'a: b'" if is_mended else "a: b"
+    title = "'a: b'" if is_mended else "[a: b"
     (folder / "a" / "b.md").write_text(f"---\ntitle: {title}\n---\ndraws maps")
     (folder / "a" / "bytes.md").write_bytes(b"caf\xe9" if is_mended else b"caf\x81")
 
@@ -288,7 +288,10 @@ FILES = {
     "markdown": Broken(
         vault,
         ["likes tea"],
-        [("a/b.md", "its front matter is no YAML"), ("a/bytes.md", "it is not UTF-8")],
+        [
+            ("a/b.md", "its front matter is no YAML, line 3: expected ',' or ']'"),
+            ("a/bytes.md", "it is not UTF-8"),
+        ],
         ["café", "draws maps"],
     ),
 }
