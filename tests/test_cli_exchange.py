@@ -67,7 +67,7 @@ def test_import_and_export_on_a_stopped_store(tmp_path: Path) -> None:
     assert [json.loads(each)["key"] for each in target.read_text().splitlines()] == ["b", "a"]
     part = run(tmp_path, "export", "-", "--namespace", "project:atlas", "--format", "json")
     assert [each["key"] for each in json.loads(part.stdout)] == ["b"]
-    assert "1 memories" in part.stderr
+    assert "1 memory, " in part.stderr
     refused = run(tmp_path, "export", target)
     assert (refused.returncode, "exists already" in refused.stderr) == (73, True)
     left = {each.name for each in tmp_path.iterdir()} - {".config", "Library"}  # where secrets are
@@ -81,7 +81,7 @@ def test_bad_lines_are_named_and_nothing_is_imported(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
         f"greenroom import: {source}, line 2: importance: it takes a number from 0 to 1 and got 7",
-        f"greenroom import: {source}, line 3: this is not JSON: Expecting value: line 1 column 1 (char 0)",
+        f"greenroom import: {source}, line 3: this is not JSON: Expecting value at column 1",
         f"greenroom import: nothing was imported, since {source} has such lines",
     ]
     assert json.loads(run(tmp_path, "export", tmp_path / "out", "--json").stdout)["memories"] == 0
@@ -116,6 +116,59 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
     done = run(tmp_path, *arguments)
     assert (done.returncode, sentence in done.stderr) == (code, True), done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.promise("exchange.commands", "exchange.lines")
+def test_what_is_refused_is_printed_for_programs_too(tmp_path: Path) -> None:
+    graph = tmp_path / "memory.jsonl"
+    graph.write_text('{"type":"entity","name":"A","observations":["tea"]}\n{"type":"ent')
+    own = written(tmp_path / "in.jsonl", line("a"), line("b", importance=7))
+    for source, read_as, place, reason, more in (
+        (graph, "server-memory", "line 2", "this is no JSON: ", ["--strict"]),
+        (own, "jsonl", "line 2", "importance: it takes", ["--dry-run"]),
+    ):
+        done = run(tmp_path, "import", source, "--json", *more)
+        said = json.loads(done.stdout)
+        (refused,) = said.pop("refused")
+        assert (done.returncode, said) == (
+            1,
+            {
+                "lines": 0,
+                "counts": {},
+                "more": False,
+                "format": read_as,
+                "dry_run": "--dry-run" in more,
+            },
+        )
+        assert (refused["place"], refused["reason"].startswith(reason)) == (place, True)
+    done = run(tmp_path, "import", graph)
+    assert done.stdout == "1 created: that came of 1 memory for user:ann (server-memory)\n"
+
+
+@pytest.mark.promise("exchange.commands")
+@pytest.mark.parametrize(
+    ("name", "text", "read_as"),
+    [
+        ("mem0.json", '{"results": []}', "mem0"),
+        ("mem0.json", '{"results": [], "relations": []}', "mem0"),
+        ("mem0.json", '{\n  "memories": [\n  ]\n}', "mem0"),
+        ("memory.json", '{"entities": [], "relations": []}', "server-memory"),
+        ("memory.json", '{\n "entities": [],\n "relations": []\n}', "server-memory"),
+        ("memory.jsonl", '{"type": "_aim", "source": "x"}', "server-memory"),
+        ("own.jsonl", "", "jsonl"),
+        ("vault/picture.png", "", "markdown"),
+    ],
+)
+def test_an_empty_file_of_each_format_holds_no_memories(
+    tmp_path: Path, name: str, text: str, read_as: str
+) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    source = path.parent if "/" in name else path
+    done = run(tmp_path, "import", source)
+    sentence = f"greenroom import: nothing was imported: {source}, read as {read_as}, holds no memories; "
+    assert (done.returncode, done.stdout, done.stderr.startswith(sentence)) == (1, "", True), done.stderr
 
 
 @pytest.mark.promise("exchange.commands")

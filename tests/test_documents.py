@@ -347,6 +347,7 @@ def test_a_row_of_a_word_table_is_one_line_whatever_its_cells_hold() -> None:
         (words("Product"), words("Price"), words("Stock")),
         (words("Gizmo", "red"), words("4711 euro"), words("12")),
         (words("Widget"), "", words("7")),
+        (words("a|b"), words("|"), words("")),
         (words("Box"), rows((words("inner"), words("table"))), "<w:sdt>" + words("0") + "</w:sdt>"),
         ("", "", ""),
     )
@@ -357,6 +358,7 @@ def test_a_row_of_a_word_table_is_one_line_whatever_its_cells_hold() -> None:
         "Product | Price | Stock",
         "Gizmo red | 4711 euro | 12",
         "Widget |  | 7",
+        r"a\|b | \| |",
         "Box | inner table | 0",
         "",
         "Without tax",
@@ -371,6 +373,22 @@ def test_rows_of_a_long_word_table_are_not_cut() -> None:
         line for chunk in chunks_of("docx", word_file(table)) for line in chunk.text.splitlines() if line
     ]
     assert [line.split(" | ")[::2] for line in lines] == [[f"name{n}", f"end{n}"] for n in range(60)]
+
+
+@pytest.mark.promise("documents.word")
+def test_each_part_of_a_long_word_table_is_headed_by_its_columns_as_in_csv() -> None:
+    heading = '<w:p><w:pPr><w:pStyle w:val="berschrift1"/></w:pPr><w:r><w:t>Stock</w:t></w:r></w:p>'
+    names, others = ("Product", "Price | tax"), [(f"thing{number}", "Of it. " * 40) for number in range(30)]
+    table = rows(*(tuple(words(cell) for cell in row) for row in (names, *others)))
+    first, *parts, last = chunks_of("docx", word_file(heading + words("Before") + table + words("After")))
+    assert ((first.headings, first.text), (last.headings, last.text)) == (
+        (["Stock"], "Before"),
+        (["Stock"], "After"),
+    )
+    assert len(parts) > 3
+    csv = chunks_of("csv", "\n".join(";".join(row) for row in (names, *others)))
+    assert [each.headings for each in parts] == [["Stock", *csv[0].headings]] * len(parts)
+    assert csv[0].headings == ["Product, Price | tax"]
 
 
 def test_a_word_table_of_one_column_is_paragraphs_with_headings() -> None:

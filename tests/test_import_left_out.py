@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -58,7 +59,8 @@ SOUND = ["Alice: likes tea"]
 BOTH = ["Bob: draws maps"]
 CUT = json.dumps(MAPS)[:50]
 WRONG: dict[str, tuple[Any, str, str]] = {
-    "cut line": (CUT, "line 2", "this is no JSON"),
+    "cut line": (CUT, "line 2", f"this is no JSON: Unterminated string at column {CUT.rindex(chr(34)) + 1}"),
+    "cut and indented line": (f"  {CUT}", "line 2", f"at column {CUT.rindex(chr(34)) + 3}"),
     "no object": ([7], "line 2", "record: it takes an object and got 7"),
     "no type": ({"name": "Bob"}, "line 2", "type: it takes entity or relation and got null"),
     "other type": (
@@ -108,6 +110,28 @@ MEM0 = {
     for good in ({"id": "2", "memory": "likes tea"},)
     for name, (bad, reason) in MEMORIES.items()
 }
+RELATION = {"from": "Alice", "to": "Bob", "relationType": "knows"}
+RELATED = json.dumps({"entities": [], "relations": [RELATION, RELATION | {"to": "Cay"}]}, indent=2)
+TWO = [WHALE, {"id": "2", "memory": "likes tea"}]
+DOCUMENTS = {
+    "results": json.dumps({"results": TWO}, indent=2),
+    "memories behind others": json.dumps({"count": 2, "relations": [], "memories": TWO}, indent=4),
+    "one line": json.dumps({"results": TWO}),
+    "a line a memory": '{\n"results": [\n' + ",\n".join(map(json.dumps, TWO)) + "\n]\n}",
+}
+
+
+def cuts_of(whole: str, last: str) -> list[tuple[str, int, str]]:
+    """Return a document cut in its last record's text and before it; the line, and why that is no JSON."""
+    end = whole.index(last)
+    begin = whole.rindex("{", 0, end)
+    line = whole.count("\n", 0, begin) + 1
+    is_one_line = "\n" not in whole[begin:end]
+    column = f" at column {end - whole.rfind(chr(10), 0, end) - 1}" if is_one_line else ""
+    why = f"from here on this is no JSON: Unterminated string{column}"
+    return [(whole[: end + 3], line, why), (whole[: begin + 1], line, "no JSON: Expecting property name")]
+
+
 OTHERS = {
     "server-memory, cut first": Broken(
         written("memory.jsonl", lines_of(CUT, TEA), lines_of(MAPS, TEA)), SOUND, [("line 1", "no JSON")], BOTH
@@ -143,6 +167,33 @@ OTHERS = {
         ["saw a whale"],
         [("line 6", "from here on this is no JSON")],
         ["likes tea"],
+    ),
+    **{
+        f"mem0, cut after {len(cut)} characters, {name}": Broken(
+            written("mem0.json", cut, whole), ["saw a whale"], [(f"line {number}", reason)], ["likes tea"]
+        )
+        for name, whole in DOCUMENTS.items()
+        for cut, number, reason in cuts_of(whole, "likes tea")
+    },
+    "server-memory, a cut graph": Broken(
+        written(
+            "memory.json",
+            json.dumps({"entities": [TEA, MAPS], "relations": []}, indent=2)[:250],
+            json.dumps({"entities": [TEA, MAPS], "relations": []}, indent=2),
+        ),
+        SOUND,
+        [("line 11", "from here on this is no JSON: Unterminated string")],
+        BOTH,
+    ),
+    "server-memory, a graph cut in its relations": Broken(
+        written(
+            "memory.json",
+            RELATED[:-30],
+            RELATED,
+        ),
+        ["Alice knows Bob"],
+        [("line 9", "from here on this is no JSON: Unterminated string")],
+        ["Alice knows Cay"],
     ),
     "mem0, a cut line": Broken(
         written(
@@ -203,7 +254,7 @@ def vault(folder: Path, is_mended: bool) -> None:  # noqa: FBT001  see `Broken`
     (folder / "a").mkdir(exist_ok=True)
     (folder / "a.b.md").write_text("likes tea")
     # It comes first, and its keys would be those of the file above.
-    title = "'a: b'" if is_mended else "a: b"
+    title = "'a: b'" if is_mended else "[a: b"
     (folder / "a" / "b.md").write_text(f"---\ntitle: {title}\n---\ndraws maps")
     (folder / "a" / "bytes.md").write_bytes(b"caf\xe9" if is_mended else b"caf\x81")
 
@@ -237,7 +288,10 @@ FILES = {
     "markdown": Broken(
         vault,
         ["likes tea"],
-        [("a/b.md", "its front matter is no YAML"), ("a/bytes.md", "it is not UTF-8")],
+        [
+            ("a/b.md", "its front matter is no YAML, line 3: expected ',' or ']'"),
+            ("a/bytes.md", "it is not UTF-8"),
+        ],
         ["café", "draws maps"],
     ),
 }
@@ -267,6 +321,9 @@ async def test_what_is_sound_is_imported_and_a_mended_file_adds_the_rest_alone(
         (each.place, reason in each.sentence)
         for each, (_, reason) in zip(done.left_out, broken.reasons, strict=True)
     ] == [(place, True) for place, _ in broken.reasons], done.left_out
+    for each in done.left_out:
+        assert len(re.findall(r"\bline \d", f"{each.place}: {each.sentence}")) <= 1, each
+        assert "\n" not in each.sentence
     assert (done.left_out_count, dry.left_out) == (len(broken.reasons), done.left_out)
     assert (done.lines, done.counts, dry.counts) == (1, {"created": 1}, {"created": 1})
     assert (again.left_out, again.counts) == ([], {"created": len(broken.mended), "skipped": 1})

@@ -7,11 +7,11 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from harness import clean_environment
-from support.exchanges import left_out, memories, read, taken
+from support.exchanges import ImportRefusedError, left_out, memories, read, taken
 from support.forking import forked_program
 
 if TYPE_CHECKING:
@@ -120,8 +120,24 @@ BOMB = b"a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + b"".join(
         (b"---\ntags: !!int ''\n---\nx", "front matter is no YAML"),
         (b"---\ntags: !!bool perhaps\n---\nx", "front matter is no YAML"),
         (b"---\ntags: !!timestamp now\n---\nx", "front matter is no YAML"),
+        (b"---\ntitle: a\n\tx: b: c\n---\nx", r"no YAML, line 3: found character '\\t'"),
+        (
+            b"---\ntitle: a\nx: y\n  z: b\n---\nx",
+            "line 4: mapping values .*; put a value with a colon in",
+        ),
+        (
+            b"---\nx: \x01\n---\nx",
+            "no YAML: unacceptable character #x0001: special char",
+        ),
+        (b"", "it has no text"),
+        (b"\n \n", "it has no text"),
+        (b"---\ntitle: x\n---\n", "it has no text"),
+        (b"# Heading only\n\n## Below\n", "it has no text"),
+        (b"---\ntags: []\n---\n\n# {{title}}\n", "it has no text"),
+        (b"# A\n\ntext \0\1", "it is binary"),
+        ("# A\n\ntext".encode("utf-16-le"), "it is binary.*UTF-16 with its mark"),
         (b"---\na: &a [*a]\n---\nx", "refers to itself"),
-        (b"---\na: *b\n---\nx", "front matter is no YAML: .*undefined alias"),
+        (b"---\na: *b\n---\nx", "front matter is no YAML, line 2: found undefined alias"),
         (b"---\n" + BOMB + b"---\nx", "its aliases stand for too much"),
         (
             b"---\na: &a " + b"[" * 40 + b"]" * 40 + b"\nb: " + b"[" * 40 + b"*a" + b"]" * 40 + b"\n---\nx",
@@ -142,3 +158,42 @@ def test_what_is_wrong_with_a_markdown_file_is_told(tmp_path: Path, text: bytes,
     ((place, reason),) = left_out(path)
     assert place == "note.md"
     assert re.search(sentence, reason, re.DOTALL)
+    assert "\n" not in reason
+    assert "column" not in reason
+
+
+@pytest.mark.promise("exchange.formats")
+@pytest.mark.parametrize(
+    ("front", "kept", "line"),
+    [
+        ("title: Meeting: the second", {"title": "Meeting: the second"}, 2),
+        ("a: 1\nb:\n  - who: Ann's: x  # aside", {"a": 1, "b": [{"who": "Ann's: x"}]}, 4),
+        ("title: {{title}}: {{part}}\r", {"title": "{{title}}: {{part}}"}, 2),
+    ],
+)
+async def test_a_plain_value_with_a_colon_is_text_and_that_is_said(
+    enter: Enter, tmp_path: Path, front: str, kept: dict[str, Any], line: int
+) -> None:
+    path = tmp_path / "note.md"
+    path.write_bytes(f"---\n{front}\n---\ntext".encode())
+    async with enter(embedder="none") as home:
+        with pytest.raises(ImportRefusedError, match=f"note.md, line {line}: a value with a colon"):
+            await taken(home, path, is_strict=True)
+        done = await taken(home, path)
+        (found,) = (await memories(home)).values()
+    assert found["metadata"] == {"path": "note.md", **kept}
+    assert [(each.place, done.left_out) for each in done.remarks] == [(f"note.md, line {line}", [])]
+
+
+@pytest.mark.promise("exchange.lines")
+async def test_notes_without_text_are_left_out_beside_others(enter: Enter, tmp_path: Path) -> None:
+    (tmp_path / "daily.md").write_text("# {{title}}\n")
+    (tmp_path / "empty.md").touch()
+    (tmp_path / "note.md").write_text("# Goals\n\n## First\n\nShip it.\n\n# Later\n")
+    async with enter(embedder="none") as home:
+        done = await taken(home, tmp_path)
+        assert list(await memories(home)) == ["note"]
+    assert [(each.place, each.sentence) for each in done.left_out] == [
+        ("daily.md", "it has no text"),
+        ("empty.md", "it has no text"),
+    ]

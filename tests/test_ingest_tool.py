@@ -141,7 +141,7 @@ async def test_what_has_no_lines_is_cited_by_its_file(tmp_path: Path, docs: Path
         ann = Agent(runtime, Principal(agent_id="a", user="ann"), reach=Reach(roots=[str(docs)]))
         done = await ann.ask(IngestDocuments(paths=[str(docs)]))
         (unread,) = [each for each in done.named if "plan.docx" in each.path]
-        assert unread.path == f"{docs}/plan.docx/word/media"
+        assert unread.path == f"{docs}/plan.docx, part word/media"
         assert (unread.reason, done.left_out[unread.reason]) == (
             "it is a part of a document, such as pictures or charts, that is not read",
             1,

@@ -62,6 +62,22 @@ def check_json(raw: bytes) -> Any:
     return value
 
 
+def json_fault(error: ValueError, line: int | None = None) -> str:
+    """Return what is wrong with a text that is not JSON, and where.
+
+    Args:
+        error: What its decoder raised.
+        line: Of a part of the text whose line is told elsewhere; only a column in it is named here.
+    """
+    if not isinstance(error, json.JSONDecodeError):
+        return str(error)
+    fault = error.msg.removesuffix(" at").removesuffix(" starting")
+    column = f"column {error.colno}"
+    if line is not None:
+        return f"{fault} at {column}" if error.lineno == line else fault
+    return f"{fault} at line {error.lineno}, {column}" if "\n" in error.doc else f"{fault} at {column}"
+
+
 def canonical(raw: bytes) -> bytes:
     """Return JSON without what does not count: blanks and the order of keys.
 
@@ -92,7 +108,7 @@ def _read_closely(raw: bytes) -> Any:
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
-        raise not_serializable(f"this is not JSON: {error}") from None
+        raise not_serializable(f"this is not JSON: {json_fault(error)}") from None
     if text.count("[") + text.count("{") > MAX_DEPTH:
         _check_depth(value)
     if _MAYBE_LONE.search(text):

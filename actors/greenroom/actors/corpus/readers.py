@@ -33,7 +33,7 @@ SYNTAX: Final = 1
 """Our version of what is read of trees. Raise it when that becomes more; a language has one of its own."""
 MATCHING: Final = 1
 """Our version of how names of entities are found in texts."""
-_EXTRACTORS: Final[Mapping[Kind, int]] = {"docx": 2}
+_EXTRACTORS: Final[Mapping[Kind, int]] = {"docx": 3}
 """Our versions of what reads other files, where that is not the first."""
 _SYNTAX: Final = "syntax:"
 _TEXT: Final = "text:"

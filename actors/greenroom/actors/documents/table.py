@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final
 
@@ -21,12 +22,17 @@ def read(source: SourceText) -> Sections:
     if len(offsets) < 2:  # noqa: PLR2004  (a row begins and ends)
         return Sections("", [Section(0, 0)])
     names = _names(text[: offsets[1]], _delimiter(text))
-    headings = (", ".join(name.strip() for name in names)[:MAX_HEADING],)
+    headings = (column_heading(names),)
     sections = [Section(0, offsets[1], headings)]
     for first, last in pairwise(offsets[1:]):
         if last - sections[-1].body > MAX_CHARACTERS and first > sections[-1].body:
             sections.append(Section(first, first, headings))
     return Sections("", sections)
+
+
+def column_heading(names: Iterable[str]) -> str:
+    """Return what the rows of a table are headed by: the names of its columns."""
+    return ", ".join(name.strip() for name in names)[:MAX_HEADING]
 
 
 def _row_offsets(source: SourceText) -> list[int]:

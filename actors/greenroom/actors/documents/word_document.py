@@ -1,7 +1,8 @@
 """The text of DOCX files: XML in a zip archive.
 
-Paragraphs and tables are read in their order, each row of a table as one line; notes and comments after the
-paragraph that they belong to; headers and footers, each once, at the end. `unread_parts` says what is not.
+Paragraphs and tables are read in their order, each row of a table as one line, a long table headed by the
+names of its columns; notes and comments after the paragraph that they belong to; headers and footers, each
+once, at the end. `unread_parts` says what is not.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from greenroom.actors.documents.blocks import Block, Blocks
 from greenroom.actors.documents.errors import UnreadableDocumentError
 from greenroom.actors.documents.sections import Outline
 from greenroom.actors.documents.splitting import MAX_CHARACTERS
+from greenroom.actors.documents.table import column_heading
 
 MAX_XML: Final = 64 << 20
 """The most that is unpacked of one file, all its parts together."""
@@ -123,8 +125,8 @@ class _Reader:
             self._add(text)
         return Blocks(self._outline.top, self._blocks)
 
-    def _add(self, text: str) -> None:
-        self._blocks.append(Block(text, 0, 0, self._outline.headings))
+    def _add(self, text: str, headings: tuple[str, ...] | None = None) -> None:
+        self._blocks.append(Block(text, 0, 0, self._outline.headings if headings is None else headings))
 
     def _add_all(self, root: ET.Element) -> None:
         """Add the paragraphs and tables of an element; of those in text boxes, behind theirs."""
@@ -149,17 +151,22 @@ class _Reader:
             self._add(text)
         self._add_notes(_own_nodes(paragraph))
 
-    def _add_rows(self, rows: list[str]) -> None:
-        """Add the rows of a table, as many together as a chunk has room for."""
+    def _add_rows(self, rows: list[list[str]]) -> None:
+        """Add the rows of a table; if a chunk has no room for all, the first row heads each part."""
+        lines = [_ROW_MARK.join(cell.replace("|", r"\|") for cell in cells).strip() for cells in rows]
+        if sum(map(len, lines)) + len(lines) <= MAX_CHARACTERS:
+            self._add("\n".join(lines))
+            return
+        headings = (*self._outline.headings, column_heading(rows[0]))
         taken: list[str] = []
         size = 0
-        for row in rows:
-            if taken and size + len(row) + 1 > MAX_CHARACTERS:
-                self._add("\n".join(taken))
+        for line in lines:
+            if taken and size + len(line) + 1 > MAX_CHARACTERS:
+                self._add("\n".join(taken), headings)
                 taken, size = [], 0
-            taken.append(row)
-            size += len(row) + 1
-        self._add("\n".join(taken))
+            taken.append(line)
+            size += len(line) + 1
+        self._add("\n".join(taken), headings)
 
     def _add_notes(self, nodes: Iterator[ET.Element]) -> None:
         for node in nodes if self._notes else ():
@@ -186,12 +193,12 @@ def _levels(styles: list[ET.Element]) -> dict[str, int]:
     return levels
 
 
-def _rows(table: ET.Element) -> list[str]:
-    """Return the rows of a table as lines; none of one with a single column, which only places paragraphs."""
+def _rows(table: ET.Element) -> list[list[str]]:
+    """Return the rows of a table; none of one with a single column, which only places paragraphs."""
     rows = [[_on_one_line(cell) for cell in _nearest(row, f"{_W}tc")] for row in _nearest(table, f"{_W}tr")]
     if all(len(cells) < 2 for cells in rows):  # noqa: PLR2004  columns
         return []
-    return [_ROW_MARK.join(cells).strip() for cells in rows if any(cells)]
+    return [cells for cells in rows if any(cells)]
 
 
 def _nearest(node: ET.Element, tag: str) -> Iterator[ET.Element]:

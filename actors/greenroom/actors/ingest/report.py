@@ -56,7 +56,7 @@ class Report:
     def unread(self, path: str, parts: Sequence[str]) -> None:
         """Count parts of a document that are not read, while the others are."""
         for part in parts:
-            self.left_out(f"{path}/{part}", UNREAD_PART)
+            self.left_out(f"{path}, part {part}", UNREAD_PART)
 
     @property
     def changes(self) -> dict[str, Any]:

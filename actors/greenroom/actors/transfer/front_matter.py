@@ -1,21 +1,40 @@
-"""Front matter: YAML before a Markdown text, with anchors, and placeholders of templates as texts."""
+"""Front matter: YAML before a Markdown text, with anchors, and placeholders of templates as texts.
+
+A plain value with a colon, such as ``title: Meeting: the second``, is no YAML, and yet means one thing: that
+text.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from greenroom.actors.base.yaml_errors import MALFORMED
 from greenroom.actors.transfer.normalize import MAX_DIGITS, RecordError, as_text, too_long
 
+if TYPE_CHECKING:
+    import yaml
+
 MAX_FRONT_MATTER: Final = 65_536
 """The most characters that are read, and that anchors may make of them."""
 MAX_DEPTH: Final = 50
+MOST_QUOTED: Final = 20
+"""How many values with a colon are taken as texts; for each the whole is parsed again."""
 _FRONT_MATTER: Final = re.compile(
     r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
 _INTEGER: Final = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|[0-9][0-9_:]*)")
+_PLAIN_VALUE: Final = re.compile(r"""([^:#'"]*:[ \t]+)([^\s'"\[\]{}&*!|>%@`#,?-].*?)((?:[ \t]+#.*)?\s*)""")
+_FIRST_LINE: Final = 2
+"""The line of the file that front matter begins in, behind its rule."""
 _PLACEHOLDER: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|<%.*?%>")
+
+
+class FrontMatter(NamedTuple):
+    """What front matter says, and in which lines of the file a value with a colon was read as text."""
+
+    values: dict[str, Any]
+    quoted: list[int]
 
 
 def cut(text: str) -> tuple[str, str]:
@@ -24,14 +43,14 @@ def cut(text: str) -> tuple[str, str]:
     return ("", text) if found is None else (found[1], text[found.end() :])
 
 
-def read_front_matter(front: str) -> dict[str, Any] | None:
+def read_front_matter(front: str) -> FrontMatter | None:
     """Return what front matter says; None if it is none, but a text between two rules.
 
     Raises:
         RecordError: it is no YAML, or would cost too much.
     """
     if not front:
-        return {}
+        return FrontMatter({}, [])
     import yaml  # noqa: PLC0415  only who imports Markdown waits for it
 
     if len(front) > MAX_FRONT_MATTER:
@@ -39,16 +58,58 @@ def read_front_matter(front: str) -> dict[str, Any] | None:
             f"its front matter has {len(front):,} characters and {MAX_FRONT_MATTER:,} are the most"
         )
     plain, placeholders = _without_placeholders(front)
+    quoted: list[int] = []
     try:
-        _check_cost(plain)
-        about = yaml.safe_load(plain)
+        about = _loaded(plain, quoted)
     except RecursionError:
         raise RecordError("its front matter is nested too deeply") from None
     except (yaml.YAMLError, ValueError, *MALFORMED) as error:
-        raise RecordError(f"its front matter is no YAML: {error}") from None
+        raise RecordError(f"its front matter is no YAML{_fault(error)}") from None
     if about is not None and not isinstance(about, dict):
         return None
-    return {as_text(key): value for key, value in _restored(about or {}, placeholders).items()}
+    values = {as_text(key): value for key, value in _restored(about or {}, placeholders).items()}
+    return FrontMatter(values, sorted(quoted))
+
+
+def _loaded(text: str, quoted: list[int]) -> Any:
+    """Return what YAML says, with plain values with colons as texts, whose lines are added to a list.
+
+    Raises:
+        RecordError: it would cost too much.
+        yaml.YAMLError: it is none. Others as `read_front_matter` expects them.
+    """
+    import yaml  # noqa: PLC0415  as above
+
+    while True:
+        try:
+            _check_cost(text)
+            return yaml.safe_load(text)
+        except yaml.scanner.ScannerError as error:
+            mark = error.problem_mark
+            if len(quoted) == MOST_QUOTED or mark is None or (mended := _with_quotes(text, mark)) is None:
+                raise
+            quoted.append(mark.line + _FIRST_LINE)
+            text = mended
+
+
+def _with_quotes(text: str, mark: yaml.Mark) -> str | None:
+    """Return YAML with quotes around the plain value that a mark lies in; None where it lies in none."""
+    lines = text.split("\n")
+    found = _PLAIN_VALUE.fullmatch(lines[mark.line]) if mark.line < len(lines) else None
+    if found is None or not found.start(2) <= mark.column < found.end(2):
+        return None
+    lines[mark.line] = found[1] + "'" + found[2].replace("'", "''") + "'" + found[3]
+    return "\n".join(lines)
+
+
+def _fault(error: Exception) -> str:
+    """Return in which line of the file front matter is wrong, and why; that may be all that is known."""
+    import yaml  # noqa: PLC0415  as above
+
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        hint = "; put a value with a colon in quotes" if "mapping values" in (error.problem or "") else ""
+        return f", line {error.problem_mark.line + _FIRST_LINE}: {error.problem}{hint}"
+    return ": " + str(error).split("\n", 1)[0]
 
 
 def _without_placeholders(front: str) -> tuple[str, dict[str, str]]:

@@ -1,7 +1,8 @@
 """Records of JSON in texts of other programs, each alone: one that is broken costs none of the others.
 
 A text is one value, an array, or values one after another, in lines or joined in one. An array's elements
-are records like any others. Of an array that breaks off, what stands before that is read.
+are records like any others. Of an array that breaks off, or an object with arrays of objects, what stands
+before that is read.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from greenroom.actors.base.strict_json import json_fault
 from greenroom.actors.transfer.normalize import BadRecord, next_value, parsed
 
 _BETWEEN: Final = re.compile(r"[\s,\[\]]*")
-_BEFORE_ARRAY: Final = re.compile(r'\s*(?:\{\s*"\w+"\s*:\s*)?\[')
+_OBJECT_OF_LISTS: Final = re.compile(r'\s*\{\s*(?:\n|"\w+"\s*:\s*\[\s*\{)')
+_BETWEEN_MEMBERS: Final = re.compile(r"[\s,{}]*")
+_COLON: Final = re.compile(r"\s*:\s*")
+_BETWEEN_ELEMENTS: Final = re.compile(r"[\s,]*")
 
 
 class Record(NamedTuple):
@@ -33,7 +38,7 @@ def in_line(place: str, line: str, passed: int) -> Iterator[Record | BadRecord]:
         try:
             value, position = next_value(line, position)
         except ValueError as error:
-            fault = str(error)
+            fault = json_fault(error)
             continue
         if number:
             yield Record(f"{place}, value {number}", held)
@@ -63,22 +68,56 @@ def in_text(text: str, size: int) -> Iterator[Record | BadRecord]:
 
 
 def _in_broken(text: str, size: int, error: ValueError) -> Iterator[Record | BadRecord]:
-    if any(begins_with_object(line) for _, line in islice(_lines(text), 3)):
+    first = [line for _, line in islice(_lines(text), 3)]
+    is_object = _OBJECT_OF_LISTS.match(text) is not None and not begins_with_object(first[0])
+    if not is_object and any(map(begins_with_object, first)):
         for number, line in _lines(text):
             yield from in_line(f"line {number}", line, size)
         return
-    position = _end_of(_BEFORE_ARRAY, text, 0)
-    number = 0
-    while (position := _end_of(_BETWEEN, text, position)) < len(text):
-        try:
-            value, position = next_value(text, position)
-        except ValueError as fault:
-            error = fault
-            break
-        number += 1
-        yield Record(f"record {number}", value)
-    at = f"line {text.count(chr(10), 0, position) + 1}"
-    yield BadRecord(at, f"from here on this is no JSON: {error}", size)
+    position = number = 0
+    if is_object:
+        lists, position, error = _lists_in(text, error)
+        if lists:
+            yield Record("record 1", lists)
+    else:
+        while (position := _end_of(_BETWEEN, text, position)) < len(text):
+            try:
+                value, position = next_value(text, position)
+            except ValueError as fault:
+                error = fault
+                break
+            number += 1
+            yield Record(f"record {number}", value)
+    line = text.count("\n", 0, position) + 1
+    yield BadRecord(f"line {line}", f"from here on this is no JSON: {json_fault(error, line)}", size)
+
+
+def _lists_in(text: str, error: ValueError) -> tuple[dict[str, Any], int, ValueError]:
+    """Return the lists of objects in an object that breaks off, where it does, and why.
+
+    Args:
+        text: The object; of a list that breaks off the elements before that count.
+        error: What is wrong with the whole.
+    """
+    lists: dict[str, list[Any]] = {}
+    position = 0
+    try:
+        while (position := _end_of(_BETWEEN_MEMBERS, text, position)) < len(text):
+            name, behind = next_value(text, position)
+            position = _end_of(_COLON, text, behind)
+            if not text.startswith("[", position):
+                _, position = next_value(text, position)
+                continue
+            elements = lists.setdefault(str(name), [])
+            position += 1
+            while not text.startswith("]", position := _end_of(_BETWEEN_ELEMENTS, text, position)):
+                value, position = next_value(text, position)
+                elements.append(value)
+            position += 1
+    except ValueError as fault:
+        error = fault
+    found = {name: held for name, held in lists.items() if any(isinstance(each, dict) for each in held)}
+    return found, position, error
 
 
 def begins_with_object(line: str) -> bool:
@@ -88,7 +127,7 @@ def begins_with_object(line: str) -> bool:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    return ((number, line) for number, line in enumerate(io.StringIO(text), 1) if line.strip())
+    return ((number, line.rstrip()) for number, line in enumerate(io.StringIO(text), 1) if line.strip())
 
 
 def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:

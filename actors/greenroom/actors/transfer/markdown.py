@@ -16,7 +16,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from greenroom.actors.transfer.front_matter import cut, read_front_matter
+from greenroom.actors.transfer.front_matter import FrontMatter, cut, read_front_matter
 from greenroom.actors.transfer.normalize import (
     KINDS,
     MAX_WHOLE_BYTES,
@@ -36,6 +36,8 @@ from greenroom.actors.transfer.normalize import (
 from greenroom.actors.transfer.text_files import GUESSED, text_of
 
 SUFFIXES: Final = frozenset({".md", ".markdown", ".mdown"})
+NO_TEXT: Final = "it has no text"
+COLON_AS_TEXT: Final = "a value with a colon and without quotes was read as text"
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _SCOPES: Final = frozenset({"private", "shared", "public"})
@@ -128,7 +130,7 @@ def read(path: Path) -> Iterator[Item]:
         name = file.name if file == path else file.relative_to(path).as_posix()
         try:
             data, changed = _read_file(file)
-            text, is_guess = text_of(data)
+            text, is_guess = _text_of(data)
         except RecordError as error:
             yield BadRecord(name, str(error), passed)
             continue
@@ -155,6 +157,14 @@ def _read_file(file: Path) -> tuple[bytes, datetime]:
         return data, datetime.fromtimestamp(os.fstat(opened.fileno()).st_mtime, UTC)
 
 
+def _text_of(data: bytes) -> tuple[str, bool]:
+    """Return a file's text as `text_of`; raises that also for what has the bytes of no text."""
+    text, is_guess = text_of(data)
+    if "\0" in text:
+        raise RecordError("it is binary: a text has no NUL bytes, unless it is UTF-16 with its mark")
+    return text, is_guess
+
+
 def _file(name: str, text: str, changed: datetime, passed: int, taken: dict[str, int]) -> Iterator[Item]:
     front, body = cut(text)
     try:
@@ -166,8 +176,15 @@ def _file(name: str, text: str, changed: datetime, passed: int, taken: dict[str,
         yield BadRecord(name, str(error), passed)
         return
     if about is None:  # what stands between two rules is text
-        about, body = {}, text
-    yield from _sections_of(name, body, about, changed, passed, taken)
+        about, body = FrontMatter({}, []), text
+    for line in about.quoted:
+        yield Remark(f"{name}, line {line}", COLON_AS_TEXT, passed)
+    count = 0
+    for made in _sections_of(name, body, about.values, changed, passed, taken):
+        count += 1
+        yield made
+    if not count:
+        yield BadRecord(name, NO_TEXT, passed)
 
 
 def _sections_of(

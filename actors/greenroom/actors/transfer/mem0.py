@@ -32,7 +32,7 @@ from greenroom.actors.transfer.normalize import (
 )
 
 _KEPT = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "role", "hash", "structured_attributes")
-_LISTS = ("results", "memories")
+LISTS = ("results", "memories")
 
 
 def read(path: Path) -> Iterator[Item]:
@@ -67,20 +67,18 @@ def _memories(path: Path, records: Sequence[Record | BadRecord]) -> Iterator[Rec
     broken = [each for each in records if isinstance(each, BadRecord)]
     if broken and len(broken) == len(records):
         raise SourceError(f"{path}, {broken[0].place}: {broken[0].sentence}")
-    only = records[0] if len(records) == 1 else None
-    if (
-        not isinstance(only, Record)
-        or not isinstance(only.value, dict)
-        or only.value.keys() & {"id", "memory"}
-    ):
+    sound = [each.value for each in records if isinstance(each, Record)]
+    whole = sound[0] if len(sound) == 1 and isinstance(sound[0], dict) else None
+    if whole is None or whole.keys() & {"id", "memory"}:
         yield from records
         return
-    relations = only.value.get("relations") or []
-    memories = next((only.value[name] for name in _LISTS if name in only.value), None)
+    relations = whole.get("relations") or []
+    memories = next((whole[name] for name in LISTS if name in whole), [] if broken and relations else None)
     if not isinstance(memories, list) or not isinstance(relations, list):
         raise SourceError(f"{path} is no export of mem0: it holds no list of memories")
     yield from (Record(f"memory {number}", memory) for number, memory in enumerate(memories, 1))
     yield from (Record(f"relation {number}", relation) for number, relation in enumerate(relations, 1))
+    yield from broken
 
 
 def _line(place: str, memory: Any, passed: int) -> SourceLine:

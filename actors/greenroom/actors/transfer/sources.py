@@ -53,6 +53,7 @@ Format = Literal[
 ]
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
 _LOOKED_AT_BYTES: Final = 1 << 16
+_MEM0: Final = re.compile(r'"memory"|"(?:results|memories)"\s*:\s*\[')
 _GRAPH: Final = re.compile(r'"(?:entities|entityType|relationType)"\s*:|"type"\s*:\s*"_aim"')
 
 
@@ -194,7 +195,7 @@ def _detect_json(begin: str) -> str:
     if begin.startswith(("{", "[")):
         if '"key"' not in begin and _GRAPH.search(begin):
             return "server-memory"
-        if '"memory"' in begin and '"key"' not in begin:
+        if '"key"' not in begin and _MEM0.search(begin):
             return "mem0"
     return "jsonl"  # whose errors name the line
 
@@ -207,4 +208,5 @@ def _format_of(record: Any) -> str | None:
         return "server-memory"
     if "key" in record:
         return "jsonl"
-    return "mem0" if "memory" in record and "id" in record else None
+    is_list = any(isinstance(record.get(name), list) for name in mem0.LISTS)
+    return "mem0" if is_list or {"memory", "id"} <= record.keys() else None

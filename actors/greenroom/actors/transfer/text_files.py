@@ -96,5 +96,5 @@ def lines(path: Path) -> Iterator[TextLine | BadRecord | Remark]:
                 continue
             if is_guess:
                 yield Remark(place, GUESSED, passed)
-            if stripped := text.strip():
+            if stripped := text.rstrip():
                 yield TextLine(number, stripped, passed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Final
 import trio
 
 from greenroom.actors.orchestrations.import_export import ExportWriter
-from greenroom.actors.schemas.import_lines import check_below
+from greenroom.actors.schemas.import_lines import LineError, check_below
 from greenroom.actors.transfer.export_actor import exported
 from greenroom.actors.transfer.import_run import Imported, Importer, ImportRefusedError
 from greenroom.actors.transfer.normalize import SourceError, SourceUnreadableError
@@ -68,6 +68,9 @@ async def import_memories(chosen: argparse.Namespace, resolved: Resolved) -> int
     except ImportRefusedError as error:
         for problem in error.problems:
             _name(path, problem.place, problem.sentence)
+        if chosen.json:
+            said = {"lines": 0, "counts": {}, "refused": _places(error.problems), "more": error.more}
+            say(json.dumps({**said, "format": source.format, "dry_run": chosen.dry_run}, indent=2))
         more = "; there may be more" if error.more else ""
         return complain(
             "import", f"nothing was imported, since {path} has such lines{more}", exit_codes.FAILED
@@ -90,6 +93,14 @@ async def import_memories(chosen: argparse.Namespace, resolved: Resolved) -> int
     return complain("import", f"nothing was imported: {sentence}", exit_codes.FAILED)
 
 
+def _places(problems: Sequence[LineError]) -> list[dict[str, str]]:
+    return [{"place": each.place, "reason": each.sentence} for each in problems]
+
+
+def _memories(count: int) -> str:
+    return f"{count:,} {'memory' if count == 1 else 'memories'}"
+
+
 def _name(path: Path, place: str, sentence: str) -> None:
     remark(printable(f"greenroom import: {path}{place and ', '}{place}: {sentence}"))
 
@@ -105,14 +116,14 @@ def _show_import(chosen: argparse.Namespace, path: Path, source: Source, done: I
         remark("greenroom import: nothing is new: the store has every key already (see --on-conflict)")
     if chosen.json:
         said = {**done._asdict(), "format": source.format, "dry_run": chosen.dry_run}
-        said["left_out"] = [{"place": each.place, "reason": each.sentence} for each in done.left_out]
+        said["left_out"] = _places(done.left_out)
         said["remarks"] = [{"place": each.place, "remark": each.sentence} for each in done.remarks]
         say(json.dumps(said, indent=2))
         return
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(done.counts.items()))
     places = f"{len(done.namespaces):,} namespaces" if len(done.namespaces) > 1 else "".join(done.namespaces)
     verb = "would come of" if chosen.dry_run else "came of"
-    of = f"{done.lines:,} memories for {places or 'no namespace'} ({source.format})"
+    of = f"{_memories(done.lines)} for {places or 'no namespace'} ({source.format})"
     if done.lines:
         say(f"{counts or 'nothing'}: that {verb} {of}")
     if done.embedded is False:
@@ -148,11 +159,12 @@ async def export_memories(chosen: argparse.Namespace, resolved: Resolved) -> int
         )
     said = {"memories": count, "bytes": size, "sha256": digest, "unwritten": unwritten}
     if path is None:
-        remark(f"greenroom export: {count:,} memories, {size:,} bytes, SHA-256 {digest}")
+        remark(f"greenroom export: {_memories(count)}, {size:,} bytes, SHA-256 {digest}")
     elif chosen.json:
         say(json.dumps({"file": str(path), **said}, indent=2))
     else:
-        say(f"{count:,} memories are in {path}: {size:,} bytes, SHA-256 {digest}")
+        verb = "is" if count == 1 else "are"
+        say(f"{_memories(count)} {verb} in {path}: {size:,} bytes, SHA-256 {digest}")
     return exit_codes.OK
 
 
@@ -185,6 +197,6 @@ async def _written(
 
 def _told(shows: ProgressDisplay) -> Callable[[int, int, int], None]:
     def told(memories: int, roots: int, of: int) -> None:
-        shows(f"{memories:,} memories", roots, of)
+        shows(_memories(memories), roots, of)
 
     return told
