@@ -140,6 +140,11 @@ BOMB = b"a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + b"".join(
         (b"---\na: *b\n---\nx", "front matter is no YAML, line 2: found undefined alias"),
         (b"---\n" + BOMB + b"---\nx", "its aliases stand for too much"),
         (
+            b"---\na: &x '{{" + b"y" * 30_000 + b"}}'\nk: [" + b"*x, " * 8_000 + b"]\n---\nx",
+            "its aliases stand for too much",
+        ),
+        (b"---\nk: " + b"{%" * 30_000 + b"\n---\nx", "front matter is no YAML"),
+        (
             b"---\na: &a " + b"[" * 40 + b"]" * 40 + b"\nb: " + b"[" * 40 + b"*a" + b"]" * 40 + b"\n---\nx",
             "too deep",
         ),

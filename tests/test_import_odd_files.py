@@ -168,6 +168,23 @@ def test_a_file_that_is_not_there_or_an_unknown_database(tmp_path: Path) -> None
             read(path, chosen)
 
 
+def test_a_column_that_sql_makes_up_is_no_larger_than_a_file_may_be(tmp_path: Path) -> None:
+    path = tmp_path / "memories.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "CREATE TABLE memories (content_hash TEXT, content TEXT,"
+            " extra TEXT AS (hex(zeroblob(150000000))))"
+        )
+        connection.execute("INSERT INTO memories (content_hash, content) VALUES ('a', 'hello')")
+    tracemalloc.start()
+    try:
+        with pytest.raises(SourceError, match="too big"):
+            read(path, "mcp-memory-service")
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+
+
 def test_keys_are_made_so_that_different_names_stay_different() -> None:
     assert key_of("plain") == "plain"
     assert key_of("a", 7) == "a.7"

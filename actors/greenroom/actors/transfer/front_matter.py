@@ -6,6 +6,7 @@ text.
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -27,7 +28,9 @@ _INTEGER: Final = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|[0-9][0-9_:]*)")
 _PLAIN_VALUE: Final = re.compile(r"""([^:#'"]*:[ \t]+)([^\s'"\[\]{}&*!|>%@`#,?-].*?)((?:[ \t]+#.*)?\s*)""")
 _FIRST_LINE: Final = 2
 """The line of the file that front matter begins in, behind its rule."""
-_PLACEHOLDER: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|<%.*?%>")
+_PLACEHOLDER: Final = re.compile(r"\{\{[^{}\n]*\}\}|\{%[^%\n]*%\}|<%[^%\n]*%>")
+"""What no placeholder may hold keeps this linear: none is looked for twice in the same characters."""
+_PRIVATE_USE: Final = range(0xE000, 0xF900)
 
 
 class FrontMatter(NamedTuple):
@@ -60,18 +63,18 @@ def read_front_matter(front: str) -> FrontMatter | None:
     plain, placeholders = _without_placeholders(front)
     quoted: list[int] = []
     try:
-        about = _loaded(plain, quoted)
+        about = _loaded(plain, placeholders, quoted)
     except RecursionError:
         raise RecordError("its front matter is nested too deeply") from None
     except (yaml.YAMLError, ValueError, *MALFORMED) as error:
         raise RecordError(f"its front matter is no YAML{_fault(error)}") from None
     if about is not None and not isinstance(about, dict):
         return None
-    values = {as_text(key): value for key, value in _restored(about or {}, placeholders).items()}
+    values = {as_text(key): value for key, value in placeholders.restored(about or {}).items()}
     return FrontMatter(values, sorted(quoted))
 
 
-def _loaded(text: str, quoted: list[int]) -> Any:
+def _loaded(text: str, placeholders: _Placeholders, quoted: list[int]) -> Any:
     """Return what YAML says, with plain values with colons as texts, whose lines are added to a list.
 
     Raises:
@@ -82,7 +85,7 @@ def _loaded(text: str, quoted: list[int]) -> Any:
 
     while True:
         try:
-            _check_cost(text)
+            _check_cost(text, placeholders)
             return yaml.safe_load(text)
         except yaml.scanner.ScannerError as error:
             mark = error.problem_mark
@@ -112,37 +115,37 @@ def _fault(error: Exception) -> str:
     return ": " + str(error).split("\n", 1)[0]
 
 
-def _without_placeholders(front: str) -> tuple[str, dict[str, str]]:
-    """Return YAML with words in the place of a template's placeholders, and what each stands for."""
-    stem = "placeholder"
-    while stem in front:
-        stem += "x"
-    placeholders: dict[str, str] = {}
+class _Placeholders(NamedTuple):
+    """The placeholders of a template, in the order of the words that stand for them.
 
-    def named(found: re.Match[str]) -> str:
-        word = f"{stem}{len(placeholders)}z"
-        placeholders[word] = found[0]
-        return word
+    Attributes:
+        mark: What stands around the number of each; it is nowhere else in the text.
+        texts: What they are.
+    """
 
-    return _PLACEHOLDER.sub(named, front), placeholders
+    mark: str
+    texts: list[str]
 
-
-def _restored(value: Any, placeholders: dict[str, str]) -> Any:
-    """Return a value with the placeholders again."""
-    if not placeholders:
-        return value
-    words = re.compile("|".join(placeholders))
-
-    def restored(value: Any) -> Any:
+    def restored(self, value: Any) -> Any:
+        """Return a value with the placeholders again."""
+        if not self.texts:
+            return value
         if isinstance(value, str):
-            return words.sub(lambda found: placeholders[found[0]], value)
+            return re.sub(f"{self.mark}([0-9]+){self.mark}", lambda found: self.texts[int(found[1])], value)
         if isinstance(value, dict):
-            return {restored(key): restored(member) for key, member in value.items()}
+            return {self.restored(key): self.restored(member) for key, member in value.items()}
         if isinstance(value, list):
-            return [restored(member) for member in value]
-        return tuple(map(restored, value)) if isinstance(value, tuple) else value
+            return [self.restored(member) for member in value]
+        return tuple(map(self.restored, value)) if isinstance(value, tuple) else value
 
-    return restored(value)
+
+def _without_placeholders(front: str) -> tuple[str, _Placeholders]:
+    """Return YAML with words in the place of a template's placeholders, and what each stands for."""
+    used = set(front)
+    mark = next((chr(code) for code in _PRIVATE_USE if chr(code) not in used), "")
+    found = _Placeholders(mark, _PLACEHOLDER.findall(front) if mark else [])
+    numbers = itertools.count()
+    return (_PLACEHOLDER.sub(lambda _: f"{mark}{next(numbers)}{mark}", front) if mark else front), found
 
 
 class _Cost(NamedTuple):
@@ -191,7 +194,7 @@ class _Costs:
             raise RecordError("its front matter is nested too deeply, or its aliases stand for too much")
 
 
-def _check_cost(text: str) -> None:
+def _check_cost(text: str, placeholders: _Placeholders) -> None:
     """Refuse what would cost too much to load or to keep."""
     import yaml  # noqa: PLC0415  as above
 
@@ -206,7 +209,7 @@ def _check_cost(text: str) -> None:
         elif isinstance(event, yaml.ScalarEvent):
             if event.tag or not event.style:
                 _check_integer(event.value)
-            costs.add(event.anchor, _Cost(1 + len(event.value), 0))
+            costs.add(event.anchor, _Cost(1 + len(placeholders.restored(event.value)), 0))
 
 
 def _check_integer(text: str) -> None:

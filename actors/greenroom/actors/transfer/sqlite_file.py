@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from greenroom.actors.transfer.normalize import RecordError, Remark, SourceError
+from greenroom.actors.transfer.normalize import MAX_WHOLE_BYTES, RecordError, Remark, SourceError
 from greenroom.actors.transfer.text_files import GUESSED, narrow_text
 
 _NUMBER: Final = "greenroom_number"
@@ -36,6 +36,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
     uri = f"{path.absolute().as_uri()}?mode=ro"
     try:  # whichever thread has its turn reads on
         with closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_WHOLE_BYTES)  # also of what SQL makes up
             connection.row_factory = sqlite3.Row
             connection.text_factory = _escaped  # a text that is no UTF-8 would end the whole reading
             yield connection
