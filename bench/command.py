@@ -155,7 +155,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--mirrors", type=Path, metavar="DIR", help="bare repositories, for `code`")
     parser.add_argument(
-        "--work", type=_folder, metavar="DIR", help="where to make the stores, so which disk; made when missing"
+        "--work",
+        type=_folder,
+        metavar="DIR",
+        help="where to make the stores, so which disk; made when missing",
     )
     parser.add_argument("--seconds", type=float, default=60.0, metavar="S", help="of `crowd` (%(default)g)")
     parser.add_argument("--kills", type=int, default=100, metavar="N", help="of `chaos` (%(default)d)")

@@ -340,7 +340,9 @@ def test_what_trio_cancels_is_cancelled_in_the_runtime(tmp_path: Path) -> None:
 def test_who_asks_is_a_principal_and_no_bare_name(
     kind: Any, given: object, remedy: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(TypeError, match=f"the principal is {given!r}, but a Principal says who asks; {remedy}"):
+    with pytest.raises(
+        TypeError, match=f"the principal is {given!r}, but a Principal says who asks; {remedy}"
+    ):
         kind(at(tmp_path), given)
 
 

@@ -65,7 +65,9 @@ def test_the_folder_of_the_stores_is_made_and_what_is_none_is_told(tmp_path: Pat
     command = [*STARTED, "ask", "--smoke", "--work", str(tmp_path / "file")]
     refused = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
-    assert f"argument --work: {tmp_path / 'file'} is no folder and none is made: File exists" in refused.stderr
+    assert (
+        f"argument --work: {tmp_path / 'file'} is no folder and none is made: File exists" in refused.stderr
+    )
 
 
 def test_a_contender_that_loses_a_write_fails_the_run(tmp_path: Path) -> None:

@@ -75,7 +75,9 @@ def test_a_session_goes_as_a_file_from_one_folder_to_another(tmp_path: Path) -> 
     assert restored.returncode == 0, restored.stderr
     assert f"session: {session}\nmessages: 1\nmemories: 0\n" in restored.stdout
     here = run(one, "restore", "--file", file)  # where it came from, nothing is brought in
-    assert (here.returncode, "messages" in here.stdout, "None" in here.stdout) == (0, False, False), here.stderr
+    assert (here.returncode, "messages" in here.stdout, "None" in here.stdout) == (0, False, False), (
+        here.stderr
+    )
     assert f"session: {session}" in here.stdout
     again = run(two, "restore", "--file", file, *trust)
     assert (again.returncode, f"session: {session}" in again.stdout) == (0, True)  # that one, and no other

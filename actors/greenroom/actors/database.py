@@ -92,7 +92,8 @@ class _EitherWay(Generic[P, R]):
                 result: R = instance.call(partial(method, *arguments, **options))
                 return result
             instance._open_keeper()  # noqa: SLF001  (what is not open says so at the call)
-            return method(*arguments, **options)
+            awaited: Coroutine[Any, Any, R] = method(*arguments, **options)
+            return awaited
 
         return call
 

@@ -29,7 +29,9 @@ def invalid(sentence: str) -> Refusal:
 def untrusted(signer: str) -> Refusal:
     """Nobody here trusts its signer."""
     if signer.startswith(SHARED):
-        remedy = "it was signed with a secret that servers share, by GREENROOM_PASSPORT_SECRET: give the same here"
+        remedy = (
+            "it was signed with a secret that servers share, by GREENROOM_PASSPORT_SECRET: give the same here"
+        )
     else:
         # Whoever reads it asked a server, or a command that takes the option itself.
         remedy = (

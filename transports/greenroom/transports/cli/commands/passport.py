@@ -60,7 +60,9 @@ async def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
         say(json.dumps(said, indent=2))
     else:
         for name, value in said.items():
-            if value is not None:  # as of a session that was here already, which no passport brought messages to
+            if (
+                value is not None
+            ):  # as of a session that was here already, which no passport brought messages to
                 say(f"{name}: {value}" if len(said) > 1 else str(value))
     return exit_codes.OK
 
