@@ -154,7 +154,12 @@ def _parser() -> argparse.ArgumentParser:
         "--peers", type=Path, metavar="DIR", help="servers that `python -m bench.peers` put there"
     )
     parser.add_argument("--mirrors", type=Path, metavar="DIR", help="bare repositories, for `code`")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="where to make the stores, so which disk")
+    parser.add_argument(
+        "--work",
+        type=_folder,
+        metavar="DIR",
+        help="where to make the stores, so which disk; made when missing",
+    )
     parser.add_argument("--seconds", type=float, default=60.0, metavar="S", help="of `crowd` (%(default)g)")
     parser.add_argument("--kills", type=int, default=100, metavar="N", help="of `chaos` (%(default)d)")
     parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
@@ -162,6 +167,14 @@ def _parser() -> argparse.ArgumentParser:
         "--compare", type=_old_run, metavar="OLD.json", help="print also the ratios to an older run's results"
     )
     return parser
+
+
+def _folder(path: str) -> Path:
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{path} is no folder and none is made: {error.strerror}") from error
+    return Path(path)
 
 
 def _old_run(path: str) -> OldRun:

@@ -20,6 +20,7 @@ from greenroom.actors import (
     PROGRESS_CALLBACK,
     AddMessage,
     Agent,
+    CheckpointService,
     CompleteCode,
     CompletePrompt,
     CompleteResource,
@@ -33,8 +34,11 @@ from greenroom.actors import (
     ListPrompts,
     ListResources,
     MemorySearch,
+    MemoryService,
     Principal,
     ReadResource,
+    SearchService,
+    SessionService,
     StartSession,
     StoreMemory,
     open_greenroom,
@@ -326,6 +330,20 @@ def test_what_trio_cancels_is_cancelled_in_the_runtime(tmp_path: Path) -> None:
             assert {memory.key for memory in kept.memories} == {"before", "begun"}
 
     trio.run(main)
+
+
+@pytest.mark.parametrize("kind", [Agent, SessionService, MemoryService, SearchService, CheckpointService])
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [("alice", r"give Principal\(agent_id='alice'\)"), (7, r'give Principal\(agent_id="..."\)')],
+)
+def test_who_asks_is_a_principal_and_no_bare_name(
+    kind: Any, given: object, remedy: str, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        TypeError, match=f"the principal is {given!r}, but a Principal says who asks; {remedy}"
+    ):
+        kind(at(tmp_path), given)
 
 
 def test_progress_is_told_to_who_asks(tmp_path: Path) -> None:

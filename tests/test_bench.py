@@ -31,9 +31,11 @@ sys.exit(program.main())
 STARTED = [sys.executable, "-m", "bench"]
 
 
-def run(tmp_path: Path, *command: str) -> tuple[subprocess.CompletedProcess[str], dict[str, object]]:
+def run(
+    tmp_path: Path, *command: str, work: Path | None = None
+) -> tuple[subprocess.CompletedProcess[str], dict[str, object]]:
     results = tmp_path / "results.json"
-    arguments = ["--smoke", "--json", str(results), "--work", str(tmp_path)]
+    arguments = ["--smoke", "--json", str(results), "--work", str(work or tmp_path)]
     done = subprocess.run(
         [*command, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
@@ -53,6 +55,19 @@ def test_a_smoke_run_prints_and_writes_what_it_measured(tmp_path: Path, name: st
     assert isinstance(machine, dict)
     assert set(machine) == {"python", "implementation", "system", "architecture", "cores"}
     assert str(tmp_path) not in str(results), "nor is the machine named elsewhere"
+
+
+def test_the_folder_of_the_stores_is_made_and_what_is_none_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    made = tmp_path / "there" / "deep"
+    done, _ = run(tmp_path, *forked_program("bench"), "ask", work=made)
+    assert (done.returncode, list(made.iterdir())) == (0, []), done.stderr
+    command = [*STARTED, "ask", "--smoke", "--work", str(tmp_path / "file")]
+    refused = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
+    assert (
+        f"argument --work: {tmp_path / 'file'} is no folder and none is made: File exists" in refused.stderr
+    )
 
 
 def test_a_contender_that_loses_a_write_fails_the_run(tmp_path: Path) -> None:

@@ -62,16 +62,23 @@ def test_a_session_goes_as_a_file_from_one_folder_to_another(tmp_path: Path) -> 
 
     assert said["signer"] == signer(one)
     shown = json.loads(run(two, "show", "--file", file, "--json").stdout)
-    assert "not trusted here" in shown["trusted"]
+    remedy = f"`greenroom serve` and `greenroom passport` trust it with --trust-signer {said['signer']}"
+    assert shown["trusted"].startswith(f"no: its signer {said['signer']!r} is not trusted here; ")
+    assert shown["trusted"].endswith(remedy)
     refused = run(two, "restore", "--file", file)
-    assert (refused.returncode, "--trust-signer" in refused.stderr) == (1, True)
+    assert (refused.returncode, remedy in refused.stderr) == (1, True)
 
     trust = ("--trust-signer", signer(one))
     shown = json.loads(run(two, "show", "--file", file, "--json", *trust).stdout)
     assert (shown["trusted"], shown["one_time"], shown["encrypted"]) == ("yes", True, False)
     restored = run(two, "restore", "--file", file, *trust)
     assert restored.returncode == 0, restored.stderr
-    assert f"session: {session}" in restored.stdout
+    assert f"session: {session}\nmessages: 1\nmemories: 0\n" in restored.stdout
+    here = run(one, "restore", "--file", file)  # where it came from, nothing is brought in
+    assert (here.returncode, "messages" in here.stdout, "None" in here.stdout) == (0, False, False), (
+        here.stderr
+    )
+    assert f"session: {session}" in here.stdout
     again = run(two, "restore", "--file", file, *trust)
     assert (again.returncode, f"session: {session}" in again.stdout) == (0, True)  # that one, and no other
 

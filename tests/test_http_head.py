@@ -43,7 +43,7 @@ def head(*headers: tuple[str, str], method: str = "POST", query: str = "", path:
     ["127.0.0.1", "127.0.0.1:8080", "localhost", "LOCALHOST:1", "[::1]:8080", "a.localhost", "localhost."],
 )
 def test_names_of_this_machine_are_answered(host: str) -> None:
-    assert head(("host", host)).check_caller(NONE) == Caller()
+    head(("host", host)).check_source(NONE)
 
 
 @pytest.mark.promise("http.admission")
@@ -72,13 +72,13 @@ def test_names_of_this_machine_are_answered(host: str) -> None:
 )
 def test_a_name_that_somebody_else_gave_this_machine_is_refused(host: str) -> None:
     with pytest.raises(HttpRefusedError, match="loopback") as caught:
-        head(("host", host)).check_caller(NONE)
+        head(("host", host)).check_source(NONE)
     assert caught.value.status == HTTPStatus.MISDIRECTED_REQUEST
 
 
 def test_a_request_without_a_host_is_refused() -> None:
     with pytest.raises(HttpRefusedError, match="loopback"):
-        head().check_caller(NONE)
+        head().check_source(NONE)
 
 
 @pytest.mark.promise("http.admission")
@@ -113,10 +113,10 @@ def test_a_request_without_a_host_is_refused() -> None:
 def test_pages_of_other_origins_are_refused_unless_they_are_allowed(origin: str, passes: bool) -> None:  # noqa: FBT001
     asked = head(HOST, ("origin", origin))
     if passes:
-        asked.check_caller(frozenset({"https://example.org"}))
+        asked.check_source(frozenset({"https://example.org"}))
         return
     with pytest.raises(HttpRefusedError, match="--allow-origin") as caught:
-        asked.check_caller(frozenset({"https://example.org"}))
+        asked.check_source(frozenset({"https://example.org"}))
     assert caught.value.status == HTTPStatus.FORBIDDEN
 
 
@@ -125,34 +125,34 @@ def test_every_origin_that_is_told_must_pass() -> None:
     origins = [("origin", "http://localhost"), ("origin", "https://evil.example")]
     for order in (origins, origins[::-1]):
         with pytest.raises(HttpRefusedError, match="evil"):
-            head(HOST, *order).check_caller(NONE)
+            head(HOST, *order).check_source(NONE)
 
 
 @pytest.mark.promise("http.smuggling")
 def test_a_body_whose_length_is_told_twice_is_refused_and_the_connection_ends() -> None:
     with pytest.raises(HttpRefusedError, match="twice") as caught:
-        head(HOST, ("content-length", "5"), ("transfer-encoding", "chunked")).check_caller(NONE)
+        head(HOST, ("content-length", "5"), ("transfer-encoding", "chunked")).caller()
     assert (b"Connection", b"close") in response_to(caught.value).headers
 
 
 @pytest.mark.parametrize("name", ["content-type", "mcp-session-id", "last-event-id"])
 def test_a_header_that_two_readers_could_read_differently_is_refused(name: str) -> None:
     with pytest.raises(HttpRefusedError, match="more than once"):
-        head(HOST, (name, "a"), (name, "b")).check_caller(NONE)
+        head(HOST, (name, "a"), (name, "b")).caller()
 
 
 @pytest.mark.promise("http.identity")
 def test_a_request_says_who_it_is_in_headers_or_in_the_query() -> None:
     named = head(HOST, ("greenroom-agent", "ann"), ("greenroom-project", "a, b"), ("greenroom-project", "c"))
-    assert named.check_caller(NONE) == Caller(agent="ann", projects=("a", "b", "c"))
+    assert named.caller() == Caller(agent="ann", projects=("a", "b", "c"))
     queried = head(HOST, query="agent=ann&agent_type=writer&project=a")
-    assert queried.check_caller(NONE) == Caller(agent="ann", agent_type="writer", projects=("a",))
+    assert queried.caller() == Caller(agent="ann", agent_type="writer", projects=("a",))
     for wrong in ("agent=", "agent=a b", "agent=a&agent=b", "who=ann", "agent", "agent=%ff"):
         with pytest.raises(HttpRefusedError) as caught:
-            head(HOST, query=wrong).check_caller(NONE)
+            head(HOST, query=wrong).caller()
         assert caught.value.status == HTTPStatus.BAD_REQUEST
     with pytest.raises(HttpRefusedError, match="give it once"):
-        head(HOST, ("greenroom-agent", "ann"), query="agent=bob").check_caller(NONE)
+        head(HOST, ("greenroom-agent", "ann"), query="agent=bob").caller()
 
 
 # -- what may be said ----------------------------------------------------------------------------

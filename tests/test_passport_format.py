@@ -148,7 +148,9 @@ def test_a_shared_secret_is_as_good_as_trust_for_those_who_have_it() -> None:
     assert json.loads(document)["signature"]["algorithm"] == "hmac-sha256"
     assert opened(document, signers("b", shared=b"a secret of two servers")) == CONTENT
     assert refusal(document, signers("a")).code == "PASSPORT_UNTRUSTED"
-    assert refusal(document, signers("a", shared=b"another one of others")).code == "PASSPORT_UNTRUSTED"
+    unknown = refusal(document, signers("a", shared=b"another one of others"))
+    assert unknown.code == "PASSPORT_UNTRUSTED"
+    assert "GREENROOM_PASSPORT_SECRET: give the same here" in unknown.sentence, "no --trust-signer takes it"
     swapped = json.loads(document)
     swapped["signature"]["algorithm"] = "ed25519"
     assert refusal(swapped, shared).code == "PASSPORT_UNTRUSTED"

@@ -18,7 +18,7 @@ from support.programs import running
 from test_setup_changes import FILES
 
 from greenroom.transports.setup.change import SetupError
-from greenroom.transports.setup.clients import CLIENTS
+from greenroom.transports.setup.clients import BY_HAND, CLIENTS
 from greenroom.transports.setup.files import MAX_BYTES, check_below, read
 from greenroom.transports.setup.own_command import put_by_client
 from greenroom.transports.setup.versions import version_of
@@ -139,6 +139,13 @@ def test_a_file_that_was_made_goes_and_a_name_that_is_none_is_refused(tmp_path: 
 
 
 @pytest.mark.promise("cli.setup-secrets")
+def test_where_no_client_is_found_those_that_there_are_are_named(tmp_path: Path) -> None:
+    done = setup(tmp_path)
+    names = ", ".join([*CLIENTS, *BY_HAND])
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith(f"no client is found here; name the one to set up: {names}")
+
+
 def test_keys_of_other_servers_are_not_shown(tmp_path: Path) -> None:
     place(tmp_path, "cursor", b'{"mcpServers": {"x": {"command": "y", "env": {"KEY": "s3cr3t"}}}} // s3cr3t')
     place(tmp_path, "codex", b'mcp_servers = {x = {command = "y", env = {KEY = "s3cr3t"}}} # s3cr3t')

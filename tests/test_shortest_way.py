@@ -62,6 +62,26 @@ def test_in_a_block_of_an_event_loop_they_are_awaited(loop: Any, tmp_path: Path)
         trio.run(main)
 
 
+@pytest.mark.parametrize("name", ["remember", "search"])
+def test_where_it_is_not_open_the_call_raises_and_leaves_nothing_to_await(name: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        with pytest.raises(RuntimeClosedError, match="not open: use it in a `with` or `async with` block"):
+            ask(TEA)
+        async with db:
+            await ask(TEA)
+        with pytest.raises(RuntimeClosedError, match="not open"):
+            ask(TEA)
+
+    db = at(tmp_path)
+    ask: Any = getattr(db, name)
+    for _ in range(2):
+        with pytest.raises(RuntimeClosedError, match="not open: use it in a `with` or `async with` block"):
+            ask(TEA, user="ada")
+        with db:
+            ask(TEA, user="ada")
+    asyncio.run(main())
+
+
 def test_who_does_not_use_the_name_of_the_block_has_the_same(tmp_path: Path) -> None:
     async def main() -> None:
         async with db:

@@ -14,7 +14,7 @@ import trio
 from greenroom.actors.addressing import Addressing, idempotency_scope
 from greenroom.actors.audit.actor import record_denial, record_unread_denial
 from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.auth.principal import Principal
+from greenroom.actors.auth.principal import Principal, check_principal
 from greenroom.actors.base.hosting import Hosted, RuntimeHost
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.parse import check_request
@@ -129,7 +129,7 @@ class Agent:
         prompts: PromptSource | None = None,
         notes: WorkNotes | None = None,
     ) -> None:
-        self.principal = principal
+        self.principal = check_principal(principal)
         self._quota = quota
         self._hosted: Hosted[Agent] | None = None
         if isinstance(runtime, RuntimeHost):

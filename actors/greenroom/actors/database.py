@@ -65,7 +65,10 @@ Arguments = TypeVarTuple("Arguments")
 
 
 class _EitherWay(Generic[P, R]):
-    """A method that is awaited; in a plain ``with`` block it waits by itself and returns the result."""
+    """A method that is awaited; in a plain ``with`` block it waits by itself and returns the result.
+
+    Where nothing is open the call raises: what it would return might be awaited by nobody.
+    """
 
     def __init__(self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> None:
         self._function = function
@@ -82,15 +85,17 @@ class _EitherWay(Generic[P, R]):
         if instance is None:
             return self._function
         method = MethodType(self._function, instance)
-        if not instance.is_blocking:
-            return method
 
         @wraps(method)
-        def wait(*arguments: P.args, **options: P.kwargs) -> R:
-            result: R = instance.call(partial(method, *arguments, **options))
-            return result
+        def call(*arguments: P.args, **options: P.kwargs) -> R | Coroutine[Any, Any, R]:
+            if instance.is_blocking:
+                result: R = instance.call(partial(method, *arguments, **options))
+                return result
+            instance._open_keeper()  # noqa: SLF001  (what is not open says so at the call)
+            awaited: Coroutine[Any, Any, R] = method(*arguments, **options)
+            return awaited
 
-        return wait
+        return call
 
 
 class Database(RuntimeHost):
@@ -196,6 +201,7 @@ class Database(RuntimeHost):
 
         Raises:
             ServiceError: an argument breaks a rule. It is a ``ValueError``, and nothing was stored.
+            RuntimeClosedError: the database is not open; the call says so, without being awaited.
         """
         return await store_text(self, content, user, project, key, tags)
 
@@ -222,6 +228,7 @@ class Database(RuntimeHost):
 
         Raises:
             ServiceError: an argument breaks a rule. It is a ``ValueError``.
+            RuntimeClosedError: as `remember`.
         """
         return await find_texts(self, query, user, project, tags, limit)
 

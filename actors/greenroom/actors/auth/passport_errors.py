@@ -6,6 +6,8 @@ from typing import Final
 
 from greenroom.runtime import Refusal
 
+SHARED: Final = "hmac:"
+"""What the name of a signer begins with that is a secret shared by servers."""
 CODES: Final = frozenset(
     {
         "PASSPORT_INVALID",
@@ -26,10 +28,19 @@ def invalid(sentence: str) -> Refusal:
 
 def untrusted(signer: str) -> Refusal:
     """Nobody here trusts its signer."""
+    if signer.startswith(SHARED):
+        remedy = (
+            "it was signed with a secret that servers share, by GREENROOM_PASSPORT_SECRET: give the same here"
+        )
+    else:
+        # Whoever reads it asked a server, or a command that takes the option itself.
+        remedy = (
+            "if you know the server that signed it, `greenroom serve` and `greenroom passport` trust it with "
+            f"--trust-signer {signer}"
+        )
     return Refusal(
         "PASSPORT_UNTRUSTED",
-        f"passport: its signer {signer!r} is not trusted here; if you know the server that signed it, start "
-        f"this one with --trust-signer {signer}",
+        f"passport: its signer {signer!r} is not trusted here; {remedy}",
         field="passport",
         signer=signer,
     )

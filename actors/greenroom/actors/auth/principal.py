@@ -65,3 +65,15 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         """The identity, and whether it came by a key; two equal ones see the same."""
         key_id = _SOME_KEY if self.is_authenticated else None
         return msgspec.structs.replace(self, key_id=key_id, address=None, seen_by=None)
+
+
+def check_principal(given: object) -> Principal:
+    """Return what a program gives as a principal.
+
+    Raises:
+        TypeError: it is none, but the bare name of an agent or anything else.
+    """
+    if isinstance(given, Principal):
+        return given
+    shown = f"Principal(agent_id={given!r})" if isinstance(given, str) else 'Principal(agent_id="...")'
+    raise TypeError(f"the principal is {given!r}, but a Principal says who asks; give {shown}")

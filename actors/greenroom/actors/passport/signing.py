@@ -21,7 +21,6 @@ from greenroom.actors.passport.envelope import Signature
 
 SIGNING: Final = "greenroom/passport/ed25519"
 ED25519: Final = "ed25519:"
-HMAC: Final = "hmac:"
 KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
 LEAST_SECRET: Final = 16
@@ -64,7 +63,7 @@ class Signers:
         if self._shared is None:
             return None
         digest = hmac.digest(self._shared, b"greenroom passport secret", hashlib.sha256)
-        return HMAC + digest[:_NAME_BYTES].hex()
+        return passport_errors.SHARED + digest[:_NAME_BYTES].hex()
 
     def sign(self, body: bytes) -> Signature:
         """Return the signature of a body: by the shared secret where there is one, else by our own key."""

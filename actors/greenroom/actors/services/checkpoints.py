@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from greenroom.actors.auth.errors import not_serializable
-from greenroom.actors.auth.principal import Principal
+from greenroom.actors.auth.principal import Principal, check_principal
 from greenroom.actors.checkpoints.actor import thread_address
 from greenroom.actors.checkpoints.directory import ListThreads
 from greenroom.actors.checkpoints.limits import check_checkpoint, check_writes
@@ -44,7 +44,7 @@ class CheckpointService:
 
     def __init__(self, runtime: Askable, principal: Principal) -> None:
         self._runtime = runtime
-        self._principal = principal
+        self._principal = check_principal(principal)
 
     async def put(self, checkpoint: PutCheckpoint) -> None:
         """Keep a checkpoint and its new values, all or nothing; one with the same id is replaced.

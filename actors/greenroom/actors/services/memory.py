@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from greenroom.actors.auth.errors import invalid
 from greenroom.actors.auth.namespaces import is_below, memory_address, owner_of, root_of
-from greenroom.actors.auth.principal import Principal
+from greenroom.actors.auth.principal import Principal, check_principal
 from greenroom.actors.base.parse import parse_request
 from greenroom.actors.memory.directory import ListNamespaces
 from greenroom.actors.recall.index_verification import AllNamespaces
@@ -56,7 +56,7 @@ class MemoryService:
 
     def __init__(self, runtime: Askable, principal: Principal | None = None) -> None:
         self._runtime = runtime
-        self._principal = principal
+        self._principal = None if principal is None else check_principal(principal)
 
     async def add_memory(
         self,

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from greenroom.actors.auth.principal import Principal
+from greenroom.actors.auth.principal import Principal, check_principal
 from greenroom.actors.base.grades import Grade
 from greenroom.actors.base.parse import parse_request
 from greenroom.actors.recall.memory_search import MemorySearch
@@ -101,7 +101,7 @@ class SearchService:
 
     def __init__(self, runtime: Askable, principal: Principal) -> None:
         self._runtime = runtime
-        self._principal = principal
+        self._principal = check_principal(principal)
 
     async def search_memories(
         self,

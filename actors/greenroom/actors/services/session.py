@@ -13,7 +13,7 @@ from anyio.lowlevel import checkpoint
 
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, too_large
 from greenroom.actors.auth.policy import Visibility
-from greenroom.actors.auth.principal import Principal
+from greenroom.actors.auth.principal import Principal, check_principal
 from greenroom.actors.base.parse import parse_request
 from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.schemas import sessions as requests
@@ -106,7 +106,7 @@ class SessionService:
 
     def __init__(self, runtime: Askable, principal: Principal | None = None) -> None:
         self._runtime = runtime
-        self.principal = Principal(agent_id="app") if principal is None else principal
+        self.principal = Principal(agent_id="app") if principal is None else check_principal(principal)
 
     async def create_session(
         self,

@@ -320,8 +320,8 @@ class Settings:
         "plain",
         word(*SCHEMA_FORMS),
         "form in which tools' parameters are listed: plain, which every model's provider takes, or nullable, "
-        "for OpenAI's strict mode; that of an API key or in a client's URL goes before this, and the same "
-        "arguments are taken in any case",
+        "which clients convert to OpenAI's strict form; that of an API key or in a client's URL goes before "
+        "this, and the same arguments are taken in any case",
     )
     savings_baseline: tuple[str, ...] = setting(
         (),

@@ -11,8 +11,8 @@ Invariants:
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -38,7 +38,7 @@ from greenroom.transports.http.asgi_exchange import (
 from greenroom.transports.http.endpoint import Endpoint, authenticated
 from greenroom.transports.http.passport_links import OpenLink, serve_link
 from greenroom.transports.http.request_head import VERSION, RequestHead, cors_headers, cors_preflight
-from greenroom.transports.http.responses import JSON, Response, response_to, rpc_refused
+from greenroom.transports.http.responses import JSON, Response, response_to, rpc_refusals
 from greenroom.transports.http.service import HttpService
 from greenroom.transports.http.sessions import Sessions
 from greenroom.transports.http.stateful import StatefulEndpoint
@@ -201,8 +201,11 @@ class HttpApp:
         head = exchange.head
         endpoint = next((each for each in self._options.endpoints if each.serves(head.path)), None)
         try:
-            caller = self._check_caller(exchange, in_query=endpoint is None)
+            with self._denials_recorded(exchange):
+                head.check_source(self._options.origins, any_host=self._options.any_host)
             exchange.extra = cors_headers(head)
+            with rpc_refusals() if _is_at_mcp(head) else nullcontext(), self._denials_recorded(exchange):
+                caller = head.caller(in_query=endpoint is None)
             if (reply := cors_preflight(head)) is not None:
                 await exchange.reply(reply)
             elif endpoint is not None:
@@ -223,25 +226,23 @@ class HttpApp:
         finally:
             exchange.drop()
 
-    def _check_caller(self, exchange: Exchange, *, in_query: bool) -> Caller:
-        head, options = exchange.head, self._options
+    @contextmanager
+    def _denials_recorded(self, exchange: Exchange) -> Iterator[None]:
         try:
-            return head.check_caller(options.origins, any_host=options.any_host, in_query=in_query)
+            yield
         except AccessDeniedError as denied:
-            comes = Caller(address=exchange.address)
-            options.authenticator.record_denial(comes, head.lines, denied.status, "connect")
+            comes, lines = Caller(address=exchange.address), exchange.head.lines
+            self._options.authenticator.record_denial(comes, lines, denied.status, "connect")
             raise
 
     async def _answer(
         self, exchange: Exchange, caller: Caller, scope: dict[str, Any], receive: Receive, send: Send
     ) -> None:
         head = exchange.head
-        if head.path.removesuffix("/") == PATH:
-            self._check_not_stopping()
-            try:
+        if _is_at_mcp(head):
+            with rpc_refusals():
+                self._check_not_stopping()
                 caller = await authenticated(exchange, caller, self.authenticator)
-            except HttpRefusedError as error:
-                raise rpc_refused(error) from None
             version = head.headers.get(VERSION)
             era = self._handshake if version is None or version in _HANDSHAKE else self._modern
             await era.serve(exchange, caller)
@@ -283,6 +284,10 @@ class HttpApp:
         return Response(
             code, [JSON, (b"cache-control", b"no-store")], msgspec.json.encode({"status": status})
         )
+
+
+def _is_at_mcp(head: RequestHead) -> bool:
+    return head.path.removesuffix("/") == PATH
 
 
 def check_administrates(caller: Caller) -> None:

@@ -13,7 +13,15 @@ import trio
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.http.event_log import PING
 from greenroom.transports.http.request_head import RequestHead
-from greenroom.transports.http.responses import CLOSE, EVENTS, Header, Response
+from greenroom.transports.http.responses import (
+    CLOSE,
+    EVENTS,
+    Header,
+    Response,
+    RpcRefusedError,
+    rpc_refusals,
+)
+from greenroom.transports.mcp.frames import INVALID_REQUEST
 from greenroom.transports.net.body_budget import BodyBudget
 from greenroom.transports.net.reassembly import ReassemblyBuffer
 
@@ -199,12 +207,13 @@ class Exchange:
                     return self._gathered.take()
             raise _too_large(limit)
         sentence = f"the body of the request did not come within {BODY_TIME:g} s"
-        raise HttpRefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
+        raise RpcRefusedError(HTTPStatus.REQUEST_TIMEOUT, INVALID_REQUEST, sentence)
 
     async def _kept_part(self) -> bytes:
         data = await self._part()
         if self.held is not None:
-            self.held.reserve(len(data))
+            with rpc_refusals():
+                self.held.reserve(len(data))
         return data
 
     async def _part(self) -> bytes:

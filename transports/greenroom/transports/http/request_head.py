@@ -79,25 +79,32 @@ class RequestHead:
         value = self.headers.get(CONTENT_LENGTH)
         return int(value) if value is not None and value.isdigit() else None
 
-    def check_caller(
-        self, allowed_origins: frozenset[str], *, any_host: bool = False, in_query: bool = True
-    ) -> Caller:
-        """Return the caller of a request from an allowed host and origin.
+    def check_source(self, allowed_origins: frozenset[str], *, any_host: bool = False) -> None:
+        """Refuse a request to a host, or of a page of an origin, that may not ask.
 
         Args:
             allowed_origins: Origins that may ask besides those of this machine.
             any_host: Whether the server has other names than this machine's.
+
+        Raises:
+            AccessDeniedError: it may not ask.
+        """
+        if not any_host:
+            check_host(self.text(b"host") or "", HTTPStatus.MISDIRECTED_REQUEST)
+        if ORIGIN in self.headers and not self.is_form_of_own_page():
+            for value in header_values(self.lines, ORIGIN):
+                check_origin(value, allowed_origins)
+
+    def caller(self, *, in_query: bool = True) -> Caller:
+        """Return whom a request says it is.
+
+        Args:
             in_query: Whether the query says who it is, too; else it says other things, but no secret.
 
         Raises:
-            HttpRefusedError: it may not ask.
+            HttpRefusedError: it says what cannot be, or two things.
         """
         headers = self.headers
-        if not any_host:
-            check_host(self.text(b"host") or "", HTTPStatus.MISDIRECTED_REQUEST)
-        if ORIGIN in headers and not self.is_form_of_own_page():
-            for value in header_values(self.lines, ORIGIN):
-                check_origin(value, allowed_origins)
         if b"transfer-encoding" in headers and CONTENT_LENGTH in headers:
             # Whoever stands between may have read the other one of the two.
             sentence = "the length of the body is told twice, by Content-Length and by Transfer-Encoding"
@@ -150,7 +157,7 @@ class RequestHead:
 def cors_headers(head: RequestHead) -> list[Header]:
     """Return the headers of every answer that let a page read it; none where no page asks.
 
-    The origin has passed `RequestHead.check_caller`: it is of this machine, or `--allow-origin` names it.
+    The origin has passed `RequestHead.check_source`: it is of this machine, or `--allow-origin` names it.
     """
     origin = head.headers.get(ORIGIN)
     if origin is None or head.is_form_of_own_page():

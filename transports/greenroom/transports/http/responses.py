@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
@@ -41,11 +42,18 @@ class RpcRefusedError(HttpRefusedError):
         self.code = code
 
 
-def rpc_refused(error: HttpRefusedError) -> RpcRefusedError:
-    """Return the refusal with an error of JSON-RPC: clients of MCP show people no other body."""
-    is_ours = error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    code = INTERNAL_ERROR if is_ours else INVALID_REQUEST
-    return RpcRefusedError(error.status, code, str(error), **error.headers)
+@contextmanager
+def rpc_refusals() -> Iterator[None]:
+    """Refuse with an error of JSON-RPC what is refused in the block: clients of MCP show no other body.
+
+    It is for what the SDK's server does not refuse; the refusals of both are worded as it words them.
+    """
+    try:
+        yield
+    except HttpRefusedError as error:
+        is_ours = error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        code = INTERNAL_ERROR if is_ours else INVALID_REQUEST
+        raise RpcRefusedError(error.status, code, str(error), **error.headers) from None
 
 
 def response_to(error: HttpRefusedError) -> Response:

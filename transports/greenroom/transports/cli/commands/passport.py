@@ -60,7 +60,10 @@ async def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
         say(json.dumps(said, indent=2))
     else:
         for name, value in said.items():
-            say(f"{name}: {value}" if len(said) > 1 else str(value))
+            if (
+                value is not None
+            ):  # as of a session that was here already, which no passport brought messages to
+                say(f"{name}: {value}" if len(said) > 1 else str(value))
     return exit_codes.OK
 
 
@@ -77,7 +80,7 @@ async def _show(
         Signers(runtime.derive, options.trusted, options.shared).check(body, found.signature)
         is_trusted = "yes"
     except Refusal as refusal:
-        is_trusted = refusal.sentence
+        is_trusted = f"no: {refusal.sentence.removeprefix('passport: ')}"
     plain: dict[str, Any] = msgspec.to_builtins(found)
     shown = ("passport_id", "session_id", "exported_at", "expires_at", "one_time", "audience", "project_id")
     return {

@@ -33,7 +33,8 @@ async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
         return write_plugin(chosen, resolved)
     names = list(dict.fromkeys(chosen.clients)) or _found(every=chosen.check, recorded=chosen.undo)
     if not names:
-        nothing = "nothing is set up" if chosen.undo else "no client is found here; name one to set it up"
+        known = f"no client is found here; name the one to set up: {_known_names()}"
+        nothing = "nothing is set up" if chosen.undo else known
         return complain("setup", nothing, exit_codes.FAILED)
     if chosen.check:
         return await check(names, resolved, as_json=chosen.json)
@@ -58,8 +59,12 @@ def _unfit(chosen: argparse.Namespace) -> str | None:
         return "--json goes with --check"
     unknown = [name for name in chosen.clients if name not in CLIENTS and name not in BY_HAND]
     if unknown:
-        return f"there is no client {unknown[0]!r}; known are {', '.join([*CLIENTS, *BY_HAND])}"
+        return f"there is no client {unknown[0]!r}; known are {_known_names()}"
     return None
+
+
+def _known_names() -> str:
+    return ", ".join([*CLIENTS, *BY_HAND])
 
 
 def _found(*, every: bool, recorded: bool) -> list[str]:
