@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import secrets
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
@@ -15,6 +16,7 @@ from mcp.server.streamable_http import check_accept_headers
 from mcp.shared import inbound
 from starlette.requests import Request
 
+from greenroom.actors.auth.key_format import new_key
 from greenroom.testing import MODERN_META
 from greenroom.transports import Caller
 from greenroom.transports.base.errors import HttpRefusedError
@@ -153,6 +155,11 @@ def test_a_request_says_who_it_is_in_headers_or_in_the_query() -> None:
         assert caught.value.status == HTTPStatus.BAD_REQUEST
     with pytest.raises(HttpRefusedError, match="give it once"):
         head(HOST, ("greenroom-agent", "ann"), query="agent=bob").caller()
+    key = new_key(secrets.choice).whole
+    for name in ("greenroom-agent", "greenroom-project", "greenroom-tools"):
+        with pytest.raises(HttpRefusedError, match="holds an API key; revoke it") as caught:
+            head(HOST, (name, key)).caller()
+        assert key not in str(caught.value)
 
 
 # -- what may be said ----------------------------------------------------------------------------

@@ -199,7 +199,9 @@ def _several(key: str, values: Iterable[str]) -> tuple[str, ...]:
 
 def _checked(key: str, value: str) -> str:
     if has_key(value):
-        raise AccessDeniedError(HTTPStatus.BAD_REQUEST, f"{key} holds an API key; revoke it, for logs may keep it")
+        raise AccessDeniedError(
+            HTTPStatus.BAD_REQUEST, f"{key} holds an API key; revoke it, for logs may keep it"
+        )
     try:
         return _IDENTITY[key][1](value)
     except InvalidValueError as error:
