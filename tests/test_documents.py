@@ -293,7 +293,7 @@ _COMPATIBLE = "http://schemas.openxmlformats.org/markup-compatibility/2006"
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
-def word_file(body: str, head: str = "", **parts: str) -> bytes:
+def word_file(body: str, head: str = "", encoding: str = "utf-8", **parts: str) -> bytes:
     """Return a DOCX file of a body and other parts, such as ``footnotes``, in their own words."""
     file = io.BytesIO()
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
@@ -302,7 +302,8 @@ def word_file(body: str, head: str = "", **parts: str) -> bytes:
             f'<w:styles {_W}><w:style w:styleId="berschrift1">'
             '<w:name w:val="heading 1"/></w:style></w:styles>',
         )
-        archive.writestr("word/document.xml", f"{head}<w:document {_W}><w:body>{body}</w:body></w:document>")
+        text = f"{head}<w:document {_W}><w:body>{body}</w:body></w:document>"
+        archive.writestr("word/document.xml", text.encode(encoding))
         for name, content in parts.items():
             archive.writestr(f"word/{name}.xml", f"<w:part {_W}>{content}</w:part>")
     return file.getvalue()
@@ -474,11 +475,12 @@ def test_parts_of_a_word_document_that_are_not_read_are_named() -> None:
         b"PK nothing",
         word_file("")[:-30],
         word_file("", '<!DOCTYPE a [<!ENTITY b "c">]>'),
+        word_file("", '<!DOCTYPE a [<!ENTITY b "c">]>', "utf-16"),
         word_file("<w:p>" + " " * (65 << 20)),
         word_file("", **{f"header{n}": " " * (22 << 20) for n in range(3)}),
         word_file("<w:p>"),
     ],
-    ids=["none", "cut", "entities", "bomb", "bombs", "broken"],
+    ids=["none", "cut", "entities", "entities in UTF-16", "bomb", "bombs", "broken"],
 )
 def test_what_is_no_word_document_is_told_so(data: bytes) -> None:
     with pytest.raises(UnreadableDocumentError, match=r"no Word document|when it is unpacked"):

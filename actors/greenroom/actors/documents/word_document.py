@@ -81,9 +81,8 @@ def _parts(archive: ZipFile) -> dict[str, list[ET.Element]]:
         left -= len(data)
         if left < 0:
             raise UnreadableDocumentError(f"it has more than {MAX_XML:,} bytes when it is unpacked")
-        if b"<!DOCTYPE" in data:  # no Word document has one, and entities are defined there
-            raise UnreadableDocumentError("it is no Word document: its XML defines types")
-        root = ET.fromstring(data.replace(_STRICT, _W[1:-1].encode()))  # noqa: S314  no entities, see above
+        parser = ET.XMLParser(target=_WithoutTypes())  # noqa: S314  where types are, entities are
+        root = ET.fromstring(data.replace(_STRICT, _W[1:-1].encode()), parser)  # noqa: S314  as above
         for twice in list(root.iter(f"{_COMPATIBLE}AlternateContent")):
             for older in twice.findall(f"{_COMPATIBLE}Choice/../{_COMPATIBLE}Fallback"):
                 twice.remove(older)  # what older programs show in the place of the choice
@@ -91,6 +90,14 @@ def _parts(archive: ZipFile) -> dict[str, list[ET.Element]]:
     if "document" not in parts:
         raise UnreadableDocumentError("it is no Word document: it has no part word/document.xml")
     return parts
+
+
+class _WithoutTypes(ET.TreeBuilder):
+    """A builder that refuses what defines types, in every encoding: no Word document does."""
+
+    def doctype(self, *_: object) -> None:
+        """Refuse a definition of types, before it is read."""
+        raise UnreadableDocumentError("it is no Word document: its XML defines types")
 
 
 class _Reader:
@@ -195,10 +202,11 @@ def _levels(styles: list[ET.Element]) -> dict[str, int]:
 
 def _rows(table: ET.Element) -> list[list[str]]:
     """Return the rows of a table; none of one with a single column, which only places paragraphs."""
-    rows = [[_on_one_line(cell) for cell in _nearest(row, f"{_W}tc")] for row in _nearest(table, f"{_W}tr")]
+    rows = [list(_nearest(row, f"{_W}tc")) for row in _nearest(table, f"{_W}tr")]
     if all(len(cells) < 2 for cells in rows):  # noqa: PLR2004  columns
         return []
-    return [cells for cells in rows if any(cells)]
+    texts = ([_on_one_line(cell) for cell in cells] for cells in rows)
+    return [cells for cells in texts if any(cells)]
 
 
 def _nearest(node: ET.Element, tag: str) -> Iterator[ET.Element]:
