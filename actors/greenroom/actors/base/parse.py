@@ -14,12 +14,12 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
-from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, not_serializable, too_large
+from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, too_large
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.base.argument_places import ArgumentPlace, find_place, members_of
 from greenroom.actors.base.coercion import coerced
 from greenroom.actors.base.path_names import with_published_name
-from greenroom.actors.base.strict_json import check_json
+from greenroom.actors.base.strict_json import check_json, check_value
 from greenroom.actors.base.times import TimeSpan, spans_of, with_offset
 from greenroom.actors.base.validation_messages import choices_of, part_of, parts_of, shown, violation
 from greenroom.runtime import Refusal
@@ -118,13 +118,14 @@ def check_request(request: Q) -> Q:
     Raises:
         Refusal: as `parse_request`.
     """
-    try:
-        raw = msgspec.json.encode(request)
-    except UnicodeEncodeError as error:
-        raise not_serializable(f"a text holds a lone surrogate at character {error.start}") from None
-    except (TypeError, ValueError) as error:
-        raise not_serializable(f"this is no value for JSON: {error}") from None
-    return parse_request(type(request), raw)
+    for name, value in zip(request.__struct_encode_fields__, msgspec.structs.astuple(request), strict=True):
+        if value is None:  # as most are
+            continue
+        try:
+            check_value(value)
+        except Refusal as refusal:
+            raise _of_field(name, refusal) from None
+    return parse_request(type(request), msgspec.json.encode(request))
 
 
 def parse_part(part_type: type[Q], raw: bytes, field: str) -> Q:
@@ -147,9 +148,13 @@ def _with_name(refusal: Refusal, raw: bytes) -> Refusal:
             check_json(b'{"":%b}' % value)  # an argument nests as deep as it does among others
         except Refusal as found:
             field = without_keys(name.encode(errors="backslashreplace").decode())[:_LONGEST_NAME]
-            details = {"field": field, **found.details}
-            return type(found)(found.code, f"{field}: {found.sentence}", **details)
+            return _of_field(field, found)
     return refusal
+
+
+def _of_field(field: str, refusal: Refusal) -> Refusal:
+    details = {"field": field, **refusal.details}
+    return type(refusal)(refusal.code, f"{field}: {refusal.sentence}", **details)
 
 
 def _loose_members(raw: bytes) -> dict[str, bytes]:
