@@ -153,13 +153,27 @@ async def test_an_update_that_changes_nothing_is_refused(client: McpClient) -> N
         {"metadata": {}},
         {"metadata": None},
         {"tags": None},
+        {"value": None},
+        {"value": None, "content": None, "metadata": {}, "importance": None},
+        optional_nulls("update_memory"),
         {"expected_version": 1},
     ]
     for nothing in wanted:
         field, sentence = await error(client, "update_memory", key="k", **nothing)
         assert field == "content"
         assert "nothing to change" in sentence
-    assert (await shown(client, "k"))["version"] == 1
+    unchanged = await shown(client, "k")
+    assert (unchanged["version"], unchanged["content"]) == (1, "x")
+    for tool in ("store_memory", "set_memory"):
+        await client.call(tool, key="k", value=None)
+        assert (await client.call("get_memory", key="k"))["value"] is None
+
+
+def optional_nulls(tool: str) -> dict[str, None]:
+    """Return the arguments that a client sends which can leave none out."""
+    schema = TOOLS[tool].listing("nullable")["inputSchema"]["properties"]
+    nullable = (name for name, each in schema.items() if "null" in json.dumps(each.get("type", each)))
+    return {name: None for name in nullable if name != "key"}
 
 
 # -- schemas -----------------------------------------------------------------------------------------
@@ -183,7 +197,8 @@ async def test_whatever_its_type_a_value_comes_back_byte_for_byte(enter: Enter) 
         for raw in ("42", "42.0", '"42"', "true", '{ "a": 1.50 }', "[1 ,2]", "null", "[]", "{}"):
             await ann.ask(StoreMemory(key="k", value=agents.json(raw)))
             assert await value_of(ann, "k") == raw
-            await ann.ask(UpdateMemory(key="k", value=agents.json(raw)))
+            if raw != "null":  # which says that nothing is given
+                await ann.ask(UpdateMemory(key="k", value=agents.json(raw)))
             assert await value_of(ann, "k") == raw
 
 
