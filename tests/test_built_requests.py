@@ -86,7 +86,9 @@ def test_what_json_cannot_say_is_refused_in_every_place_of_every_request(
             for each in (fields, {name: made(hints[name], each) for name, each in fields.items()}):
                 with pytest.raises(Refusal) as caught:
                     request_type(**each)
-                assert caught.value.details["field"].startswith(place.path.partition(".")[0].partition("[")[0])
+                assert caught.value.details["field"].startswith(
+                    place.path.partition(".")[0].partition("[")[0]
+                )
         if "." not in place.path and "[" not in place.path:
             plain = {own[name]: each for name, each in json.loads(place.filled('"here"')).items()}
             replaced = msgspec.structs.replace(
