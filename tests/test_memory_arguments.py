@@ -11,7 +11,8 @@ from harness import greenroom
 from support import agents
 from support.agents import FAST, refused, value_of
 
-from greenroom.actors import ListMemories, RateMemory, StoreMemory, UpdateMemory
+from greenroom.actors import REQUESTS, ListMemories, RateMemory, StoreMemory, UpdateMemory
+from greenroom.actors.base.parse import parse_request
 from greenroom.runtime import Actor, Address, Context, InlineCommitter, Message, handles, open_runtime
 from greenroom.transports import TOOLS
 
@@ -143,6 +144,27 @@ async def test_a_wrong_argument_is_told_what_to_send(
 ) -> None:
     _, sentence = await error(client, tool, **arguments)
     assert told in sentence
+
+
+IN_THE_REFERENCE_ALONE = {
+    "store_memory": {"unreviewed"},
+    "update_memory": {"unreviewed"},
+    "memory_search": {"min_score", "min_relevance"},
+    "retrieve_memory": {"min_score", "min_relevance"},
+    "semantic_search": {"min_relevance"},
+    "search_code_semantic": {"min_score"},
+}
+"""Arguments that models seldom need: they are documented and not listed."""
+
+
+@pytest.mark.parametrize("tool", sorted(REQUESTS))
+def test_the_refusal_of_an_unknown_argument_names_those_that_are_listed(tool: str) -> None:
+    with refused("VALIDATION_ERROR") as caught:
+        parse_request(REQUESTS[tool], b'{"no_such_name": 1}')
+    if caught.value.details["field"] == "no_such_name":
+        listed = set(TOOLS[tool].listing()["inputSchema"]["properties"])
+        assert set(caught.value.details["known"]) - listed <= IN_THE_REFERENCE_ALONE.get(tool, set())
+        assert caught.value.sentence.endswith(f"the arguments are {', '.join(caught.value.details['known'])}")
 
 
 @pytest.mark.promise("recall.tools")

@@ -10,7 +10,8 @@ import difflib
 import functools
 import json
 import re
-from typing import Any, TypeVar, get_type_hints
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -28,6 +29,7 @@ Q = TypeVar("Q", bound=msgspec.Struct)
 
 _LONGEST_NAME = 100
 _NEAR = 0.75
+_UNLISTED = "x-unlisted"
 
 _MISSING = re.compile(r"^Object missing required field `([^`]*)`")
 _UNKNOWN = "Object contains unknown field"
@@ -254,9 +256,18 @@ def _unknown(place: ArgumentPlace, within: str, request_type: type[Any]) -> Refu
     if name is None:
         return None
     field = ".".join(filter(None, (within, place.field, name))) if name else "(an empty name)"
+    known = [each for each in known if not _is_unlisted(get_type_hints(struct, include_extras=True)[each])]
     hint = _meant(field, known, request_type)
     field = without_keys(field)[:100]
     return invalid(field, f"{field}: unknown{hint}; the arguments are {', '.join(known)}", known=known)
+
+
+def _is_unlisted(hint: Any) -> bool:
+    """Return whether no client is told of a field: other doors set it."""
+    if get_origin(hint) in {Union, UnionType}:
+        return any(map(_is_unlisted, get_args(hint)))
+    metas = getattr(hint, "__metadata__", ())
+    return any(_UNLISTED in (getattr(meta, "extra_json_schema", None) or ()) for meta in metas)
 
 
 def _meant(field: str, known: list[str], request_type: type[Any]) -> str:
