@@ -232,6 +232,35 @@ def test_tags_in_one_text_are_several_where_they_choose_nothing_that_goes(tool: 
         assert found.tags == ["a", "b"]
 
 
+@pytest.mark.parametrize("text", ['["a","b', '["a", 1]', '{"a": 1', '"a", "b"', ' ["a"', '[["a"]]', "[a, b]"])
+@pytest.mark.parametrize("tool", ["store_memory", "memory_search", "recall_context"])
+def test_what_begins_as_json_and_is_none_is_no_tag(tool: str, text: str) -> None:
+    beside = {"store_memory": "content", "memory_search": "query", "recall_context": "task"}[tool]
+    assert parsed(REQUESTS[tool], json.dumps({beside: "x", "tags": text})) in {"tags", "tags[0]", "tags[1]"}
+
+
+@pytest.mark.parametrize(
+    "tool", ["store_memory", "update_memory", "rate_memory", "get_memory", "list_memory_versions"]
+)
+def test_an_empty_namespace_of_a_key_does_not_mean_another_one(tool: str) -> None:
+    beside = {"rate_memory": {"rating": "good"}, "store_memory": {"content": "x"}}.get(tool, {})
+    assert parsed(REQUESTS[tool], json.dumps({"key": "k", "namespace": "", **beside})) == "namespace"
+
+
+@pytest.mark.parametrize(
+    ("tool", "name"),
+    [
+        *(("export_session", "expires_in"), ("create_api_key", "expires_in_days")),
+        *(("rotate_api_key", "overlap_seconds"), ("create_api_key", "rate_limit")),
+    ],
+)
+def test_for_how_long_something_lets_in_is_never_guessed(tool: str, name: str) -> None:
+    request = REQUESTS[tool]
+    [place] = [each for each in places(request) if each.path == name]
+    for value in nothings(place):
+        assert parsed(request, place.filled(value)) == name
+
+
 async def test_a_repeat_may_spell_its_arguments_otherwise_and_each_change_is_counted(tmp_path: Path) -> None:
     before = coerced_arguments.copy()
     async with greenroom(tmp_path, "alice") as client:

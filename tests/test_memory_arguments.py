@@ -11,7 +11,8 @@ from harness import greenroom
 from support import agents
 from support.agents import FAST, refused, value_of
 
-from greenroom.actors import ListMemories, RateMemory, StoreMemory, UpdateMemory
+from greenroom.actors import REQUESTS, ListMemories, RateMemory, StoreMemory, UpdateMemory
+from greenroom.actors.base.parse import parse_request
 from greenroom.runtime import Actor, Address, Context, InlineCommitter, Message, handles, open_runtime
 from greenroom.transports import TOOLS
 
@@ -145,6 +146,27 @@ async def test_a_wrong_argument_is_told_what_to_send(
     assert told in sentence
 
 
+IN_THE_REFERENCE_ALONE = {
+    "store_memory": {"unreviewed"},
+    "update_memory": {"unreviewed"},
+    "memory_search": {"min_score", "min_relevance"},
+    "retrieve_memory": {"min_score", "min_relevance"},
+    "semantic_search": {"min_relevance"},
+    "search_code_semantic": {"min_score"},
+}
+"""Arguments that models seldom need: they are documented and not listed."""
+
+
+@pytest.mark.parametrize("tool", sorted(REQUESTS))
+def test_the_refusal_of_an_unknown_argument_names_those_that_are_listed(tool: str) -> None:
+    with refused("VALIDATION_ERROR") as caught:
+        parse_request(REQUESTS[tool], b'{"no_such_name": 1}')
+    if caught.value.details["field"] == "no_such_name":
+        listed = set(TOOLS[tool].listing()["inputSchema"]["properties"])
+        assert set(caught.value.details["known"]) - listed <= IN_THE_REFERENCE_ALONE.get(tool, set())
+        assert caught.value.sentence.endswith(f"the arguments are {', '.join(caught.value.details['known'])}")
+
+
 @pytest.mark.promise("recall.tools")
 async def test_an_update_that_changes_nothing_is_refused(client: McpClient) -> None:
     await client.call("store_memory", key="k", content="x")
@@ -153,13 +175,27 @@ async def test_an_update_that_changes_nothing_is_refused(client: McpClient) -> N
         {"metadata": {}},
         {"metadata": None},
         {"tags": None},
+        {"value": None},
+        {"value": None, "content": None, "metadata": {}, "importance": None},
+        optional_nulls("update_memory"),
         {"expected_version": 1},
     ]
     for nothing in wanted:
         field, sentence = await error(client, "update_memory", key="k", **nothing)
         assert field == "content"
         assert "nothing to change" in sentence
-    assert (await shown(client, "k"))["version"] == 1
+    unchanged = await shown(client, "k")
+    assert (unchanged["version"], unchanged["content"]) == (1, "x")
+    for tool in ("store_memory", "set_memory"):
+        await client.call(tool, key="k", value=None)
+        assert (await client.call("get_memory", key="k"))["value"] is None
+
+
+def optional_nulls(tool: str) -> dict[str, None]:
+    """Return the arguments that a client sends which can leave none out."""
+    schema = TOOLS[tool].listing("nullable")["inputSchema"]["properties"]
+    nullable = (name for name, each in schema.items() if "null" in json.dumps(each.get("type", each)))
+    return {name: None for name in nullable if name != "key"}
 
 
 # -- schemas -----------------------------------------------------------------------------------------
@@ -183,7 +219,8 @@ async def test_whatever_its_type_a_value_comes_back_byte_for_byte(enter: Enter) 
         for raw in ("42", "42.0", '"42"', "true", '{ "a": 1.50 }', "[1 ,2]", "null", "[]", "{}"):
             await ann.ask(StoreMemory(key="k", value=agents.json(raw)))
             assert await value_of(ann, "k") == raw
-            await ann.ask(UpdateMemory(key="k", value=agents.json(raw)))
+            if raw != "null":  # which says that nothing is given
+                await ann.ask(UpdateMemory(key="k", value=agents.json(raw)))
             assert await value_of(ann, "k") == raw
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,10 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
+from greenroom.actors.ranking import negation
+from greenroom.actors.ranking.documents import RankedChunks
 from greenroom.actors.ranking.negation import Said, is_negated, reordered, said_of, weighed
+from greenroom.actors.ranking.sums import Asked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,6 +142,88 @@ def test_negations_of_several_languages_are_known_and_what_only_looks_like_one_i
         "non-stop",
     ):
         assert not is_negated(text), text
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *(
+                    "not",
+                    "isn't",
+                    "DON\u2019T",
+                    "cannot",
+                    "avoids",
+                    "forbidden",
+                    "keine",
+                    "niemandem",
+                    "aucun",
+                ),
+                *(
+                    "aucune",
+                    "ning\u00fan",
+                    "ningunas",
+                    "eiv\u00e4t",
+                    "\u0928\u0939\u0940\u0902",
+                    "\u0411\u0415\u0417",
+                    "No",
+                ),
+                *(
+                    "knot",
+                    "non-stop",
+                    "not only",
+                    "aucuns",
+                    "use",
+                    "404 not found",
+                    "t",
+                    "n't",
+                    "(none)",
+                    "sin.",
+                ),
+            ]
+        )
+    ),
+    st.sampled_from([" ", ", ", "\n", "-"]),
+)
+def test_what_is_looked_up_first_misses_no_negation(words: list[str], between: str) -> None:
+    text = between.join(words)
+    slowly = negation._NEGATION.search(negation._NONE.sub(" ", text)) is not None
+    assert is_negated(text) == slowly
+
+
+def test_of_a_long_text_the_beginning_is_read_and_of_a_query_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    class Runs:
+        def findall(self, text: str) -> list[str]:
+            read.append(text)
+            return text.split()
+
+    monkeypatch.setattr(negation, "_RUN", Runs())
+    long = "where we use it " * 1_000 + "not"
+    assert [is_negated(long), is_negated(long)] == [False, False]
+    assert [len(each) for each in read] == [negation.LONGEST]
+
+
+def test_the_place_of_what_was_asked_about_is_right_where_another_comes_before_it() -> None:
+    scores = np.array([0.9, 0.8, 0.7], np.float32)
+    ranked = RankedChunks(
+        rows=np.array([10, 11, 12]),
+        shares=scores,
+        scores=scores,
+        matches=scores,
+        total=3,
+        corrected={},
+        unknown=(),
+        has_vectors=False,
+        is_nothing=False,
+        about=Asked(11, 0.8, 0.8, 2, {}),
+    )
+    for order, limit in ((order, limit) for order in permutations(range(3)) for limit in (1, 2, 3)):
+        moved = ranked.moved(order, limit)
+        assert moved.rows.tolist() == [10 + place for place in order][:limit]
+        assert moved.about is not None
+        assert moved.about.place == 1 + order.index(1)
 
 
 def test_a_note_is_read_by_its_sentences() -> None:

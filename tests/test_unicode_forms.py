@@ -227,6 +227,49 @@ async def test_a_third_form_of_a_key_is_refused_where_two_are(
             assert (await ann.ask(GetMemory(memory_id=memory_id))).key == key
 
 
+MIXED = [
+    f"{COMPOSED}-{DECOMPOSED}",
+    f"{DECOMPOSED}.gru\u0308n-{COMPOSED}",
+    unicodedata.normalize("NFC", "\uac00\ub098\ub2e4\ub77c") + unicodedata.normalize("NFD", "\ub9c8\ubc14"),
+]
+
+
+@pytest.mark.parametrize("namespace", ["agent:ann", *NAMESPACES[1:]])
+@pytest.mark.parametrize("mixed", MIXED)
+async def test_a_key_that_an_older_program_stored_half_composed_is_found(
+    folder: Path, enter: Enter, clock: Any, namespace: str, mixed: str
+) -> None:
+    async with enter(embedder="none") as at:
+        old = await store(at.agent("ann", user="ann"), "old", key="other", namespace=namespace)
+    await respell(folder, clock, namespace, "other", mixed)
+    async with enter(embedder="none") as at:
+        ann = at.agent("ann", user="ann")
+        for form in ("NFC", "NFD"):
+            key = unicodedata.normalize(form, mixed)
+            assert (await ann.ask(GetMemory(key=key, namespace=namespace))).key == mixed
+            again = await store(ann, form, key=key, namespace=namespace)
+            assert (again.memory_id, again.key, again.created) == (old.memory_id, mixed, False)
+        if namespace == "agent:ann":
+            assert await keep(ann, unicodedata.normalize("NFC", mixed), "1") == 4
+            deleted = await ann.ask(DeleteMemory(key=unicodedata.normalize("NFD", mixed)))
+            assert (deleted.key, deleted.existed) == (mixed, True)
+        else:
+            assert (await ann.ask(GetMemory(key=unicodedata.normalize("NFD", mixed)))).key == mixed
+
+
+async def test_a_near_key_that_looks_the_same_is_shown_by_its_characters(
+    folder: Path, enter: Enter, clock: Any
+) -> None:
+    mixed = f"{COMPOSED} {DECOMPOSED} " * 5
+    async with enter(embedder="none") as at:
+        await store(at.agent("ann", user="ann"), "old", key="other", namespace="agent:ann")
+    await respell(folder, clock, "agent:ann", "other", mixed)
+    async with enter(embedder="none") as at:
+        with pytest.raises(Refusal, match="did you mean") as refused:
+            await at.agent("ann", user="ann").ask(GetMemory(key=unicodedata.normalize("NFC", mixed)))
+        assert ascii(mixed) in refused.value.sentence
+
+
 async def test_what_somebody_else_has_under_another_form_stays_hidden(enter: Enter) -> None:
     async with enter(embedder="none") as at:
         ann, bob = at.agent("a", user="ann"), at.agent("b", user="bob")

@@ -117,7 +117,7 @@ def _places_in_struct(struct: type[msgspec.Struct]) -> Iterator[tuple[str, Any, 
 
 def _places(kind: Any) -> Iterator[tuple[str, Any, Any]]:
     yield "", kind, _HOLE
-    for choice in _choices(kind):
+    for choice in choices(kind):
         origin, inside = get_origin(choice), get_args(choice)
         if isinstance(choice, type) and issubclass(choice, msgspec.Struct):
             yield from _places_in_struct(choice)
@@ -129,14 +129,14 @@ def _places(kind: Any) -> Iterator[tuple[str, Any, Any]]:
                 yield f".{sample(inside[0])}{path}", element, {sample(inside[0]): value}
 
 
-def _choices(kind: Any) -> list[Any]:
+def choices(kind: Any) -> list[Any]:
     """Return the types of a union, without limits; of any other type that type."""
     if get_origin(kind) is Annotated:
-        return _choices(get_args(kind)[0])
+        return choices(get_args(kind)[0])
     if get_origin(kind) in {Union, UnionType}:
-        return [each for choice in get_args(kind) for each in _choices(choice)]
+        return [each for choice in get_args(kind) for each in choices(choice)]
     return [kind]
 
 
 def _bare(kind: Any) -> Any:
-    return next((each for each in _choices(kind) if each not in {NoneType, UnsetType}), kind)
+    return next((each for each in choices(kind) if each not in {NoneType, UnsetType}), kind)

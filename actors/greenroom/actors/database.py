@@ -286,7 +286,7 @@ class Database(RuntimeHost):
             return await keeper.portal.call_async(function, keeper.runtime)
 
     def post_to_runtime(self, function: Callable[[RuntimeClient], object]) -> None:
-        """Have a function of the runtime called in its thread soon; nothing, where none is open."""
+        """Schedule a function of the open runtime, if there is one, and return at once."""
         keeper = self._keeper
         if keeper is not None and keeper.is_open:
             keeper.run_soon(partial(function, keeper.runtime))

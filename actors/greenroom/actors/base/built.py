@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
+
+from greenroom.actors.base.strict_json import are_plain
 
 
 class CheckedWhenBuilt(msgspec.StructMeta):
@@ -23,11 +26,17 @@ class CheckedWhenBuilt(msgspec.StructMeta):
                 Refusal: ``VALIDATION_ERROR``: a value breaks a rule of its field.
             """
             built = super().__call__(*args, **kwargs)
-            try:
-                msgspec.convert(msgspec.structs.asdict(built), self)
-            except msgspec.ValidationError:
-                # What JSON says in another way, such as a time as text, is no fault.
+            if not (are_plain((*args, *kwargs.values())) and _fits(built)):
                 from greenroom.actors.base.parse import check_request  # noqa: PLC0415 - it imports requests
 
                 check_request(built)
             return built
+
+
+def _fits(built: Any) -> bool:
+    given = {name: value for name, value in msgspec.structs.asdict(built).items() if value is not UNSET}
+    try:
+        msgspec.convert(given, type(built))
+    except msgspec.ValidationError:
+        return False  # or JSON says it in another way, such as a time as text
+    return True

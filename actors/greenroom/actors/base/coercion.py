@@ -38,13 +38,18 @@ GUARDED: Final[Mapping[str, frozenset[str]]] = {
     "DeleteMemory": EVERYTHING,
     "EraseUser": EVERYTHING,
     "ExportMemories": frozenset({"namespace", "filters"}),
-    "ExportSession": frozenset({"passphrase", "audience", "one_time"}),
+    "ExportSession": frozenset({"passphrase", "audience", "one_time", "expires_in"}),
     "ForgetMemory": EVERYTHING,
+    "GetMemory": frozenset({"namespace"}),
     "ImportMemories": frozenset({"namespace", "on_conflict", "dry_run"}),
     "IngestDocuments": frozenset({"remove", "corpus"}),
+    "ListVersions": frozenset({"namespace"}),
+    "RateMemory": frozenset({"namespace"}),
     "RevokeApiKey": EVERYTHING,
     "RotateApiKey": EVERYTHING,
     "SetMemory": frozenset({"overwrite"}),
+    "StoreMemory": frozenset({"namespace"}),
+    "UpdateMemory": frozenset({"namespace"}),
 }
 """Arguments by request, and of all requests, of which null and an empty text are not "not given".
 
@@ -68,6 +73,8 @@ MOST_CHANGES: Final = 100
 """Arguments of one request that are made what their types take."""
 _MOST_DIGITS: Final = 18
 _FRACTION: Final = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
+_BEGIN_JSON: Final = ("[", "{", '"')
+"""What JSON begins with: such a text means that, and where it is cut off it is no tag."""
 _CameAs = Literal["json_text", "tags_text", "whole_float", "null", "empty_text"]
 
 
@@ -138,7 +145,10 @@ def _tags_in(place: ArgumentPlace, request_type: type[Any]) -> _Change | None:
     """Return the tags of a text such as "a,b", where they choose nothing that is deleted or shared."""
     if place.steps[-1] != "tags" or request_type.__name__ in CHOOSE_BY_TAGS:
         return None
-    tags = [tag for each in msgspec.json.decode(place.value, type=str).split(",") if (tag := each.strip())]
+    text = msgspec.json.decode(place.value, type=str).strip()
+    if text.startswith(_BEGIN_JSON):
+        return None
+    tags = [tag for each in text.split(",") if (tag := each.strip())]
     return _Change("tags_text", msgspec.json.encode(tags)) if tags else None
 
 

@@ -25,7 +25,7 @@ class RuntimeHost(ABC):
 
     @abstractmethod
     def post_to_runtime(self, function: Callable[[RuntimeClient], object]) -> None:
-        """Have a function of the runtime called in its thread soon; nothing, where none is open."""
+        """Schedule a function in the thread of the runtime; without an open runtime do nothing."""
 
 
 class Hosted(Generic[T]):

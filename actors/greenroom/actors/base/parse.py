@@ -10,16 +10,17 @@ import difflib
 import functools
 import json
 import re
-from typing import Any, TypeVar, get_type_hints
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, not_serializable, too_large
+from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, too_large
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.base.argument_places import ArgumentPlace, find_place, members_of
 from greenroom.actors.base.coercion import coerced
 from greenroom.actors.base.path_names import with_published_name
-from greenroom.actors.base.strict_json import check_json
+from greenroom.actors.base.strict_json import check_json, check_value
 from greenroom.actors.base.times import TimeSpan, spans_of, with_offset
 from greenroom.actors.base.validation_messages import choices_of, part_of, parts_of, shown, violation
 from greenroom.runtime import Refusal
@@ -28,6 +29,7 @@ Q = TypeVar("Q", bound=msgspec.Struct)
 
 _LONGEST_NAME = 100
 _NEAR = 0.75
+_UNLISTED = "x-unlisted"
 
 _MISSING = re.compile(r"^Object missing required field `([^`]*)`")
 _UNKNOWN = "Object contains unknown field"
@@ -118,13 +120,14 @@ def check_request(request: Q) -> Q:
     Raises:
         Refusal: as `parse_request`.
     """
-    try:
-        raw = msgspec.json.encode(request)
-    except UnicodeEncodeError as error:
-        raise not_serializable(f"a text holds a lone surrogate at character {error.start}") from None
-    except (TypeError, ValueError) as error:
-        raise not_serializable(f"this is no value for JSON: {error}") from None
-    return parse_request(type(request), raw)
+    for name, value in zip(request.__struct_encode_fields__, msgspec.structs.astuple(request), strict=True):
+        if value is None:  # as most are
+            continue
+        try:
+            check_value(value)
+        except Refusal as refusal:
+            raise _of_field(name, refusal) from None
+    return parse_request(type(request), msgspec.json.encode(request))
 
 
 def parse_part(part_type: type[Q], raw: bytes, field: str) -> Q:
@@ -147,9 +150,13 @@ def _with_name(refusal: Refusal, raw: bytes) -> Refusal:
             check_json(b'{"":%b}' % value)  # an argument nests as deep as it does among others
         except Refusal as found:
             field = without_keys(name.encode(errors="backslashreplace").decode())[:_LONGEST_NAME]
-            details = {"field": field, **found.details}
-            return type(found)(found.code, f"{field}: {found.sentence}", **details)
+            return _of_field(field, found)
     return refusal
+
+
+def _of_field(field: str, refusal: Refusal) -> Refusal:
+    details = {"field": field, **refusal.details}
+    return type(refusal)(refusal.code, f"{field}: {refusal.sentence}", **details)
 
 
 def _loose_members(raw: bytes) -> dict[str, bytes]:
@@ -249,9 +256,18 @@ def _unknown(place: ArgumentPlace, within: str, request_type: type[Any]) -> Refu
     if name is None:
         return None
     field = ".".join(filter(None, (within, place.field, name))) if name else "(an empty name)"
+    known = [each for each in known if not _is_unlisted(get_type_hints(struct, include_extras=True)[each])]
     hint = _meant(field, known, request_type)
     field = without_keys(field)[:100]
     return invalid(field, f"{field}: unknown{hint}; the arguments are {', '.join(known)}", known=known)
+
+
+def _is_unlisted(hint: Any) -> bool:
+    """Return whether no client is told of a field: other doors set it."""
+    if get_origin(hint) in {Union, UnionType}:
+        return any(map(_is_unlisted, get_args(hint)))
+    metas = getattr(hint, "__metadata__", ())
+    return any(_UNLISTED in (getattr(meta, "extra_json_schema", None) or ()) for meta in metas)
 
 
 def _meant(field: str, known: list[str], request_type: type[Any]) -> str:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from math import isfinite
+from types import NoneType
 from typing import Any, NoReturn
 
 import msgspec
@@ -33,6 +34,7 @@ SHORT_BYTES = min(2 * MAX_DEPTH, DOUBLE_DIGITS)
 CANONICAL_BYTES = 16_384
 """Up to this size JSON that is to be the same may be written in another way."""
 
+_PLAIN = frozenset({int, bool, NoneType, msgspec.UnsetType})
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
 _LONG = b"0" * (DOUBLE_DIGITS + 1)
 _MAYBE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -76,6 +78,53 @@ def json_fault(error: ValueError, line: int | None = None) -> str:
     if line is not None:
         return f"{fault} at {column}" if error.lineno == line else fault
     return f"{fault} at line {error.lineno}, {column}" if "\n" in error.doc else f"{fault} at {column}"
+
+
+def check_value(value: Any) -> None:
+    """Check that a Python value is written as strictly valid JSON that says the same.
+
+    Raises:
+        Refusal: ``SERIALIZATION_ERROR``: msgspec would write NaN as null, or cannot write it.
+    """
+    if are_plain((value,)):
+        return
+    try:
+        plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_checked_raw)
+    except RecursionError:
+        raise _too_deep() from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise not_serializable(f"this is no value for JSON: {error}") from None
+    waiting = [plain]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            _check_text(one)
+        elif isinstance(one, float) and not isfinite(one):
+            raise not_serializable(f"{one} is no number of JSON; give a finite one")
+        elif isinstance(one, dict):
+            waiting.extend(one)
+        waiting.extend(_children(one))
+
+
+def are_plain(values: Iterable[Any]) -> bool:
+    """Return whether Python values are ones that JSON has, fast; False may stand for "look closely"."""
+    for value in values:
+        kind = type(value)
+        if not (
+            kind in _PLAIN
+            or (kind is str and value.isascii())
+            or (kind is float and isfinite(value))
+            or (kind is list and are_plain(value))
+        ):
+            return False
+    return True
+
+
+def _checked_raw(value: Any) -> None:
+    """Check JSON in a Python value; what it says does not matter to the rest."""
+    if not isinstance(value, msgspec.Raw):
+        raise TypeError(f"it holds an object of type {type(value).__name__}")
+    check_json(bytes(value))
 
 
 def canonical(raw: bytes) -> bytes:
@@ -147,6 +196,8 @@ def _check_surrogates(value: Any) -> None:
 
 
 def _check_text(text: str) -> None:
+    if text.isascii():
+        return
     try:
         text.encode()
     except UnicodeEncodeError as error:

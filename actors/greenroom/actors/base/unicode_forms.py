@@ -6,12 +6,16 @@ What is stored stays as it was given; only what is compared is composed (NFC).
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Final, Literal
 
 _STRETCH: Final = 64
 _PILE: Final = 32
 """Characters that are composed at once, and more that join them: a run of marks takes quadratic time."""
+_ALL_MIXES: Final = 3
+_ONE_CHANGE: Final = 8
+"""Characters with two forms in a text of which all mixes are looked at, and those with one change."""
 _JAMO: Final = ("\u1160", "\u11ff")
 """Vowels and finals of Hangul, which are no marks, and join the syllable before them."""
 
@@ -28,13 +32,41 @@ def forms(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((composed(text), text, _normalized("NFD", text))))
 
 
+def mixed_forms(text: str) -> tuple[str, ...]:
+    """Return `forms`, and those in which only some characters are composed, as far as they are few.
+
+    All mixes of three characters; of up to eight those with one change, as where two texts were joined.
+    """
+    found = dict.fromkeys(forms(text))
+    if len(found) == 1 or len(text) > _STRETCH:
+        return tuple(found)
+    whole = composed(text)
+    apart = [_normalized("NFD", each) for each in whole]
+    places = [place for place, each in enumerate(whole) if apart[place] != each]
+    mixes: Iterable[Iterable[bool]] = ()
+    if len(places) <= _ALL_MIXES:
+        mixes = product((False, True), repeat=len(places))
+    elif len(places) <= _ONE_CHANGE:
+        mixes = (
+            [first] * cut + [not first] * (len(places) - cut)
+            for cut in range(1, len(places))
+            for first in (False, True)
+        )
+    for mix in mixes:
+        is_apart = dict(zip(places, mix, strict=True))
+        found["".join(apart[place] if is_apart.get(place) else each for place, each in enumerate(whole))] = (
+            None
+        )
+    return tuple(found)
+
+
 def same_text(text: str, other: str) -> bool:
     """Return whether two texts are equal but for their forms."""
     return text == other or (not (text.isascii() and other.isascii()) and composed(text) == composed(other))
 
 
 def place_in(text: str, at: int) -> int:
-    """Return where in a text that is which has the place ``at`` in its composed form."""
+    """Return the offset in a text for an offset in its composed form."""
     if text.isascii():
         return at
     for start, stretch in _stretches(text):

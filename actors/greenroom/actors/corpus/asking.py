@@ -245,7 +245,7 @@ def _analysis(
 
 
 def _missing(answers: Answers) -> str:
-    """Return which corpora did not answer or not for all that they have, and why, as far as any did not."""
+    """Describe the corpora whose answer is missing or partial, with the reasons."""
     parts = list(dict.fromkeys(answer.partial for answer in answers.found.values() if answer.partial))
     if answers.late:
         parts.append(_LATE.format(_named(answers.late)))

@@ -121,7 +121,7 @@ def _ranked(
 
 
 def _as_it_stands(corpus: Any, likeness: Mapping[int, float], request: FindCode) -> RankedFiles:
-    """Return the files that say a query of stop words, those that have it as it was typed first."""
+    """Rank files by the literal text of a query of stop words; exact matches come first."""
     from greenroom.actors.ranking.code import RankedFile, RankedFiles  # noqa: PLC0415 - needs numpy, loaded by now
     from greenroom.actors.ranking.sums import Asked  # noqa: PLC0415 - as above
 

@@ -134,7 +134,7 @@ def _as_known(repository: CorpusRepository, context: Context, document: Document
 
 
 def _known_path(repository: CorpusRepository, context: Context, path: str) -> str:
-    """Return the path of a text that is that path but for its form of Unicode.
+    """Return the stored path of a text whose path may have another form of Unicode.
 
     Files are not meant: two may lie under two forms of a path.
     """

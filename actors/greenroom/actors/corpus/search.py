@@ -207,7 +207,7 @@ def _by_negation(
 
 
 def _as_it_stands(corpus: Any, likeness: Mapping[int, float], request: requests.FindChunks) -> RankedChunks:
-    """Return the chunks that say a query of stop words, those that have it as it was typed first."""
+    """Rank chunks by the literal text of a query that has only stop words."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     from greenroom.actors.ranking.documents import RankedChunks  # noqa: PLC0415 - needs numpy, loaded by now

@@ -97,7 +97,7 @@ def value(repository: MemoryRepository, request: GetMemory, context: Context) ->
     )
     memory = (yield from read(repository, named_so, context)).memory
     content = memory.value
-    stored = repository.find_id(context, memory.memory_id)
+    stored = None if memory.key.isascii() else repository.find_id(context, memory.memory_id)
     return MemoryRead(
         key=memory.key,
         value=msgspec.Raw(msgspec.json.encode(memory.content)) if content is UNSET else content,

@@ -40,7 +40,7 @@ import msgspec
 from greenroom.actors.auth.namespaces import ROOT_TAG_BYTES
 from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.base.times import optional_datetime, to_datetime
-from greenroom.actors.base.unicode_forms import forms
+from greenroom.actors.base.unicode_forms import mixed_forms
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE, MemoryKind
 
@@ -317,7 +317,8 @@ def entry_keys(session_id: str | None, key: str, sub: str = "") -> tuple[bytes, 
 def keys_in_scope(scope: bytes, key: str) -> tuple[bytes, ...]:
     """Return where an entry of a scope may lie, as `entry_keys` does."""
     return tuple(
-        ENTRIES + scope + blake2b(form.encode(), digest_size=_HASH_BYTES).digest() for form in forms(key)
+        ENTRIES + scope + blake2b(form.encode(), digest_size=_HASH_BYTES).digest()
+        for form in mixed_forms(key)
     )
 
 

@@ -284,7 +284,11 @@ class MemoryRepository:
         Raises:
             Refusal: as `meant`.
         """
-        stored = list(self.live_entries_of_key(context, records.entry_keys(session_id, key)))
+        places = records.entry_keys(session_id, key)
+        if len(places) == 1 and not self.has_several_owners:  # as most often, and it is the fastest
+            entry = context.get(places[0], Entry)
+            return None if entry is None else StoredEntry(places[0], entry)
+        stored = list(self.live_entries_of_key(context, places))
         there = [each for each in stored if records.is_there(each.entry, context.now)]
         return self.meant(key, there) if there else next(iter(stored), None)
 
@@ -302,11 +306,11 @@ class MemoryRepository:
 
     def other_forms(self, context: Context, entry: Entry) -> list[str] | UnsetType:
         """Return keys that differ from an entry's in the form of Unicode alone, and have another memory."""
+        if entry.key.isascii():
+            return UNSET
         return [each.entry.key for each in self._other_forms(context, entry)] or UNSET
 
     def _other_forms(self, context: Context, entry: Entry) -> list[StoredEntry]:
-        if entry.key.isascii():
-            return []
         return [
             each
             for each in self._visible(context, entry.sub, entry.session_id, entry.key)

@@ -80,7 +80,7 @@ def update(
     known, others = metadata.known, metadata.others
     is_same = request.kind is request.supersedes is None and _given(request.unreviewed) is None
     is_same = is_same and drafts.changes_nothing(metadata)
-    if given == (b"null", records.JSON) and not is_same:
+    if given == (b"null", records.JSON):
         given = None  # some clients can leave nothing out
     if given is None and is_same:
         raise auth_errors.invalid(

@@ -138,12 +138,12 @@ class RankedChunks(NamedTuple):
 
     def moved(self, order: Sequence[int], limit: int) -> RankedChunks:
         """Return the best rows in another order; each place keeps its score."""
-        rows = self.rows[list(order)][:limit]
+        rows = self.rows[list(order)]
         about = self.about
         if about is not None and about.row in rows:
             about = about._replace(place=1 + rows.tolist().index(about.row))
         return self._replace(
-            rows=rows,
+            rows=rows[:limit],
             shares=self.shares[:limit],
             scores=self.scores[:limit],
             matches=self.matches[:limit],

@@ -1,5 +1,6 @@
-"""What a query with a negation asks for: "where do we not use Redis" wants what says that we do not.
+"""The order of matches for a query with a negation, such as "where do we not use Redis".
 
+Such a query wants what says that we do not.
 By words and by vectors "we use Redis for sessions" is as good an answer, or a better one: indexes leave "not"
 out, and vectors hardly know it. So among the best matches a note of which a sentence has a negation and the
 query's words comes right before those that say the same words without one. What it says must be most of what
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -60,6 +62,23 @@ de\u011fil yok asla
 """Words of English, German, French, Spanish, Italian, Portuguese, Dutch, the Scandinavian languages, Finnish,
 Hungarian, Romanian, Turkish, Russian, Greek, Arabic and Hindi."""
 _NEGATION: Final = re.compile(rf"(?<![\w-])(?:{'|'.join(_WORDS.split())})(?![\w-])", re.IGNORECASE)
+
+
+def _begins(words: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return whole words, and beginnings of others, of which each negation has one."""
+    exact, beginnings = {"t"}, []  # "don't" and all of its kind end with it
+    for pattern in words:
+        text = re.sub(r"\\u(\w{4})", lambda code: chr(int(code[1], 16)), pattern)
+        begin = re.findall(r"^[\w-]*", text)[0]
+        if begin == text:
+            exact.add(text)
+        elif begin:
+            beginnings.append(begin[:-1] if text == f"{begin}?" else begin)
+    return frozenset(exact), tuple(beginnings)
+
+
+_RUN: Final = re.compile(r"[\w-]+")
+_EXACT, _BEGINNINGS = _begins(_WORDS.split())  # looked up first: `_NEGATION` is slow
 _NONE: Final = re.compile(
     r"\b(?:not (?:only|just|merely)|(?:why|or|if) not|not found|no\.? ?(?=\d)"
     r"|(?:do not|don['\u2019]t|never) (?:forget|mind|worry|hesitate)|nicht nur|pas seulement|no solo)\b",
@@ -82,8 +101,16 @@ class Said(NamedTuple):
 
 
 def is_negated(text: str) -> bool:
-    """Return whether a query or a sentence has a negation."""
-    return _NEGATION.search(text) is not None and _NEGATION.search(_NONE.sub(" ", text)) is not None
+    """Return whether a query or a sentence has a negation; of a long one the beginning is read."""
+    return _is_negated(text[:LONGEST])
+
+
+@lru_cache(maxsize=64)
+def _is_negated(text: str) -> bool:
+    runs = _RUN.findall(text.lower())
+    if _EXACT.isdisjoint(runs) and not any(run.startswith(_BEGINNINGS) for run in runs):
+        return False
+    return _NEGATION.search(_NONE.sub(" ", text)) is not None
 
 
 def weighed(rarity: Mapping[str, float]) -> dict[str, float]:
@@ -107,7 +134,9 @@ def _weight(terms: frozenset[str], weights: Mapping[str, float]) -> float:
 
 
 def reordered(odds: Floats, said: Sequence[Said], weights: Mapping[str, float]) -> Places:
-    """Return the order in which a query with a negation has its matches; most often the one that they are in.
+    """Return the order of the matches for a query with a negation.
+
+    Most often it is the one that they are in.
 
     Args:
         odds: The log-odds of the matches, best first.

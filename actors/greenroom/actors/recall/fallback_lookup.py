@@ -19,6 +19,7 @@ import msgspec
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import agent_namespace, memory_address, user_namespace
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.unicode_forms import same_text
 from greenroom.actors.memory.reads import NEAR_KEYS
 from greenroom.actors.recall.replies import PlacesFound
 from greenroom.actors.recall.roots import roots_below
@@ -95,7 +96,8 @@ def did_you_mean(first: Refusal | MemoryDeleted, keys: list[str]) -> Refusal | M
         return first
     if isinstance(first, MemoryDeleted):
         return msgspec.structs.replace(first, did_you_mean=keys)
-    meant = " or ".join(map(repr, keys))
+    wanted = first.details.get("memory", first.details.get("key"))
+    meant = " or ".join(f"{key!a}" if same_text(key, wanted or key) else repr(key) for key in keys)
     hinted = Refusal(
         first.code, f"{first.sentence}; did you mean {meant}?", **first.details, did_you_mean=keys
     )

@@ -54,7 +54,7 @@ class UpdateMemory(Message[replies.MemorySaved], frozen=True, metaclass=CheckedW
     """Store a new version of a memory: new content, new metadata (merged by field), or both.
 
     ``tags``, ``importance``, ``expiry`` and ``scope`` may be members of ``metadata``, too, and are taken
-    away there by null; as arguments, null means not given, and for ``value`` beside anything else.
+    away there by null; as arguments, null means not given, also for ``value``.
     """
 
     memory_id: kinds.MemoryId | None = None
