@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 import trio
-from support.actors import Add, Read
+from support.actors import Add, Append, Read
 from support.relays import (
+    LOG,
     NEWS,
     RELAY,
     VISITS,
@@ -232,3 +233,43 @@ async def test_who_reads_nothing_costs_no_memory_and_holds_up_nobody(
                 await deaf.hear(frames.Changed)
             assert waited.cancelled_caught, "a change is told once"
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.promise("sharing.hostile-relay")
+async def test_a_process_that_leaves_a_quarter_of_a_gibibyte_unread_is_let_go(
+    join: Join, folder: Path
+) -> None:
+    async with join() as owner:
+        for number in range(5):
+            await owner.ask(LOG, Append(entry=f"{number}" + "x" * 900_000))
+
+        def attached_pids() -> list[int]:
+            relay = owner.statistics().relay
+            assert relay is not None
+            return relay.attached_pids
+
+        def entries(*numbers: int) -> list[frames.Request]:
+            return [frames.Request(number, "log", "log", "Entries", b"{}", b"null") for number in numbers]
+
+        with bare_guest(folder) as deaf:
+            deaf.say(hello())
+            await deaf.hear(frames.Welcome)
+            deaf.say(*entries(*range(50)))
+            await trio.sleep(5)
+            assert attached_pids() == [1], "225 MB wait for it"
+            deaf.say(*entries(*range(50, 64)))  # which are read once there is room
+            assert (await deaf.hear(frames.Response)).number == 0
+        await trio.sleep(5)
+        with bare_guest(folder) as deaf:
+            deaf.say(hello())
+            await deaf.hear(frames.Welcome)
+            deaf.say(*entries(*range(100, 164)))  # at once, so that all of them are read
+            await trio.sleep(5)
+            assert attached_pids() == []
+            with pytest.raises(PeerError):
+                await deaf.hear(frames.Failure)
+        with bare_guest(folder) as again:
+            again.say(hello())
+            await again.hear(frames.Welcome)
+            again.say(*entries(200))
+            assert (await again.hear(frames.Response)).number == 200

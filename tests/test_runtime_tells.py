@@ -16,6 +16,7 @@ from greenroom.runtime import (
     ActorFailedError,
     Address,
     Context,
+    Group,
     Message,
     Runtime,
     RuntimeOptions,
@@ -333,3 +334,40 @@ async def test_tells_beyond_those_under_way_at_once_follow_without_a_pause(reope
         assert trio.current_time() < 1
         for log in logs:
             assert await runtime.ask(Address("log", log), Entries()) == entries
+
+
+@pytest.mark.promise("runtime.supervision")
+@pytest.mark.parametrize("when", ["before the scan reaches it", "after the scan"])
+async def test_a_tell_that_is_handled_while_the_store_is_scanned_is_handled_once(
+    reopen: Open, when: str
+) -> None:
+    """The scan sees the rows as they were when it began: one of them may be handled by then, or later."""
+    waiting = [str(number) for number in range(100)]
+    gate, once = GatedCommitter(), Address("log", "once")
+    gate.open = True
+    Log.trouble["bad"] = 1
+    async with reopen(committer=gate, groups=[Group(kinds=("log",), intensity=1)]) as runtime:
+        await runtime.ask(RELAY, Forward(entries=["bad"], to=["log"], risky=True))
+        await wait_all_tasks_blocked()
+        await runtime.ask(RELAY, Forward(entries=waiting, to=["log"]))  # which is set aside
+        await wait_all_tasks_blocked()
+        assert runtime.statistics().messages.waiting == 0
+        async with trio.open_nursery() as nursery:
+            gate.open = False
+            await post(nursery, runtime, RELAY, Forward(entries=["only one"], to=["once"]))
+            await gate.arrived()
+            gate.let_through()
+            await gate.arrived()  # with what comes of the tell
+            assert runtime.statistics().messages.waiting == 1
+            assert runtime.readmit(LOG)
+            if when == "after the scan":
+                await wait_all_tasks_blocked()
+                assert runtime.statistics().messages.waiting == 102
+            else:
+                while (waits := runtime.statistics().messages.waiting) == 1:
+                    await trio.lowlevel.checkpoint()
+                assert waits < 100, "the scan is under way"
+            gate.let_all_through()
+        assert await runtime.ask(once, Entries()) == ["only one"]
+        assert await entries(runtime) == ["bad", *waiting]
+        assert await runtime.ask(once, Entries()) == ["only one"]

@@ -358,3 +358,19 @@ async def test_a_timer_that_is_due_within_a_second_is_not_late(reopen: Open) -> 
         await runtime.ask(ALARM, SetAlarm(name="x", due=START + SECOND // 4))
         await trio.sleep(2)
         assert await runtime.ask(ALARM, Rings()) == [("x", START + SECOND // 4)]
+
+
+async def test_a_timer_set_while_those_due_are_handed_over_is_not_late(
+    reopen: Open, clock: VirtualClock
+) -> None:
+    async with reopen() as runtime:
+        await runtime.ask(ALARM, SetAlarm(name="again", due=START + SECOND, again=1))
+        for number in range(200):
+            await runtime.ask(ALARM, SetAlarm(name=str(number), due=START + HOUR))
+        await runtime.ask(ALARM, SetAlarm(name="last", due=START + 3 * HOUR))
+        clock.jump(HOUR)
+        await trio.sleep(40)
+        rings = await runtime.ask(ALARM, Rings())
+        first, second = (when for name, when in rings if name == "again")
+        assert second - first < 2 * SECOND
+        assert len(rings) == 202

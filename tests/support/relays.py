@@ -48,6 +48,12 @@ class Ask(Message[str], frozen=True):
         return Address("counter", self.key), Read()
 
 
+class Glance(Message[int], frozen=True):
+    """Count the records, and leave a row that says so, which may be missing where there is no room."""
+
+    row: str = ""
+
+
 class Herald(Shelf):
     """Publishes its own key as the topic."""
 
@@ -59,6 +65,13 @@ class Herald(Shelf):
         context.put(b"count", count)
         context.publish(context.address.key, message.label)
         return count
+
+    @handles(Glance)
+    def glance(self, message: Glance, context: Context) -> int:
+        context.use_reserve(dispensable=bool(message.row))
+        if message.row:
+            context.put_row("shelves", message.row.encode(), "")
+        return context.get(b"count", int) or 0
 
     @handles(Ask)
     def ask(self, _message: Ask, context: Context) -> str:
