@@ -39,6 +39,13 @@ class Publish(Message[int], frozen=True):
     label: str
 
 
+class PublishAll(Message[None], frozen=True):
+    """Publish under each number from one up to another."""
+
+    first: int
+    last: int
+
+
 class Ask(Message[str], frozen=True):
     """Ask a counter first, and answer with what it says."""
 
@@ -65,6 +72,11 @@ class Herald(Shelf):
         context.put(b"count", count)
         context.publish(context.address.key, message.label)
         return count
+
+    @handles(PublishAll)
+    def publish_all(self, message: PublishAll, context: Context) -> None:
+        for number in range(message.first, message.last + 1):
+            context.publish(context.address.key, str(number))
 
     @handles(Glance)
     def glance(self, message: Glance, context: Context) -> int:
