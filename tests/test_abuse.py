@@ -15,7 +15,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from greenroom.transports import Limits
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("autojump_clock")]
 
 MANY = 1_000
 DEEP = b"[" * 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +87,11 @@ async def test_who_never_reads_is_not_read_from_and_costs_little(tmp_path: Path,
 
     async def flood(send: Flood) -> None:
         nonlocal sent
-        for number in range(ENOUGH):
-            message = {"jsonrpc": "2.0", "id": 100 + number, "method": "tools/call", "params": params}
-            await send(json.dumps(message).encode())
-            sent += 1
+        with suppress(trio.BrokenResourceError):  # where the calls below take long, the server has hung up
+            for number in range(ENOUGH):
+                message = {"jsonrpc": "2.0", "id": 100 + number, "method": "tools/call", "params": params}
+                await send(json.dumps(message).encode())
+                sent += 1
 
     async with everywhere(tmp_path) as (here, neighbour, ws, http):
         for _ in range(3):
@@ -98,13 +99,14 @@ async def test_who_never_reads_is_not_read_from_and_costs_little(tmp_path: Path,
         before = resident(here.process.pid)
         async with flooding(transport, here.client, ws, http) as send, trio.open_nursery() as nursery:
             nursery.start_soon(flood, send)
-            seen = -1
+            seen, most = -1, before
             while sent != seen:  # the server has stopped reading when nothing goes out during many calls
                 seen = sent
                 for _ in range(50):
                     await answer(neighbour, "list_memory")
+                most = max(most, resident(here.process.pid))
             assert sent < ENOUGH
-            assert resident(here.process.pid) - before < GROWTH
+            assert most - before < GROWTH
             assert (await answer(neighbour, "get_messages", session_id="s"))["total"] == WRITTEN
             nursery.cancel_scope.cancel()
         await answer(neighbour, "list_memory")

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import trio
 import trio.testing
+from harness import PATIENCE
 from support.agents import FAST, Enter, refused
 from support.agents import json as raw
 from support.commands import run_on_store, sentence, serving
@@ -143,7 +144,7 @@ async def test_who_lacks_a_scope_is_in_it_over_the_relay_too(folder: Path) -> No
                 await Agent(runtime, reader).ask(ExportSession(session_id="s", include_memories=True))
         tell(attached, "authenticate", outcome="denied", address="192.0.2.10")
         boss = Agent(attached, BOSS)
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while len(records := await log(boss, outcome="denied")) < 5:
                 pass
         assert {(record.action, record.address) for record in records} == {

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import pytest
 import trio
+from harness import PATIENCE
 from support.agents import FAST
 from support.agents import json as raw
 from support.audits import CONTENT, SPOKEN, last_number, since
@@ -379,7 +380,7 @@ async def test_a_resource_that_is_read_over_the_relay_leaves_a_record_whichever_
                     read = await client.request("resources/read", {"uri": "session://s", **more})
                     assert "result" in read
         records: list[AuditRecord] = []
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE):
             while sum(each.times for each in records) < 4:
                 records = await since(owner, before)
         assert {(each.action, each.session_id, each.outcome) for each in records} == {
@@ -670,7 +671,7 @@ async def test_denials_over_the_relay_leave_one_record_each(folder: Path) -> Non
                     await mallory.ask(request)
                 asked += 1
         records: list[AuditRecord] = []
-        with trio.fail_after(60):  # what an attached process tells is on its way
+        with trio.fail_after(PATIENCE):  # what an attached process tells is on its way
             while sum(each.times for each in records) < asked:
                 records = [each for each in await since(attached, 0) if each.outcome == "denied"]
         assert sum(each.times for each in records) == asked

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from harness import PATIENCE
 from support.keyed import Premises, bearer, create_key, premises
 from support.websocket_programs import answer
 from support.websockets import TEXT, frame
@@ -106,10 +107,10 @@ async def test_the_memory_of_what_was_never_ended_comes_back(tmp_path: Path) -> 
             for _ in range(30):
                 stream = await stack.enter_async_context(await trio.open_tcp_stream("127.0.0.1", port))
                 await stream.send_all(head + b"content-length: %d\r\n\r\n" % BODY + UNFINISHED)
-            with trio.fail_after(60):
+            with trio.fail_after(PATIENCE):
                 while resident(here.process.pid) - before < 150 * 1024:
                     await answer(neighbour, "list_memory")
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE):
             while resident(here.process.pid) - before > 40 * 1024:
                 await answer(neighbour, "list_memory")
 

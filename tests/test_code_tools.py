@@ -84,6 +84,7 @@ INDEXED_TOOLS = {
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.promise("code.many", "code.freshness")
 async def test_an_answer_of_half_an_index_comes_in_time_and_says_how_far_that_is(
     code: Path, tmp_path: Path

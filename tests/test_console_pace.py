@@ -151,6 +151,7 @@ async def test_nobody_is_answered_with_the_page_of_somebody_else(enter: Enter) -
 # -- pages that are kept -----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("autojump_clock")
 async def test_several_who_want_the_same_page_have_it_made_once() -> None:
     kept, made = KeptPages(lambda: 60.0), list[str]()
 

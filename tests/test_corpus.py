@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 import trio
+from harness import PATIENCE
 from msgspec import UNSET
 from support.agents import FAST
 from support.corpora import document_of, ids_in
@@ -471,7 +472,7 @@ async def test_auto_goes_by_the_form_of_the_query_and_says_why(
 
 async def runtime_has_vectors(runtime: RuntimeClient) -> None:
     """Wait until a search by meaning is one."""
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         while (await search(runtime, "install", strategy="vector")).strategy_used != "vector":
             await trio.lowlevel.checkpoint()
 

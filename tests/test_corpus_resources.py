@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 import trio
+from harness import PATIENCE
 from support.agents import FAST
 from support.corpora import document_of
 
@@ -129,7 +130,7 @@ async def test_a_change_is_heard_of_by_who_may_see_it(tmp_path: Path) -> None:
             other.add("greenroom://corpus/all:docs")
 
             async def next_two() -> set[str]:
-                with trio.fail_after(30):
+                with trio.fail_after(PATIENCE):
                     return {await mine.next(), await mine.next()}
 
             changed = document_of("a b/ü#.md", [(["One"], "first anew")])
@@ -138,8 +139,8 @@ async def test_a_change_is_heard_of_by_who_may_see_it(tmp_path: Path) -> None:
             await ask_corpus(runtime, ANN, RemoveDocuments(corpus="docs", paths=["a b/ü#.md"]))
             assert await next_two() == {CORPUS, PAGE}
             await DropCorpus(corpus="docs").run(runtime, ANN)
-            with trio.fail_after(30):
+            with trio.fail_after(PATIENCE):
                 assert await mine.next() == CORPUS
             await ask_corpus(runtime, ANN, PutDocument(corpus="all:docs", document=changed), make=True)
-            with trio.fail_after(30):
+            with trio.fail_after(PATIENCE):
                 assert await other.next() == "greenroom://corpus/all:docs"

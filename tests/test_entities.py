@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 import trio
+from harness import PATIENCE
 from support.agents import FAST
 from support.corpora import document_of, ids_in
 
@@ -82,7 +83,7 @@ class Corpus:
 
     async def define(self, *entities: EntityDeclaration, **more: Any) -> EntitiesDefined:
         done = await self.agent.ask(DefineEntities(corpus="docs", entities=list(entities), **more))
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE):
             while (await self.find("*")).waiting_for_matching:
                 await trio.lowlevel.checkpoint()
         return done

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 import trio
 import trio.testing
+from harness import PATIENCE
 
 from greenroom.actors import (
     PROGRESS_CALLBACK,
@@ -325,7 +326,7 @@ async def test_who_listens_to_a_session_hears_that_messages_are_gone(folder: Pat
         with Agent(runtime, HIS).subscriber() as subscriber:
             subscriber.add("session://his")
             await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
-            with trio.fail_after(60):
+            with trio.fail_after(PATIENCE):
                 assert await subscriber.next() == "session://his"
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from harness import PATIENCE
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
@@ -166,7 +167,7 @@ class Project:
 
     async def libraries(self) -> dict[str, object]:
         """Return the versions of what is known, when all was gone through."""
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE):
             while True:
                 found = await self.agent.ask(FindVendorInfo(vendor_filter="*", corpus="docs", limit=50))
                 if not found.waiting_for_matching:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import trio
-from harness import server_process
+from harness import PATIENCE, server_process
 
 from greenroom.actors import Agent, Principal, open_greenroom
 from greenroom.runtime import RuntimeClient
@@ -383,7 +383,7 @@ async def test_an_attached_process_searches_as_the_owner_does(tmp_path: Path) ->
                 "update_memory", memory_id=stored["memory_id"], content="the pier"
             )
             assert updated["version"] == 2
-            with trio.fail_after(60):
+            with trio.fail_after(PATIENCE):
                 for server in (owner, attached):
                     found = await server.client.call("retrieve_memory", query="pier")
                     assert [memory["content"] for memory in found["memories"]] == ["the pier"]

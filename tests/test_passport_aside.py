@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+from harness import PATIENCE
 from support.agents import house
 from support.passports import begun, member, text_of
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
-
-PATIENCE = 20.0
 
 
 @pytest.mark.promise("passport.aside")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 import trio
+from harness import PATIENCE
 
 from greenroom.actors import Agent, MemorySearch, Principal, StoreMemory, open_greenroom
 
@@ -28,7 +29,7 @@ async def test_a_dozen_near_equal_memories_lift_no_stranger_to_the_top(tmp_path:
             await ann.ask(StoreMemory(content=f"database config note {number}"))
         # As good as a memory can be that nobody has rated.
         await ann.ask(StoreMemory(content=stranger, metadata=msgspec.Raw(b'{"importance": 1.0}')))
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE):
             while True:
                 debug = (await ann.ask(MemorySearch(query="x", include_debug=True))).debug
                 if debug and debug.weights == ["static"]:

@@ -19,6 +19,7 @@ from support.relays import (
     Ask,
     Bare,
     Cutter,
+    Glance,
     PeerError,
     Publish,
     add,
@@ -168,6 +169,26 @@ async def test_nothing_is_kept_of_reads_refusals_failures_and_keyed_requests(
             await guest.ask(VISITS, Add(), idempotency=key._replace(fingerprint=b"2"))
         assert kept(owner) == []
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.promise("sharing.repeats")
+async def test_nothing_is_kept_of_what_has_no_effects_or_none_that_must_not_be_missing(
+    join: Join, folder: Path
+) -> None:
+    async with join() as owner:
+        with bare_guest(folder) as guest:
+            guest.say(hello())
+            await guest.hear(frames.Welcome)
+            for number, row in enumerate(["", "seen"]):
+                body = msgspec.json.encode(Glance(row=row))
+                guest.say(frames.Request(number, "herald", "news", "Glance", body, b"null"))
+                assert answer_of(await guest.hear(frames.Response)) == (number, 0, False)
+            assert kept(owner) == []
+            assert [key for key, _, _ in await owner.query(Rows())] == [b"seen"]
+            publish = msgspec.json.encode(Publish(label="x"))
+            guest.say(frames.Request(2, "herald", "news", "Publish", publish, b"null"))
+            assert answer_of(await guest.hear(frames.Response)) == (2, 1, True)
+            assert kept(owner) == [2]
 
 
 @pytest.mark.promise("sharing.repeats")

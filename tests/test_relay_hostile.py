@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 import trio
-from support.actors import Add, Read
+from support.actors import Add, Append, Read
 from support.relays import (
+    LOG,
     NEWS,
     RELAY,
     VISITS,
     PeerError,
     Publish,
+    PublishAll,
     add,
     attached,
     bare_guest,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.relays import Join
+
+    from greenroom.runtime import SharedRuntime
 
 pytestmark = pytest.mark.slow
 
@@ -232,3 +236,65 @@ async def test_who_reads_nothing_costs_no_memory_and_holds_up_nobody(
                 await deaf.hear(frames.Changed)
             assert waited.cancelled_caught, "a change is told once"
         nursery.cancel_scope.cancel()
+
+
+def attached_pids(owner: SharedRuntime) -> list[int]:
+    relay = owner.statistics().relay
+    assert relay is not None
+    return relay.attached_pids
+
+
+def entries(*numbers: int) -> list[frames.Request]:
+    return [frames.Request(number, "log", "log", "Entries", b"{}", b"null") for number in numbers]
+
+
+@pytest.mark.promise("sharing.hostile-relay")
+async def test_a_process_that_leaves_a_quarter_of_a_gibibyte_unread_is_let_go(
+    join: Join, folder: Path
+) -> None:
+    async with join() as owner:
+        for number in range(5):
+            await owner.ask(LOG, Append(entry=f"{number}" + "x" * 900_000))
+
+        with bare_guest(folder) as deaf:
+            deaf.say(hello())
+            await deaf.hear(frames.Welcome)
+            deaf.say(*entries(*range(50)))
+            await trio.sleep(5)
+            assert attached_pids(owner) == [1], "225 MB wait for it"
+            deaf.say(*entries(*range(50, 64)))  # which are read once there is room
+            assert (await deaf.hear(frames.Response)).number == 0
+        await trio.sleep(5)
+        with bare_guest(folder) as deaf:
+            deaf.say(hello())
+            await deaf.hear(frames.Welcome)
+            deaf.say(*entries(*range(100, 164)))  # at once, so that all of them are read
+            await trio.sleep(5)
+            assert attached_pids(owner) == []
+            with pytest.raises(PeerError):
+                await deaf.hear(frames.Failure)
+        with bare_guest(folder) as again:
+            again.say(hello())
+            await again.hear(frames.Welcome)
+            again.say(*entries(200))
+            assert (await again.hear(frames.Response)).number == 200
+
+
+@pytest.mark.promise("sharing.hostile-relay")
+async def test_a_process_that_leaves_more_than_a_hundred_thousand_labels_unread_is_let_go(
+    join: Join, folder: Path
+) -> None:
+    async with join() as owner:
+        await owner.ask(LOG, Append(entry="x" * 900_000))
+        with bare_guest(folder) as deaf:
+            deaf.say(hello())
+            await deaf.hear(frames.Welcome)
+            deaf.say(frames.Watch(["news"]), *entries(*range(20)))
+            await trio.sleep(1)
+            for _ in range(2):  # the same ones are kept once
+                await owner.ask(NEWS, PublishAll(first=1, last=100_000))
+            await trio.sleep(5)
+            assert attached_pids(owner) == [1]
+            await owner.ask(NEWS, PublishAll(first=100_001, last=100_001))
+            await trio.sleep(5)
+            assert attached_pids(owner) == []

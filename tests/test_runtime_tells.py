@@ -16,6 +16,7 @@ from greenroom.runtime import (
     ActorFailedError,
     Address,
     Context,
+    Group,
     Message,
     Runtime,
     RuntimeOptions,
@@ -327,9 +328,87 @@ async def test_what_has_a_question_is_not_told(reopen: Open) -> None:
 async def test_tells_beyond_those_under_way_at_once_follow_without_a_pause(reopen: Open) -> None:
     entries = [f"entry {number}" for number in range(110)]
     logs = [f"log {number}" for number in range(14)]
-    async with reopen() as runtime:
-        await runtime.ask(RELAY, Forward(entries=entries, to=logs))
+    gate = GatedCommitter()
+    async with reopen(committer=gate) as runtime, trio.open_nursery() as nursery:
+        await post(nursery, runtime, RELAY, Forward(entries=entries, to=logs))
+        await gate.arrived()
+        gate.let_through()
+        await wait_all_tasks_blocked()
+        assert runtime.statistics().messages.waiting == 1_000, "the others wait in the store"
+        gate.let_all_through()
         await wait_all_tasks_blocked()
         assert trio.current_time() < 1
         for log in logs:
             assert await runtime.ask(Address("log", log), Entries()) == entries
+
+
+@pytest.mark.promise("runtime.bounded", "runtime.in-order")
+@pytest.mark.parametrize("mailbox_limit", [5, 10_000])
+async def test_tells_that_one_mailbox_does_not_take_follow_in_order_and_then_cost_no_scans(
+    reopen: Open, clock: VirtualClock, mailbox_limit: int
+) -> None:
+    told = [str(number) for number in range(300)]
+    options = RuntimeOptions(durability="process", mailbox_limit=mailbox_limit)
+    async with reopen(options=options) as runtime:
+        await runtime.ask(RELAY, Forward(entries=told, to=["log"]))
+        await trio.sleep(60)
+        assert await entries(runtime) == told
+        looked = clock.perf()
+        await trio.sleep(600)
+        assert clock.perf() - looked < 0.1, "not even a thousand looks at the clock"
+
+
+@pytest.mark.promise("runtime.supervision", "runtime.in-order")
+async def test_an_actor_set_aside_and_readmitted_during_one_scan_gets_its_tells_in_order(
+    reopen: Open,
+) -> None:
+    told = [str(number) for number in range(120)]
+    async with reopen(groups=[Group(kinds=("log",), intensity=1)]) as runtime:
+        for attempt in range(10):  # trio shuffles its tasks
+            bad, log = f"bad {attempt}", Address("log", f"log {attempt}")
+            Log.trouble[bad] = 2
+            await runtime.ask(RELAY, Forward(entries=[bad], to=[log.key], risky=True))
+            await runtime.ask(RELAY, Forward(entries=told, to=[log.key]))
+            await wait_all_tasks_blocked()
+            assert runtime.readmit(log)
+            while not runtime.readmit(log):
+                await trio.lowlevel.checkpoint()
+            await trio.sleep(10)
+            assert await entries(runtime, log.key) == [bad, *told]
+
+
+@pytest.mark.promise("runtime.supervision")
+@pytest.mark.parametrize("when", ["before the scan reaches it", "after the scan"])
+async def test_a_tell_that_is_handled_while_the_store_is_scanned_is_handled_once(
+    reopen: Open, when: str
+) -> None:
+    """The scan sees the rows as they were when it began: one of them may be handled by then, or later."""
+    waiting = [str(number) for number in range(100)]
+    gate, once = GatedCommitter(), Address("log", "once")
+    gate.open = True
+    Log.trouble["bad"] = 1
+    async with reopen(committer=gate, groups=[Group(kinds=("log",), intensity=1)]) as runtime:
+        await runtime.ask(RELAY, Forward(entries=["bad"], to=["log"], risky=True))
+        await wait_all_tasks_blocked()
+        await runtime.ask(RELAY, Forward(entries=waiting, to=["log"]))  # which is set aside
+        await wait_all_tasks_blocked()
+        assert runtime.statistics().messages.waiting == 0
+        async with trio.open_nursery() as nursery:
+            gate.open = False
+            await post(nursery, runtime, RELAY, Forward(entries=["only one"], to=["once"]))
+            await gate.arrived()
+            gate.let_through()
+            await gate.arrived()  # with what comes of the tell
+            assert runtime.statistics().messages.waiting == 1
+            assert runtime.readmit(LOG)
+            if when == "after the scan":
+                await wait_all_tasks_blocked()
+                assert runtime.statistics().messages.waiting == 102
+            else:
+                while (waits := runtime.statistics().messages.waiting) == 1:
+                    await trio.lowlevel.checkpoint()
+                assert waits < 100, "the scan is under way"
+            gate.let_all_through()
+        assert await runtime.ask(once, Entries()) == ["only one"]
+        assert await entries(runtime) == ["bad", *waiting]
+        assert await runtime.ask(once, Entries()) == ["only one"]

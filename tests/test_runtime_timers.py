@@ -358,3 +358,40 @@ async def test_a_timer_that_is_due_within_a_second_is_not_late(reopen: Open) -> 
         await runtime.ask(ALARM, SetAlarm(name="x", due=START + SECOND // 4))
         await trio.sleep(2)
         assert await runtime.ask(ALARM, Rings()) == [("x", START + SECOND // 4)]
+
+
+async def test_a_timer_set_while_those_due_are_handed_over_is_not_late(
+    reopen: Open, clock: VirtualClock
+) -> None:
+    async with reopen() as runtime:
+        await runtime.ask(ALARM, SetAlarm(name="again", due=START + SECOND, again=1))
+        for number in range(200):
+            await runtime.ask(ALARM, SetAlarm(name=str(number), due=START + HOUR))
+        await runtime.ask(ALARM, SetAlarm(name="last", due=START + 3 * HOUR))
+        clock.jump(HOUR)
+        await trio.sleep(40)
+        rings = await runtime.ask(ALARM, Rings())
+        first, second = (when for name, when in rings if name == "again")
+        assert second - first < 2 * SECOND
+        assert len(rings) == 202
+
+
+@pytest.mark.promise("runtime.bounded")
+async def test_timers_due_beyond_those_under_way_at_once_follow_without_a_pause(reopen: Open) -> None:
+    alarms = [Address("alarm", str(number)) for number in range(14)]
+    gate = GatedCommitter()
+    gate.open = True
+    async with reopen(committer=gate) as runtime:
+        for alarm in alarms:
+            for number in range(110):
+                await runtime.ask(alarm, SetAlarm(name=str(number), due=START + 10 * SECOND))
+        gate.open = False
+        await trio.sleep(10.5)
+        messages = runtime.statistics().messages
+        assert (messages.timers_fired, messages.waiting) == (1_000, 1_000), "the others wait in the store"
+        gate.let_all_through()
+        await wait_all_tasks_blocked()
+        assert runtime.statistics().messages.timers_fired == 1_540
+        for alarm in alarms:
+            assert len(await runtime.ask(alarm, Rings())) == 110
+        assert trio.current_time() < 11

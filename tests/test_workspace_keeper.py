@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from harness import PATIENCE
 from support.agents import FAST
 from trio.testing import MockClock
 
@@ -72,10 +73,10 @@ async def paths(runtime: RuntimeClient, row: CorpusRow) -> set[str]:
 
 
 async def until(
-    runtime: RuntimeClient, row: CorpusRow, holds: Callable[[], Awaitable[bool]], seconds: float = 60
+    runtime: RuntimeClient, row: CorpusRow, holds: Callable[[], Awaitable[bool]]
 ) -> None:
     """Wait for the changes of a workspace until something holds."""
-    with runtime.subscriber(0) as changes, trio.fail_after(seconds):
+    with runtime.subscriber(0) as changes, trio.fail_after(PATIENCE):
         changes.add(f"greenroom://corpus/{row.full_name}", lambda _: True)
         while not await holds():
             await changes.next()
@@ -234,14 +235,14 @@ async def test_where_the_system_tells_of_no_changes_all_is_looked_at_again_every
         async def is_left() -> bool:
             return (await state(runtime, row)).state == "unwatched"
 
-        await until(runtime, row, is_left, seconds=600)
+        await until(runtime, row, is_left)
         left_at = trio.current_time()
         (code / "src/late.py").write_text("def late(): ...\n")
 
         async def is_found() -> bool:
             return "src/late.py" in await paths(runtime, row)
 
-        await until(runtime, row, is_found, seconds=600)
+        await until(runtime, row, is_found)
         assert trio.current_time() - left_at > UNWATCHED_SECONDS - 5
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import lmdb
 import pytest
 import trio
+from harness import PATIENCE
 from support.agents import FAST
 from support.corpora import document_of
 
@@ -159,7 +160,7 @@ async def test_a_workspace_is_a_resource_that_is_read_completed_and_heard_of(tmp
         await made_corpus(runtime, ANN, NAME, ROOT)
         await made_corpus(runtime, ANN, "user:ann:code-docs")
         agent = Agent(runtime, ANN)
-        with agent.subscriber(0) as changes, trio.fail_after(30):
+        with agent.subscriber(0) as changes, trio.fail_after(PATIENCE):
             changes.add(uri)
             await keep(runtime, "one", "indexing", of=3)
             assert await changes.next() == uri
@@ -188,7 +189,7 @@ async def test_who_may_not_read_code_hears_of_no_change_of_it(tmp_path: Path) ->
 
     async def heard_of(scopes: frozenset[str]) -> set[str]:
         agent, heard = Agent(runtime, Principal(agent_id="a", user="ann", scopes=scopes)), set[str]()
-        with agent.subscriber(0) as changes, trio.fail_after(30):
+        with agent.subscriber(0) as changes, trio.fail_after(PATIENCE):
             for uri in (*code, note):
                 changes.add(uri)
             await put(runtime)

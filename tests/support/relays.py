@@ -39,6 +39,13 @@ class Publish(Message[int], frozen=True):
     label: str
 
 
+class PublishAll(Message[None], frozen=True):
+    """Publish under each number from one up to another."""
+
+    first: int
+    last: int
+
+
 class Ask(Message[str], frozen=True):
     """Ask a counter first, and answer with what it says."""
 
@@ -46,6 +53,12 @@ class Ask(Message[str], frozen=True):
 
     def precheck(self) -> Any:
         return Address("counter", self.key), Read()
+
+
+class Glance(Message[int], frozen=True):
+    """Count the records, and leave a row that says so, which may be missing where there is no room."""
+
+    row: str = ""
 
 
 class Herald(Shelf):
@@ -59,6 +72,18 @@ class Herald(Shelf):
         context.put(b"count", count)
         context.publish(context.address.key, message.label)
         return count
+
+    @handles(PublishAll)
+    def publish_all(self, message: PublishAll, context: Context) -> None:
+        for number in range(message.first, message.last + 1):
+            context.publish(context.address.key, str(number))
+
+    @handles(Glance)
+    def glance(self, message: Glance, context: Context) -> int:
+        context.use_reserve(dispensable=bool(message.row))
+        if message.row:
+            context.put_row("shelves", message.row.encode(), "")
+        return context.get(b"count", int) or 0
 
     @handles(Ask)
     def ask(self, _message: Ask, context: Context) -> str:

@@ -256,7 +256,7 @@ class Outbox:
             due = keys.timer_due(row)
             if due > now or self._is_full():
                 self._timers.end(is_complete=due > now)
-                self._next_due = min(due, self._next_due or due)
+                self._next_due = due  # what was added meanwhile has set `_look`: another round follows
                 return
             stored = self._unhandled(row, payload)
             if stored is None:

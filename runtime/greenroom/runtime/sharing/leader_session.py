@@ -161,7 +161,7 @@ class FollowerSession:
 
     def _ask(self, word: frames.Request) -> None:
         number = word.number
-        if self.leader.is_leaving or number in self._calls:
+        if number in self._calls:
             return
         try:
             address, envelope = Address(word.kind, word.key), self._envelope(word)
