@@ -7,21 +7,26 @@ across. So a handler is never interrupted by Ctrl-C, which Python raises in the 
 from __future__ import annotations
 
 import atexit
+import contextvars
+import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
     ExitStack,
     asynccontextmanager,
     contextmanager,
+    suppress,
 )
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar, TypeVarTuple, Unpack
 
+import anyio
 import trio
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import BlockingPortal
 from anyio.lowlevel import checkpoint
 
 from greenroom.actors.open import open_checked
@@ -45,6 +50,9 @@ class Database:
 
     A call that is cancelled, by ``asyncio.timeout`` or otherwise, is cancelled in the runtime, too: what was
     not begun is not done, and what was begun is done whole or not at all. What was committed stays so.
+
+    A forked child has no such thread: there every call raises `RuntimeClosedError` at once, closing does
+    nothing, and the database can be opened anew.
 
     Args:
         path: The folder of the data; made when missing.
@@ -148,13 +156,18 @@ class Database:
             return await keeper.portal.call_async(function, keeper.runtime)
 
     def _new_keeper(self) -> _Keeper:
-        if self._keeper is not None and not self._keeper.has_ended:
+        if self._keeper is not None and not (self._keeper.has_ended or self._keeper.is_forked):
             raise RuntimeError(f"the database {self._path} is open already")
         self._keeper = _Keeper(open_checked(self._path, self._options))
         return self._keeper
 
     def _open_keeper(self) -> _Keeper:
         keeper = self._keeper
+        if keeper is not None and keeper.is_forked:
+            raise RuntimeClosedError(
+                f"the database {self._path} was opened by process {keeper.pid}, from which this one was "
+                "forked; here it is not open: open it after the fork"
+            )
         if keeper is None or not keeper.is_open:
             why = None if keeper is None else keeper.failure
             raise RuntimeClosedError(f"the database {self._path} is not open: await initialize()") from why
@@ -181,6 +194,7 @@ class _Keeper:
     Attributes:
         portal: Where the thread is reached.
         thread: Its identity.
+        pid: The process that has it.
         runtime: What is kept open.
         is_open: Whether it takes calls.
         failure: Why it could not be opened, or ended by itself.
@@ -198,8 +212,14 @@ class _Keeper:
         self._ended = trio.Event()
         self.failure: Exception | None = None
         self.thread = 0
+        self.pid = os.getpid()
         self.is_open = False
         self.has_ended = False
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a child of the process that has the thread: then nothing there can be reached."""
+        return os.getpid() != self.pid
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -211,9 +231,9 @@ class _Keeper:
         try:
             with self._started():
                 async with AsyncExitStack() as life:
-                    # What `start_blocking_portal` does at its end it cannot do in a thread where trio runs.
-                    life.push_async_callback(lambda: self.portal.call_async(self.portal.stop))
-                    life.push_async_callback(self.portal.call_async, self._close)
+                    # What `_stop` does it cannot do in a thread where trio runs.
+                    life.push_async_callback(self._reach, self.portal.stop)
+                    life.push_async_callback(self._reach, self._close)
                     await self.portal.call_async(self._open)
                     yield
         finally:
@@ -223,20 +243,45 @@ class _Keeper:
     def blocking(self) -> Iterator[None]:
         """Keep it open while the block runs, in a thread that has no event loop."""
         try:
-            with self._started(), ExitStack() as life:
-                life.callback(self.portal.call, self._close)
-                self.portal.call(self._open)
-                yield
+            with self._started():
+                try:
+                    self.portal.call(self._open)
+                    yield
+                finally:
+                    if not self.is_forked:
+                        self.portal.call(self._close)
         finally:
             self.has_ended = True
 
+    async def _reach(self, function: Callable[[], Awaitable[None]]) -> None:
+        if not self.is_forked:
+            await self.portal.call_async(function)
+
     @contextmanager
     def _started(self) -> Iterator[None]:
-        with ExitStack() as thread:
-            self.portal = thread.enter_context(start_blocking_portal("trio", name="greenroom"))
-            atexit.register(thread.close)
-            thread.callback(atexit.unregister, thread.close)
+        """Have the thread while the block runs; `start_blocking_portal` would wait for it in a child, too."""
+        ready: Future[BlockingPortal] = Future()
+        context = contextvars.Context()
+        thread = threading.Thread(
+            target=context.run, args=(_run_portal, ready), name="greenroom", daemon=True
+        )
+        thread.start()
+        self.portal = ready.result()
+        stop = partial(self._stop, thread)
+        atexit.register(stop)
+        is_broken = True
+        try:
             yield
+            is_broken = False
+        finally:
+            atexit.unregister(stop)
+            stop(cancel_remaining=is_broken)
+
+    def _stop(self, thread: threading.Thread, *, cancel_remaining: bool = False) -> None:
+        if not self.is_forked:
+            with suppress(RuntimeError):  # it has ended
+                self.portal.call(partial(self.portal.stop, cancel_remaining))
+            thread.join()
 
     async def _open(self) -> None:
         self.thread = threading.get_ident()
@@ -274,3 +319,18 @@ class _Keeper:
             self.is_open = False
             self._settled.set()
             self._ended.set()
+
+
+def _run_portal(ready: Future[BlockingPortal]) -> None:
+    """Run trio in this thread, and there what comes through a portal, until that is stopped."""
+
+    async def serve() -> None:
+        async with BlockingPortal() as portal:
+            ready.set_result(portal)
+            await portal.sleep_until_stopped()
+
+    try:
+        anyio.run(serve, backend="trio")
+    except BaseException as error:  # noqa: BLE001  who waits, for the portal or in a call, is given it
+        if not ready.done():
+            ready.set_exception(error)

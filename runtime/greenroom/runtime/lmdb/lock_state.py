@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from greenroom.runtime.lmdb.files import OWNER_FILE
-from greenroom.runtime.lmdb.lock_file import DOUBT, END, FAULT, NO_STORE, WORD, FolderLock, look_of
-from greenroom.runtime.lmdb.record_lock import lock_holder
+from greenroom.runtime.lmdb.lock_file import DOUBT, END, FAULT, NO_STORE, WORD, FolderLock, holder_of, look_of
 
 Left = Literal["in order", "changed", "lost", "died", "fault", "doubt"]
 
@@ -43,14 +42,14 @@ def lock_state(folder: Path) -> LockState | None:
     """
     status = folder.stat()
     with FolderLock._guard:  # noqa: SLF001  closing the file would drop a lock of this process's own
-        if FolderLock._held.get((status.st_dev, status.st_ino)) == os.getpid():  # noqa: SLF001  likewise
+        if (status.st_dev, status.st_ino) in FolderLock._held:  # noqa: SLF001  likewise
             return LockState(os.getpid())
         try:
             descriptor = os.open(folder / OWNER_FILE, _FLAGS)
         except FileNotFoundError:
             return None
         try:
-            owner = lock_holder(descriptor)
+            owner = holder_of(descriptor)
             line = os.pread(descriptor, _LINE_BYTES, 0)
         finally:
             os.close(descriptor)
