@@ -213,15 +213,20 @@ async def test_a_hung_owner_makes_the_others_say_so_until_it_goes_on(tmp_path: P
     async with tool_clients(tmp_path, "ann", "bob") as (ann, bob):
         session = (await ann.call("create_session", purpose="p"))["session_id"]
         ann.process.send_signal(signal.SIGSTOP)
-        waiting = await bob.send("add_message", session_id=session, content="waits")
+        said = {"session_id": session, "content": "waits", "idempotency_key": "the-only-one"}
+        waiting = await bob.result(await bob.send("add_message", **said))
+        assert (waiting["code"], waiting["details"]["outcome"]) == ("OVERLOADED", "unknown")
         refused: dict[str, Any] = {}
         while "error" not in refused:
             with trio.move_on_after(1):
                 refused = await bob.call("get_session", session_id=session)
         assert refused["code"] == "OVERLOADED"
         assert refused["details"]["retry_after_ms"] > 0
+        assert refused["details"]["outcome"] == "not_done"
         ann.process.send_signal(signal.SIGCONT)
-        assert (await bob.result(waiting))["success"]
+        done: dict[str, Any] = {}
+        while not done.get("success"):
+            done = await bob.call("add_message", **said)
         assert await ann.contents(session) == ["waits"]
         refused = await bob.call("get_session", session_id=session)
         assert refused["success"] or refused["code"] == "OVERLOADED"  # its next sign is on its way
