@@ -234,6 +234,33 @@ async def test_a_hung_owner_makes_the_others_say_so_until_it_goes_on(tmp_path: P
 
 
 @pytest.mark.promise("sharing.hung-owner")
+async def test_commands_name_a_hung_owner_or_wait_for_it_if_told_to(tmp_path: Path) -> None:
+    async with tool_clients(tmp_path, "ann", "bob") as (ann, bob):
+        assert (await bob.call("list_sessions"))["success"]
+        ann.process.send_signal(signal.SIGSTOP)
+        waited: list[subprocess.CompletedProcess[str]] = []
+
+        async def run(*command: str) -> subprocess.CompletedProcess[str]:
+            return await trio.to_thread.run_sync(run_on_store, tmp_path, *command)
+
+        async def wait(*command: str) -> None:
+            waited.append(await run(*command, "--wait"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait, "export", "-")
+            nursery.start_soon(wait, "stats")
+            for command, code in (("keys", "list"), 75), (("verify",), 1), (("stats",), 1):
+                done = await run(*command)
+                assert (done.returncode, done.stdout) == (code, "")
+                assert f"process {ann.process.pid}" in sentence(done)
+                assert re.search("does not answer|has not answered", sentence(done))
+            assert waited == []
+            ann.process.send_signal(signal.SIGCONT)
+        assert [each.returncode for each in waited] == [0, 0]
+        assert any(f"{ann.process.pid}" in each.stdout for each in waited)
+
+
+@pytest.mark.promise("sharing.hung-owner")
 async def test_a_hung_owner_keeps_nobody_from_ending_nor_from_starting(tmp_path: Path) -> None:
     async with tool_clients(tmp_path, "ann", "bob") as (ann, bob):
         session = (await ann.call("create_session", purpose="p"))["session_id"]
