@@ -96,6 +96,25 @@ def owner_named_in(line: bytes) -> int:
     return int(pid) if proof and nonce[_NONCE // 2 :] == proof else 0
 
 
+def _circumstances(descriptor: int, folder: Path) -> bytes:
+    """Return 16 characters that stand for this start of this system and for the files of the folder."""
+    boot = boot_id()
+    try:
+        files = [os.fstat(descriptor), (folder / DATA_FILE).stat()]
+    except OSError:
+        return _NOTHING_YET
+    if not boot:
+        return _NOTHING_YET
+    seen = " ".join([boot, *(f"{status.st_dev} {status.st_ino}" for status in files)])
+    return hashlib.blake2b(seen.encode(), digest_size=len(_NOTHING_YET) // 2).hexdigest().encode()
+
+
+def is_as_left(descriptor: int, folder: Path, line: bytes) -> bool | None:
+    """Whether these are the files it was written beside, in this run of the system; None if it is silent."""
+    noted = line[_CIRCUMSTANCES]
+    return None if noted == _NOTHING_YET else noted == _circumstances(descriptor, folder)
+
+
 DOUBT: Final = "doubt"
 NO_STORE: Final = "no store"
 
@@ -186,7 +205,8 @@ class FolderLock:
         self.lost = in_order and not no_store and not (has_data and data.stat().st_size)
         self.unclean = has_data and not (in_order and left[WORD] == look_of(self.folder).encode())
         self.doubtful = has_data and (left.startswith(FAULT) or left[END].startswith(DOUBT.encode()))
-        self.survived = self.unclean and not self.doubtful and left[_CIRCUMSTANCES] == self._circumstances()
+        is_as_it_was = is_as_left(self._descriptor, self.folder, left) is True
+        self.survived = self.unclean and not self.doubtful and is_as_it_was
         if left.startswith(FAULT):
             fault = left.removeprefix(FAULT).partition(b"\n")[0].decode(errors="replace")
             logger.warning("the last owner of %s died of a fault: %s", self.folder, fault)
@@ -273,7 +293,7 @@ class FolderLock:
 
         Unless it dies of a fault of its own; that is noted as long as nobody else uses `faulthandler`.
         """
-        circumstances = self._circumstances().decode()
+        circumstances = _circumstances(self._descriptor, self.folder).decode()
         with suppress(OSError):  # then the next start checks, which does no harm
             self._write(_line(self._pid, self._content[WORD][:_NONCE].decode() + circumstances))
         if not faulthandler.is_enabled():
@@ -284,18 +304,6 @@ class FolderLock:
         """Note that the store is damaged: the next owner is to read all of it before it opens it."""
         with suppress(OSError):  # then the next owner finds out as this one did
             self._write(_line(self._pid, self._content[WORD].decode(), DOUBT))
-
-    def _circumstances(self) -> bytes:
-        """Return 16 characters that stand for this start of this system and for the files of the folder."""
-        boot = boot_id()
-        try:
-            files = [os.fstat(self._descriptor), (self.folder / DATA_FILE).stat()]
-        except OSError:
-            return _NOTHING_YET
-        if not boot:
-            return _NOTHING_YET
-        seen = " ".join([boot, *(f"{status.st_dev} {status.st_ino}" for status in files)])
-        return hashlib.blake2b(seen.encode(), digest_size=len(_NOTHING_YET) // 2).hexdigest().encode()
 
     def mark_clean(self, *, is_checked: bool = True) -> None:
         """Note that the store was closed in order: leaving the context spares the next start the check.
