@@ -43,7 +43,7 @@ FAULT_SECONDS: Final = 0.25
 LONG_PAUSE: Final = 6.5
 """Seconds; longer than an owner may be silent before requests are answered OVERLOADED."""
 REFUSED: Final = frozenset({"OVERLOADED"})
-"""What the answer to a call that was not carried out says; it is sent again, or given up."""
+"""What the answer to a call that was not carried out says, unless it says that its outcome is unknown."""
 UNSURE: Final = frozenset({"SHUTTING_DOWN", "DEADLINE_EXCEEDED"})
 """What it says when it may have been."""
 HUNG_UP: Final = "Connection closed"
@@ -262,8 +262,10 @@ class Chaos:
             operation.answered(now, 0)
             return
         self.counts[str(code)] += 1
-        refused = code in REFUSED
-        unsure = code in UNSURE or (code == HUNG_UP and member.ending == "SIGTERM")
+        known = words.get("details", {}).get("outcome") if isinstance(words, dict) else None
+        refused = code in REFUSED and known != "unknown"
+        hung_up = code == HUNG_UP and member.ending == "SIGTERM"
+        unsure = hung_up or (code in UNSURE | REFUSED and not refused)
         check(refused or unsure, f"{operation} was answered with {words}")
         if operation.idempotency:
             self._again[member.agent].append(operation)

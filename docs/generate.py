@@ -388,7 +388,10 @@ def codes() -> dict[str, list[str]]:
 
 
 EDGE_CODES: Final = {
-    "OVERLOADED": "Too many requests wait for the same session or memory; repeat after `retry_after_ms`.",
+    "OVERLOADED": "Too many requests wait for the same session or memory, or the folder's owner is silent; "
+    "repeat after `retry_after_ms`: with the same `idempotency_key` if `outcome` is `unknown`.",
+    "DEADLINE_EXCEEDED": "Where `outcome` is `unknown`, it may be carried out, whole: repeat it with "
+    "the same `idempotency_key`. Where it is `not_done`, nothing was done.",
     "INTERNAL_ERROR": "A fault of the server, which is in its log; nothing was carried out.",
 }
 

@@ -303,11 +303,11 @@ async def test_a_deadline_is_the_servers_or_a_shorter_one(desk: Desk, autojump_c
         assert answer["result"]["isError"]
         assert "structuredContent" not in answer["result"]
         await client.send_call("hold", {"text": "client"}, **{"greenroom/deadline_ms": 500})
-        assert text(await client.receive())["details"] == {"deadline_ms": 500}
+        assert text(await client.receive())["details"] == {"deadline_ms": 500, "outcome": "unknown"}
         assert autojump_clock.current_time() == pytest.approx(30.5, abs=0.1)
         for longer in (90_000, 10**400):
             await client.send_call("hold", {"text": "longer"}, **{"greenroom/deadline_ms": longer})
-            assert text(await client.receive())["details"] == {"deadline_ms": 30_000}
+            assert text(await client.receive())["details"] == {"deadline_ms": 30_000, "outcome": "unknown"}
     assert desk.cancelled == ["server", "client", "longer", "longer"]
 
 
@@ -329,7 +329,12 @@ async def test_a_deadline_that_is_none_is_refused(desk: Desk, wanted: Any) -> No
             "SESSION_NOT_FOUND",
             {"session_id": "s"},
         ),
-        (OverloadedError("session/s", 120), "OVERLOADED", {"retry_after_ms": 120}),
+        (OverloadedError("session/s", 120), "OVERLOADED", {"retry_after_ms": 120, "outcome": "not_done"}),
+        (
+            OverloadedError.of("silent", 120, "unknown"),
+            "OVERLOADED",
+            {"retry_after_ms": 120, "outcome": "unknown"},
+        ),
         (StorageFullError("/home/secret cannot be written"), "STORAGE_FULL", {}),
         (
             StorageFullError("the disk has 5 bytes left", {"disk_free": 5}),
@@ -337,7 +342,7 @@ async def test_a_deadline_that_is_none_is_refused(desk: Desk, wanted: Any) -> No
             {"disk_free": 5},
         ),
         (IdempotencyConflictError("used"), "IDEMPOTENCY_CONFLICT", {}),
-        (DeadlineExceededError("late"), "DEADLINE_EXCEEDED", {}),
+        (DeadlineExceededError("late"), "DEADLINE_EXCEEDED", {"outcome": "not_done"}),
         (RuntimeClosedError("closed"), "SHUTTING_DOWN", {}),
         (ActorQuarantinedError("aside"), "SET_ASIDE", {}),
         (ActorFailedError("KeyError: 'secret'"), "INTERNAL_ERROR", {}),

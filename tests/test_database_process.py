@@ -85,9 +85,14 @@ WORKING = {
 }
 
 
+def check_order(folder: Path) -> None:
+    """Make sure that the folder was closed in order."""
+    assert (folder / "owner.lock").read_text().split()[0] == "0"
+
+
 def check(folder: Path, answered: int) -> None:
     """Make sure that the folder was closed in order and has what the program was answered."""
-    assert (folder / "owner.lock").read_text().split()[0] == "0"
+    check_order(folder)
 
     async def main() -> None:
         async with Database(folder, embedder="none") as database:
@@ -223,3 +228,119 @@ def test_a_forked_child_hears_that_the_database_is_its_parents_and_ends(folder: 
         "written by the parent",
         "written by the same object, opened anew",
     ]
+
+
+FORKED = """\
+import os, sys
+from greenroom.actors import Database
+from greenroom.runtime import RuntimeClosedError
+
+def create(database, name):
+    database.call(lambda: database.sessions.create_session(name, "app", "ada"))
+
+def in_child(work):
+    sys.stdout.flush()
+    if not (child := os.fork()):
+        work()
+        sys.exit(7)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+def use():
+    try:
+        create(database, "child")
+    except RuntimeClosedError as error:
+        print("fork" in str(error), flush=True)
+
+def open_again():
+    with database:
+        create(database, "again")
+
+with Database(sys.argv[1], embedder="none") as database:
+    in_child(lambda: None)
+    in_child(use)
+    in_child(open_again)
+    create(database, "parent")
+sessions = Database(sys.argv[1], embedder="none")
+sessions.__enter__()
+in_child(lambda: None)
+"""
+
+FORKED_ASYNC = """\
+import asyncio, multiprocessing, os, sys
+from greenroom.actors import Database
+from greenroom.runtime import RuntimeClosedError
+
+def use():
+    try:
+        asyncio.run(database.sessions.get_session("s"))
+    except RuntimeClosedError:
+        sys.exit(5)
+
+database = Database(sys.argv[1], embedder="none")
+
+async def main():
+    async with database:
+        await database.sessions.create_session("s", "app", "ada")
+        child = multiprocessing.get_context("fork").Process(target=use)
+        child.start()
+        child.join()
+        print(child.exitcode, flush=True)
+        assert await database.sessions.get_session("s")
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.promise("service.database-forked")
+@pytest.mark.parametrize(
+    ("program", "printed"),
+    [(FORKED, ["7", "True", "7", "7", "7"]), (FORKED_ASYNC, ["5"])],
+    ids=["by hand", "multiprocessing"],
+)
+def test_a_forked_child_is_refused_at_once_and_can_leave(
+    program: str, printed: list[str], folder: Path
+) -> None:
+    command = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", program, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()) == (0, printed), done.stderr
+    check_order(folder)
+
+
+OWNING = """\
+import os, sys, time
+from greenroom.actors import Database
+
+with Database(sys.argv[1], embedder="none") as database:
+    database.call(lambda: database.sessions.create_session("s", "app", "ada"))
+    print("owner", flush=True)
+    sys.stdin.readline()
+    children = [os.fork() for _ in range(2)]
+    if 0 in children:
+        os.read(int(sys.argv[2]), 1)
+        os._exit(0)
+    print("forked", flush=True)
+    time.sleep(3600)
+"""
+
+
+@pytest.mark.promise("sharing.takeover", "store.fork")
+def test_children_of_a_killed_owner_keep_nobody_from_taking_over(folder: Path) -> None:
+    reading, writing = os.pipe()
+    command = [sys.executable, "-W", "ignore", "-c", OWNING, str(folder), str(reading)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, pass_fds=[reading]
+    ) as owner:
+        assert owner.stdin is not None
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "owner\n"
+        with Database(folder, embedder="none") as database:
+            database.call(database.sessions.get_session, "s")  # attached: the connection is there
+            owner.stdin.write("\n")
+            owner.stdin.flush()
+            assert owner.stdout.readline() == "forked\n"
+            owner.kill()
+            owner.wait()
+            assert database.call(database.sessions.get_session, "s") is not None
+            os.close(reading)
+            os.write(writing, b"..")  # which the children still wait for: with none left it would fail
+    os.close(writing)

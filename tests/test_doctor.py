@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import socket
 import stat
@@ -363,13 +364,27 @@ async def test_how_the_last_owner_left(home: Home) -> None:
         (b"Fatal Python error: Segmentation fault\n\nCurrent thread", "warning", "Segmentation fault"),
         (f"{0:<20} {'x' * 32} {'doubt':<8}\n".encode(), "error", "found the store damaged"),
         (f"{0:<20} {'x' * 32} {'':<8}\n".encode(), "warning", "changed or replaced"),
-        (f"{4194304:<20} {'x' * 32} {'':<8}\n".encode(), "ok", "was killed"),
+        (f"{4194304:<20} {'x' * 32} {'':<8}\n".encode(), "warning", "the folder was copied"),
+        (f"{4194304:<20} {'x' * 16:<32} {'':<8}\n".encode(), "ok", "was killed"),
     ]:
         lock.write_bytes(line)
         await home.finding("locks", level, said)
     lock.write_bytes(f"{0:<20} {'x' * 32} {'':<8}\n".encode())
     home.data.unlink()
     assert (await home.finding("locks", "error", "is gone or empty")).code == exit_codes.DAMAGED
+
+
+@pytest.mark.promise("store.damage")
+async def test_a_folder_that_was_copied_while_it_was_open(home: Home) -> None:
+    await home.make()
+    copy = home.path / "copy"
+    async with home.opened():
+        shutil.copytree(home.store, copy, ignore=shutil.ignore_patterns("*.sock"))
+    shutil.rmtree(home.store)
+    copy.rename(home.store)
+    await home.finding("locks", "warning", "the next start checks its structure")
+    with FolderLock(home.store) as owner:
+        assert (owner.unclean, owner.survived) == (True, False)
 
 
 async def test_a_part_of_the_owner_that_is_not_well(home: Home) -> None:

@@ -88,7 +88,8 @@ def deeds(one: str, other: str, versions: tuple[int, int]) -> dict[str, Any]:
     }
 
 
-NAMES = tuple(deeds(*("00000000-0000-8000-8000-00000000000" + digit for digit in "12"), (2, 1)))
+SOME_ID = "00000000-0000-8000-8000-000000000000"
+NAMES = tuple(deeds(SOME_ID, SOME_ID, (2, 1)))
 SEEN = {"merge it"}
 """What makes no version of the first memory: it is hidden from then on, its history and its page stay."""
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import shutil
 import signal
@@ -93,6 +95,82 @@ def test_of_many_processes_one_becomes_the_owner(tmp_path: Path) -> None:
         answers = [said(process) for process in processes]
     assert answers.count("owner") == 1
     assert sum(answer.startswith("refused") for answer in answers) == 5
+
+
+LOCKF = """
+import fcntl, os, sys
+descriptor = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+try:
+    fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError as error:
+    sys.exit(f"refused {error.errno}")
+os.pwrite(descriptor, f"{os.getpid():<20} {'0123456789abcdef':<32} {'':<8}\\n".encode(), 0)
+print("owner", flush=True)
+sys.stdin.readline()
+"""
+"""What the first versions did: `lockf`, and then a line whose nonce proves nothing."""
+
+
+@contextmanager
+def older(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a process that owns the folder as an older program does."""
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCKF, folder / "owner.lock"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.promise("store.owner")
+def test_an_older_program_is_shut_out_and_shuts_out(tmp_path: Path) -> None:
+    with FolderLock(tmp_path), older(tmp_path) as process:
+        assert process.communicate()[1].strip() in {
+            f"refused {each}" for each in (errno.EACCES, errno.EAGAIN)
+        }
+    with older(tmp_path) as process:
+        assert said(process) == "owner"
+        with pytest.raises(StoreOwnedError) as caught, FolderLock(tmp_path):
+            pass
+        assert caught.value.pid == process.pid
+        process.communicate("\n")
+    with FolderLock(tmp_path) as owner:
+        assert owner.is_held()
+
+
+@pytest.mark.promise("store.owner")
+@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="this system has `lockf` alone")
+def test_a_program_may_read_and_copy_the_lock_file_of_its_own_folder(tmp_path: Path) -> None:
+    with FolderLock(tmp_path / "data") as owner:
+        (tmp_path / "data" / "owner.lock").read_text()
+        shutil.copytree(tmp_path / "data", tmp_path / "copy")
+        with another(tmp_path / "data") as process, older(tmp_path / "data") as old:
+            assert said(process) == f"refused {os.getpid()}"
+            assert old.communicate()[1].startswith("refused")
+        assert owner.is_held()
+
+
+@pytest.mark.promise("store.owner")
+@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="the kernel itself names the holder")
+def test_no_process_is_named_that_did_not_write_the_line_itself(tmp_path: Path) -> None:
+    with another(tmp_path) as process:
+        assert said(process) == "owner"
+        lock = tmp_path / "owner.lock"
+        line = lock.read_text()
+        for name in (f"{os.getpid():<20}", f"{2**22 + 1:<20}"):  # which lives, and which there cannot be
+            lock.write_text(name + line[20:])
+            with pytest.raises(StoreOwnedError, match="another process") as caught, FolderLock(tmp_path):
+                pass
+            assert caught.value.pid == 0
+        lock.write_text(line)
+        with pytest.raises(StoreOwnedError) as caught, FolderLock(tmp_path):
+            pass
+        assert caught.value.pid == process.pid
 
 
 @pytest.fixture
@@ -203,7 +281,7 @@ def test_an_owner_notices_that_its_lock_file_was_rewritten_or_removed(tmp_path: 
     lock = tmp_path / "data" / "owner.lock"
 
     def outside(program: str) -> None:
-        # Another process: to open and close the file in this one would drop the lock.
+        # Another process: where the lock is `lockf`, to open and close the file in this one would drop it.
         subprocess.run([sys.executable, "-c", f"import sys, os; {program}", lock], check=True)
 
     with FolderLock(tmp_path / "data") as owner:

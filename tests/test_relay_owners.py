@@ -322,18 +322,29 @@ async def test_a_silent_owner_is_told_of_and_not_taken_over(join: Join, folder: 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(partial(greet_once, place, silent=True))
             async with join() as guest:
+                began = trio.current_time()
                 asked = posting(guest.post, VISITS, Add())
-                await trio.sleep(5.5)
+                queried: list[str] = []
+                nursery.start_soon(look_in_vain, guest, queried)
+                with pytest.raises(OverloadedError, match="same idempotency key") as given_up:
+                    await asked.reply()
+                assert trio.current_time() - began < 6
+                await wait_all_tasks_blocked()
+                assert (given_up.value.outcome, queried) == ("unknown", ["not_done"])
                 with (
                     pytest.raises(OverloadedError, match="does not answer") as refused,
                     trio.fail_after(0.4),
                 ):
                     await guest.ask(VISITS, Add())
-                assert refused.value.retry_after_ms == 1_000
-                assert not asked.is_over
+                assert (refused.value.retry_after_ms, refused.value.outcome) == (1_000, "not_done")
                 assert guest.role == "attached"
-                asked.posted.cancel()
             nursery.cancel_scope.cancel()
+
+
+async def look_in_vain(guest: SharedRuntime, known: list[str]) -> None:
+    with pytest.raises(OverloadedError, match="repeat later") as caught:
+        await guest.query(Rows())
+    known.append(caught.value.outcome)
 
 
 async def greet_once(place: Any, *, silent: bool, heard: list[frames.Hello] | None = None) -> None:

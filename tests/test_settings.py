@@ -106,6 +106,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "token_price": st.floats(0, 1_000_000).map(lambda value: float(f"{value:g}")),
     "audit_days": st.integers(1, 36_500),
     "audit_size": st.integers(1 << 20, 16 << 40),
+    "wait": st.booleans(),
     "log_level": st.sampled_from(["debug", "info", "warning", "error"]),
     "log_format": st.sampled_from(["text", "json"]),
 }

@@ -213,19 +213,51 @@ async def test_a_hung_owner_makes_the_others_say_so_until_it_goes_on(tmp_path: P
     async with tool_clients(tmp_path, "ann", "bob") as (ann, bob):
         session = (await ann.call("create_session", purpose="p"))["session_id"]
         ann.process.send_signal(signal.SIGSTOP)
-        waiting = await bob.send("add_message", session_id=session, content="waits")
+        said = {"session_id": session, "content": "waits", "idempotency_key": "the-only-one"}
+        waiting = await bob.result(await bob.send("add_message", **said))
+        assert (waiting["code"], waiting["details"]["outcome"]) == ("OVERLOADED", "unknown")
         refused: dict[str, Any] = {}
         while "error" not in refused:
             with trio.move_on_after(1):
                 refused = await bob.call("get_session", session_id=session)
         assert refused["code"] == "OVERLOADED"
         assert refused["details"]["retry_after_ms"] > 0
+        assert refused["details"]["outcome"] == "not_done"
         ann.process.send_signal(signal.SIGCONT)
-        assert (await bob.result(waiting))["success"]
+        done: dict[str, Any] = {}
+        while not done.get("success"):
+            done = await bob.call("add_message", **said)
         assert await ann.contents(session) == ["waits"]
         refused = await bob.call("get_session", session_id=session)
         assert refused["success"] or refused["code"] == "OVERLOADED"  # its next sign is on its way
         assert (await relay_statistics(tmp_path / "store"))["takeovers"] == 0
+
+
+@pytest.mark.promise("sharing.hung-owner")
+async def test_commands_name_a_hung_owner_or_wait_for_it_if_told_to(tmp_path: Path) -> None:
+    async with tool_clients(tmp_path, "ann", "bob") as (ann, bob):
+        assert (await bob.call("list_sessions"))["success"]
+        ann.process.send_signal(signal.SIGSTOP)
+        waited: list[subprocess.CompletedProcess[str]] = []
+
+        async def run(*command: str) -> subprocess.CompletedProcess[str]:
+            return await trio.to_thread.run_sync(run_on_store, tmp_path, *command)
+
+        async def wait(*command: str) -> None:
+            waited.append(await run(*command, "--wait"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait, "export", "-")
+            nursery.start_soon(wait, "stats")
+            for command, code in (("keys", "list"), 75), (("verify",), 1), (("stats",), 1):
+                done = await run(*command)
+                assert (done.returncode, done.stdout) == (code, "")
+                assert f"process {ann.process.pid}" in sentence(done)
+                assert re.search("does not answer|has not answered", sentence(done))
+            assert waited == []
+            ann.process.send_signal(signal.SIGCONT)
+        assert [each.returncode for each in waited] == [0, 0]
+        assert any(f"{ann.process.pid}" in each.stdout for each in waited)
 
 
 @pytest.mark.promise("sharing.hung-owner")

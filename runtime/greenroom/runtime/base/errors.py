@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
+
+Outcome = Literal["not_done", "unknown"]
+"""What is known of a request that was not answered."""
 
 
 class GreenroomError(Exception):
@@ -56,22 +59,29 @@ class ActorQuarantinedError(GreenroomError):
 
 
 class OverloadedError(GreenroomError):
-    """The actor's mailbox is full, or the process that owns the folder does not answer; nothing was begun.
+    """The actor's mailbox is full, or the process that owns the folder does not answer.
 
     Args:
         address: The actor whose mailbox is full.
         retry_after_ms: When a repeat is worth while, in milliseconds.
+
+    Attributes:
+        outcome: ``unknown`` if a silent owner may still do it, so that only a repeat with its idempotency key
+            does it once; ``not_done`` otherwise.
     """
+
+    outcome: Outcome = "not_done"
 
     def __init__(self, address: object, retry_after_ms: int) -> None:
         super().__init__(f"the mailbox of {address} is full; repeat in {retry_after_ms} ms")
         self.retry_after_ms = retry_after_ms
 
     @classmethod
-    def of(cls, sentence: str, retry_after_ms: int) -> Self:
+    def of(cls, sentence: str, retry_after_ms: int, outcome: Outcome = "not_done") -> Self:
         """Return one with a sentence of its own."""
         error = cls("", retry_after_ms)
         error.args = (sentence,)
+        error.outcome = outcome
         return error
 
 

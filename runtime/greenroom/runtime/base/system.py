@@ -1,4 +1,4 @@
-"""Which of the two systems this is, Linux or macOS, and what tells one start of it from another."""
+"""Which of the two systems this is, Linux or macOS, and what identifies a start of it or of a process."""
 
 from __future__ import annotations
 
@@ -21,3 +21,18 @@ def boot_id() -> str:
 
         return str(psutil.boot_time())
     return ""
+
+
+def process_identity(pid: int) -> str:
+    """Return what no other process has, before or after, in this container or another.
+
+    Empty if there is no such process here; on macOS always, where the kernel names the holders of locks.
+    """
+    if is_macos():
+        return ""
+    try:
+        # The name of the program, in parentheses, may hold anything; the 20th field after it is the start.
+        start = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
+        return f"{boot_id()} {Path('/proc/self/ns/pid').readlink()} {pid} {start}"
+    except (OSError, IndexError):
+        return ""

@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from greenroom.runtime.base.fork import close_in_children
 from greenroom.runtime.base.peer_credentials import peer_user
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def listening(folder: Path, name: str, backlog: int) -> Iterator[socket.socket]:
     place = entry if len(os.fsencode(entry)) <= PATH_LIMIT else _short_place(folder, name)
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        close_in_children(listener)
         place.unlink(missing_ok=True)
         listener.bind(str(place))
         stack.callback(_remove_own, place, _identity(place))

@@ -1,10 +1,12 @@
 """The lock file of a folder: one process owns it, through one `FolderLock`.
 
-The lock is `lockf` on a file of its own. Rules that keep it:
-1. Nothing else in the process ever opens that file, for any close of it would drop the lock. Hence the
-   table of folders owned by this process, which is asked first (`lockf` does not exclude its own process).
+The lock is a record lock on a file of its own (`record_lock`). Rules that keep it:
+1. Nothing else in Greenroom opens that file while its process owns the folder, for where the lock is `lockf`
+   any close of the file would drop it. Hence the table of folders owned by this process, which is asked first
+   (`lockf` does not exclude its own process).
 2. The file is never unlinked, so that everybody locks the same one.
-3. A forked child has neither the lock nor any business with the file.
+3. A forked child has neither the lock nor any business with the file: it closes its descriptor at once, since
+   an open file's lock lasts as long as any process has it open.
 4. It always holds one line of the same length, rewritten in place, so that a full disk can be owned, too:
 
     while owned       <pid, padded> <nonce> <nothing yet>
@@ -12,6 +14,8 @@ The lock is `lockf` on a file of its own. Rules that keep it:
     left in order     0             <what the data file looked like> <its checksum, if small and sound>
     anything else     the file was changed or brought here
 
+   The kernel names no process for an open file's lock. So half of the nonce is random and half a hash of
+   that and of the process that wrote it: a line that another wrote than the process it names proves nothing.
    A line of an owned folder ends with "doubt" where the store may be damaged.
 
 5. A process that dies loses nothing that it gave to the kernel, and LMDB gives the kernel whole pages in
@@ -27,7 +31,6 @@ from __future__ import annotations
 
 import errno
 import faulthandler
-import fcntl
 import hashlib
 import logging
 import os
@@ -39,7 +42,7 @@ from typing import ClassVar, Final, Self
 
 from greenroom.runtime.base.errors import StoreDamagedError, StoreError, StoreFailedError, StoreOwnedError
 from greenroom.runtime.base.full_sync import sync_descriptor
-from greenroom.runtime.base.system import boot_id
+from greenroom.runtime.base.system import boot_id, process_identity
 from greenroom.runtime.lmdb.environment import REMEDY
 from greenroom.runtime.lmdb.files import (
     DATA_FILE,
@@ -50,6 +53,7 @@ from greenroom.runtime.lmdb.files import (
     prepare_folder,
     sync_folder,
 )
+from greenroom.runtime.lmdb.record_lock import lock_file, lock_holder
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +74,45 @@ That is 0.1 s for a file in memory, of the second in which a server is to have e
 
 def _line(pid: int, word: str, end: str = "") -> bytes:
     return f"{pid:<{_WIDTH}} {word:<32} {end:<8}\n".encode()
+
+
+def _proof(pid: int, salt: str) -> str:
+    """Return the half of a nonce that shows which process wrote it; empty if there is no such process."""
+    process = process_identity(pid)
+    return process and hashlib.blake2b(f"{salt} {process}".encode(), digest_size=_NONCE // 4).hexdigest()
+
+
+def _new_nonce(pid: int) -> str:
+    salt = secrets.token_hex(_NONCE // 4)
+    return salt + (_proof(pid, salt) or secrets.token_hex(_NONCE // 4))
+
+
+def owner_named_in(line: bytes) -> int:
+    """Return the process that a lock file's line names, if it lives and wrote the line itself; else 0."""
+    pid, nonce = line[:_WIDTH].strip(), line[WORD][:_NONCE].decode(errors="replace")
+    if not pid.isdigit():
+        return 0
+    proof = _proof(int(pid), nonce[: _NONCE // 2])
+    return int(pid) if proof and nonce[_NONCE // 2 :] == proof else 0
+
+
+def _circumstances(descriptor: int, folder: Path) -> bytes:
+    """Return 16 characters that stand for this start of this system and for the files of the folder."""
+    boot = boot_id()
+    try:
+        files = [os.fstat(descriptor), (folder / DATA_FILE).stat()]
+    except OSError:
+        return _NOTHING_YET
+    if not boot:
+        return _NOTHING_YET
+    seen = " ".join([boot, *(f"{status.st_dev} {status.st_ino}" for status in files)])
+    return hashlib.blake2b(seen.encode(), digest_size=len(_NOTHING_YET) // 2).hexdigest().encode()
+
+
+def is_as_left(descriptor: int, folder: Path, line: bytes) -> bool | None:
+    """Whether these are the files it was written beside, in this run of the system; None if it is silent."""
+    noted = line[_CIRCUMSTANCES]
+    return None if noted == _NOTHING_YET else noted == _circumstances(descriptor, folder)
 
 
 DOUBT: Final = "doubt"
@@ -108,8 +151,8 @@ class FolderLock:
         StoreError: (on entering) the folder cannot hold a store, or its file system has no locks.
     """
 
-    # Device and inode of a folder -> the process that holds it.
-    _held: ClassVar[dict[tuple[int, int], int]] = {}
+    # Device and inode of a folder -> what holds it in this process.
+    _held: ClassVar[dict[tuple[int, int], FolderLock]] = {}
     _guard: ClassVar[threading.Lock] = threading.Lock()
     _opened: ClassVar[list[FolderLock]] = []
     notes_faults: ClassVar[bool] = False
@@ -138,14 +181,13 @@ class FolderLock:
         self._identity = (status.st_dev, status.st_ino)
         self._pid = os.getpid()
         with self._guard:
-            # An entry that a fork brought along is not ours, and then the lock itself will tell.
-            if self._held.get(self._identity) == self._pid:
+            if self._identity in self._held:
                 raise StoreOwnedError(self.folder, self._pid)
             try:
                 self._descriptor = _lock(self.folder)
             except OSError as error:
                 raise folder_error(error, f"{self.folder} cannot be locked") from error
-            self._held[self._identity] = self._pid
+            self._held[self._identity] = self
         try:
             self._begin()
         except BaseException as error:
@@ -164,11 +206,12 @@ class FolderLock:
         self.lost = in_order and not no_store and not (has_data and data.stat().st_size)
         self.unclean = has_data and not (in_order and left[WORD] == look_of(self.folder).encode())
         self.doubtful = has_data and (left.startswith(FAULT) or left[END].startswith(DOUBT.encode()))
-        self.survived = self.unclean and not self.doubtful and left[_CIRCUMSTANCES] == self._circumstances()
+        is_as_it_was = is_as_left(self._descriptor, self.folder, left) is True
+        self.survived = self.unclean and not self.doubtful and is_as_it_was
         if left.startswith(FAULT):
             fault = left.removeprefix(FAULT).partition(b"\n")[0].decode(errors="replace")
             logger.warning("the last owner of %s died of a fault: %s", self.folder, fault)
-        self._write(_line(self._pid, secrets.token_hex(_NONCE // 2), DOUBT if self.doubtful else ""))
+        self._write(_line(self._pid, _new_nonce(self._pid), DOUBT if self.doubtful else ""))
         os.ftruncate(self._descriptor, len(self._content))
         sync_descriptor(self._descriptor)
         sync_folder(self.folder)
@@ -256,7 +299,7 @@ class FolderLock:
         Unless it dies of a fault of its own. That is noted as long as nobody else uses `faulthandler`, and
         for the one that was opened first where a process has several stores open.
         """
-        circumstances = self._circumstances().decode()
+        circumstances = _circumstances(self._descriptor, self.folder).decode()
         with suppress(OSError):  # then the next start checks, which does no harm
             self._write(_line(self._pid, self._content[WORD][:_NONCE].decode() + circumstances))
         self._opened.append(self)
@@ -272,18 +315,6 @@ class FolderLock:
         with suppress(OSError):  # then the next owner finds out as this one did
             self._write(_line(self._pid, self._content[WORD].decode(), DOUBT))
 
-    def _circumstances(self) -> bytes:
-        """Return 16 characters that stand for this start of this system and for the files of the folder."""
-        boot = boot_id()
-        try:
-            files = [os.fstat(self._descriptor), (self.folder / DATA_FILE).stat()]
-        except OSError:
-            return _NOTHING_YET
-        if not boot:
-            return _NOTHING_YET
-        seen = " ".join([boot, *(f"{status.st_dev} {status.st_ino}" for status in files)])
-        return hashlib.blake2b(seen.encode(), digest_size=len(_NOTHING_YET) // 2).hexdigest().encode()
-
     def mark_clean(self, *, is_checked: bool = True) -> None:
         """Note that the store was closed in order: leaving the context spares the next start the check.
 
@@ -294,16 +325,24 @@ class FolderLock:
         self._marked_clean = True
         self._is_checked = is_checked
 
+    @classmethod
+    def _give_up_in_child(cls) -> None:
+        """Keep a forked child from holding the lock of an owner and from writing over its line."""
+        if cls.notes_faults:
+            faulthandler.disable()
+        for lock in cls._held.values():
+            os.close(lock._descriptor)  # noqa: SLF001  one of this class
+            lock._descriptor = -1  # noqa: SLF001  likewise
+        cls._held.clear()
+        cls._opened.clear()
+        cls._guard.release()
 
-def _forget_faults() -> None:
-    """Keep a forked child from writing over the line of an owner that lives."""
-    FolderLock._opened.clear()  # noqa: SLF001  the class's own half of a fork
-    if FolderLock.notes_faults:
-        faulthandler.disable()
-        FolderLock.notes_faults = False
 
-
-os.register_at_fork(after_in_child=_forget_faults)
+os.register_at_fork(
+    before=FolderLock._guard.acquire,  # noqa: SLF001  so that no lock is half taken in a child
+    after_in_parent=FolderLock._guard.release,  # noqa: SLF001  likewise
+    after_in_child=FolderLock._give_up_in_child,  # noqa: SLF001  likewise
+)
 
 
 def ownership_error(folder: Path) -> StoreOwnedError | None:
@@ -316,7 +355,7 @@ def ownership_error(folder: Path) -> StoreOwnedError | None:
     """
     status = folder.stat()
     with FolderLock._guard:  # noqa: SLF001  the rules of the module's head are kept together
-        if FolderLock._held.get((status.st_dev, status.st_ino)) == os.getpid():  # noqa: SLF001  likewise
+        if (status.st_dev, status.st_ino) in FolderLock._held:  # noqa: SLF001  likewise
             return StoreOwnedError(folder, os.getpid())
         try:
             os.close(_lock(folder))
@@ -327,6 +366,16 @@ def ownership_error(folder: Path) -> StoreOwnedError | None:
     return None
 
 
+def holder_of(descriptor: int) -> int | None:
+    """Return the process that holds the lock of an owner file; None if there is none, 0 if it is not known.
+
+    Raises:
+        OSError: the file system has no locks.
+    """
+    holder = lock_holder(descriptor)
+    return owner_named_in(os.pread(descriptor, END.start, 0)) if holder == 0 else holder
+
+
 def _lock(folder: Path) -> int:
     """Return a descriptor of the owner file, locked."""
     while True:
@@ -335,16 +384,18 @@ def _lock(folder: Path) -> int:
         )
         try:
             os.fchmod(descriptor, FILE_MODE)
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(descriptor)
             if os.path.samestat(os.fstat(descriptor), (folder / OWNER_FILE).stat()):
                 return descriptor
         except FileNotFoundError:
             pass  # removed by hand between the two lines above: lock the one that everybody will see
         except OSError as error:
-            pid = os.pread(descriptor, _WIDTH, 0).strip()
-            os.close(descriptor)
             if error.errno in {errno.EACCES, errno.EAGAIN}:
-                raise StoreOwnedError(folder, int(pid) if pid.isdigit() else 0) from None
+                try:
+                    raise StoreOwnedError(folder, holder_of(descriptor) or 0) from None
+                finally:
+                    os.close(descriptor)
+            os.close(descriptor)
             if error.errno in {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}:
                 raise StoreError(
                     f"{folder} is on a file system without locks; choose another with --data"

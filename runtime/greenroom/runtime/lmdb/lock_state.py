@@ -7,10 +7,19 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from greenroom.runtime.lmdb.files import OWNER_FILE
-from greenroom.runtime.lmdb.lock_file import DOUBT, END, FAULT, NO_STORE, WORD, FolderLock, look_of
-from greenroom.runtime.lmdb.record_lock import lock_holder
+from greenroom.runtime.lmdb.lock_file import (
+    DOUBT,
+    END,
+    FAULT,
+    NO_STORE,
+    WORD,
+    FolderLock,
+    holder_of,
+    is_as_left,
+    look_of,
+)
 
-Left = Literal["in order", "changed", "lost", "died", "fault", "doubt"]
+Left = Literal["in order", "changed", "lost", "died", "other files", "fault", "doubt"]
 
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _LINE_BYTES: Final = 200
@@ -23,8 +32,9 @@ class LockState(NamedTuple):
         owner: The id of the process that owns it; 0 if that is one of another machine or container, None if
             no process does.
         left: How the last owner left it, None while there is one: ``in order``; ``changed`` since, with
-            nobody owning it; ``lost``: the store was removed since; ``died``; ``fault``: died of a fault of
-            its own; or in ``doubt`` of the store.
+            nobody owning it; ``lost``: the store was removed since; ``died``; ``other files``: it died, and
+            these are a copy of the files it had open, or the system has started since; ``fault``: died of a
+            fault of its own; or in ``doubt`` of the store.
         fault: Of which fault it died.
     """
 
@@ -43,22 +53,24 @@ def lock_state(folder: Path) -> LockState | None:
     """
     status = folder.stat()
     with FolderLock._guard:  # noqa: SLF001  closing the file would drop a lock of this process's own
-        if FolderLock._held.get((status.st_dev, status.st_ino)) == os.getpid():  # noqa: SLF001  likewise
+        if (status.st_dev, status.st_ino) in FolderLock._held:  # noqa: SLF001  likewise
             return LockState(os.getpid())
         try:
             descriptor = os.open(folder / OWNER_FILE, _FLAGS)
         except FileNotFoundError:
             return None
         try:
-            owner = lock_holder(descriptor)
+            owner = holder_of(descriptor)
             line = os.pread(descriptor, _LINE_BYTES, 0)
+            is_same = is_as_left(descriptor, folder, line)
         finally:
             os.close(descriptor)
     if owner is not None:
         return LockState(owner)
     if line.startswith(FAULT):
         return LockState(None, "fault", line.removeprefix(FAULT).partition(b"\n")[0].decode(errors="replace"))
-    return LockState(None, _left(folder, line))
+    left = _left(folder, line)
+    return LockState(None, "other files" if left == "died" and is_same is False else left)
 
 
 def _left(folder: Path, line: bytes) -> Left:

@@ -1,7 +1,13 @@
-"""Who holds the lock of a file, asked without taking it; each system has its numbers and layout for it."""
+"""The lock of a whole file: taken, and who holds it asked; each system has its numbers and layout for it.
+
+Where the system has locks of an open file description (`F_OFD_SETLK`), the lock is one: any code of the
+process may open and close the file without losing it. Elsewhere it is `lockf`. The two exclude each other,
+also between versions of Greenroom; a process never holds both.
+"""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import struct
@@ -19,6 +25,11 @@ class _Flock(NamedTuple):
     read: int
     unlocked: int
 
+    def request(self, kind: int) -> bytes:
+        """Return the structure that asks for a lock of this kind on the whole file."""
+        wanted = {"type": kind, "whence": os.SEEK_SET, "start": 0, "length": 0, "process": 0}
+        return self.layout.pack(*(wanted[name] for name in self.members))
+
 
 _LINUX: Final = _Flock(
     struct.Struct("@hhqqi"),
@@ -32,17 +43,37 @@ _MACOS: Final = _Flock(
 )
 
 
-def lock_holder(descriptor: int) -> int | None:
-    """Return the id of the process that holds a write lock of a file; None where no other process does.
+_OFD_SETLK: Final[int | None] = getattr(fcntl, "F_OFD_SETLK", None)
 
-    It is 0 for a process of another machine or container.
+
+def lock_file(descriptor: int) -> None:
+    """Take the write lock of a file without waiting, for this open file or else for this process.
+
+    A forked child has to close an open file's lock, which it inherits.
+
+    Raises:
+        OSError: another has the lock (`EACCES`, `EAGAIN`), or the file system has none.
+    """
+    if _OFD_SETLK is not None and not is_macos():
+        try:
+            fcntl.fcntl(descriptor, _OFD_SETLK, _LINUX.request(fcntl.F_WRLCK))
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # else a kernel, or a sandbox, that has only the older locks
+                raise
+        else:
+            return
+    fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def lock_holder(descriptor: int) -> int | None:
+    """Return the id of the process that holds a write lock of a file; None where no other does.
+
+    It is 0 for a process of another machine or container, and for the lock of an open file.
 
     Raises:
         OSError: the file system has no locks.
     """
     system = _MACOS if is_macos() else _LINUX
-    wanted = {"type": system.read, "whence": os.SEEK_SET, "start": 0, "length": 0, "process": 0}
-    asked = system.layout.pack(*(wanted[name] for name in system.members))
-    answer = system.layout.unpack(fcntl.fcntl(descriptor, system.get, asked))
+    answer = system.layout.unpack(fcntl.fcntl(descriptor, system.get, system.request(system.read)))
     told = dict(zip(system.members, answer, strict=True))
     return None if told["type"] == system.unlocked else max(int(told["process"]), 0)

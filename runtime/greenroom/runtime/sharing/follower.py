@@ -146,9 +146,7 @@ class Follower:
         if self._is_closed:
             raise RuntimeClosedError("the runtime is closing and takes no more messages")
         if self.silent_beats >= SILENT_BEATS:
-            raise OverloadedError.of(
-                "the process that owns the folder does not answer; repeat later", RETRY_AFTER_MS
-            )
+            raise OverloadedError.of(f"{self._silence()}; repeat later", RETRY_AFTER_MS)
         if len(self._unanswered) >= UNANSWERED_LIMIT or self._unanswered_bytes >= UNANSWERED_BYTES:
             raise OverloadedError.of(
                 f"{len(self._unanswered)} messages wait for the process that owns the folder; repeat later",
@@ -240,6 +238,27 @@ class Follower:
             if self._confirmed:
                 self._confirm(self._connection)
             self._connection.send_soon(frames.Heartbeat())
+            if self.silent_beats >= SILENT_BEATS:
+                self._answer_for_silent_owner()
+
+    def _silence(self) -> str:
+        name = f"process {self.owner_pid}" if self.owner_pid else "the process"
+        return f"{name} that owns the folder does not answer"
+
+    def _answer_for_silent_owner(self) -> None:
+        """Answer whoever waits: the owner keeps the folder, and may still do what was sent."""
+        for pending in [each for each in self._unanswered.values() if each.has_asker]:
+            self._abandon(pending.number)
+            known = pending.outcome_unanswered
+            advice = (
+                "it may still do this, so repeat with the same idempotency key"
+                if known == "unknown"
+                else "repeat later"
+            )
+            pending.end(
+                outcome.Error(OverloadedError.of(f"{self._silence()}; {advice}", RETRY_AFTER_MS, known))
+            )
+        self.callbacks.run_callbacks()
 
     async def drain(self) -> None:
         """Take nothing more, and wait until everything is answered."""

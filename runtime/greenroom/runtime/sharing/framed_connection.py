@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import trio
 
+from greenroom.runtime.base.fork import close_in_children
 from greenroom.runtime.sharing.frames import (
     FRAME_LIMIT,
     FRAME_SIZE,
@@ -45,6 +46,7 @@ class FramedConnection(Generic[W]):
 
     def __init__(self, connection: socket.socket, decode: Callable[[Any], list[W]]) -> None:
         connection.setblocking(False)
+        close_in_children(connection)
         self._socket = connection
         self._decode = decode
         self._words: list[RelayMessage] = []

@@ -226,7 +226,7 @@ def failure_of(number: int, error: BaseException) -> Failure:
         name = "Refusal"
         details = {"code": error.code, "details": error.details}
     elif isinstance(error, errors.OverloadedError):
-        details = {"retry_after_ms": error.retry_after_ms}
+        details = {"retry_after_ms": error.retry_after_ms, "outcome": error.outcome}
     elif isinstance(error, errors.StorageFullError):
         details = dict(error.numbers)
     try:
@@ -242,7 +242,8 @@ def error_of(failure: Failure) -> errors.GreenroomError:
         if failure.error == "Refusal":
             return errors.Refusal(str(details["code"]), failure.sentence, **details["details"])
         if failure.error == "OverloadedError":
-            return errors.OverloadedError.of(failure.sentence, int(details["retry_after_ms"]))
+            outcome: errors.Outcome = "unknown" if details.get("outcome") == "unknown" else "not_done"
+            return errors.OverloadedError.of(failure.sentence, int(details["retry_after_ms"]), outcome)
         if failure.error == "StorageFullError":
             return errors.StorageFullError(failure.sentence, details)
     except (msgspec.DecodeError, KeyError, TypeError, ValueError):

@@ -12,7 +12,7 @@ from greenroom.runtime.actor.message import EncodedReply, decode_reply
 from greenroom.runtime.actor.query import Query
 from greenroom.runtime.api.procedure import Procedure
 from greenroom.runtime.base.address import Address
-from greenroom.runtime.base.errors import ActorFailedError, GreenroomError
+from greenroom.runtime.base.errors import ActorFailedError, GreenroomError, Outcome
 from greenroom.runtime.kernel.mailbox import Envelope, Result
 from greenroom.runtime.lmdb.keys import encode_json
 from greenroom.runtime.sharing import frames
@@ -72,6 +72,16 @@ class PendingMessage:
         """Hand over what it ended with."""
         self.envelope.settle(result)
 
+    @property
+    def has_asker(self) -> bool:
+        """Whether somebody waits for the reply; else it is to be done whenever that can be."""
+        return self.envelope.asker is not None
+
+    @property
+    def outcome_unanswered(self) -> Outcome:
+        """What is known of it when the owner that it was sent to is silent."""
+        return "unknown"
+
 
 class PendingQuery:
     """A query that waits for its answer. Attributes as those of `PendingMessage`."""
@@ -101,6 +111,16 @@ class PendingQuery:
         task, self.task = self.task, None
         if task is not None:
             trio.lowlevel.reschedule(task, result)
+
+    @property
+    def has_asker(self) -> bool:
+        """Whether the task still waits."""
+        return self.task is not None
+
+    @property
+    def outcome_unanswered(self) -> Outcome:
+        """What is known of it when the owner that it was sent to is silent."""
+        return "not_done" if isinstance(self._query, Query) else "unknown"
 
 
 Pending = PendingMessage | PendingQuery

@@ -342,6 +342,13 @@ class Settings:
         size(*AUDIT_SIZES),
         "how many bytes of audit records are kept, such as 1GiB; the oldest go first",
     )
+    wait: bool = setting(
+        False,
+        boolean,
+        "wait for a process that owns the folder and does not answer, as long as that takes; otherwise a "
+        "command ends within 10 seconds and names the process",
+        everywhere=True,
+    )
     log_level: Literal["debug", "info", "warning", "error"] = setting(
         "info",
         word("debug", "info", "warning", "error"),

@@ -168,9 +168,7 @@ def call(folder: Path, request: Request, *, patience: float | None = None) -> by
             connection.sendall(line)
             answer = _receive_line(connection)
         except TimeoutError:
-            raise ControlSocketError(
-                f"the process that owns {folder} has not answered for {patience:g} s"
-            ) from None
+            raise ControlSocketError(f"{_owner_of(folder)} has not answered for {patience:g} s") from None
         except OSError as error:
             raise ControlSocketError(f"the process that owns {folder} went away: {error.strerror}") from None
     try:
@@ -182,6 +180,16 @@ def call(folder: Path, request: Request, *, patience: float | None = None) -> by
     if isinstance(said, Failed):
         raise ControlSocketError(said.sentence, said.code)
     return bytes(said.result)
+
+
+def _owner_of(folder: Path) -> str:
+    from greenroom.runtime.lmdb.lock_state import lock_state  # noqa: PLC0415  only who waits in vain needs it
+
+    with contextlib.suppress(OSError):
+        state = lock_state(folder)
+        if state is not None and state.owner:
+            return f"process {state.owner}, which owns {folder},"
+    return f"the process that owns {folder}"
 
 
 def as_json(result: object) -> bytes:

@@ -35,7 +35,7 @@ _PLAIN: dict[type[Exception], tuple[str, str]] = {
     ),
     DeadlineExceededError: (
         "DEADLINE_EXCEEDED",
-        "The time for this request ran out before it was begun; nothing was done.",
+        "The time of this request ran out before it was begun; nothing was done.",
     ),
     RuntimeClosedError: (
         "SHUTTING_DOWN",
@@ -70,13 +70,22 @@ def tool_failure(error: Exception) -> Failure:
     if isinstance(error, Refusal):
         return Failure(False, without_keys(error.sentence), error.code, _without_keys(error.details))
     if isinstance(error, OverloadedError):
-        sentence = (
-            "Too many requests are waiting for this, or the process that owns the folder does not answer; "
-            f"repeat it in {error.retry_after_ms} ms."
-        )
-        return Failure(False, sentence, "OVERLOADED", {"retry_after_ms": error.retry_after_ms})
+        if error.outcome == "unknown":
+            sentence = (
+                "The process that owns the folder does not answer, and may still carry this request out: "
+                f"repeat it in {error.retry_after_ms} ms, with the same idempotency_key."
+            )
+        else:
+            sentence = (
+                "Too many requests wait for this, or the process that owns the folder does not answer; "
+                f"nothing was done. Repeat it in {error.retry_after_ms} ms."
+            )
+        details = {"retry_after_ms": error.retry_after_ms, "outcome": error.outcome}
+        return Failure(False, sentence, "OVERLOADED", details)
     for kind, (code, sentence) in _PLAIN.items():
         if isinstance(error, kind):
+            if isinstance(error, DeadlineExceededError):
+                return Failure(False, sentence, code, {"outcome": "not_done"})
             if not isinstance(error, StorageFullError):
                 return Failure(False, sentence, code, {})
             # Without numbers, its own sentence may name a path.
@@ -97,5 +106,5 @@ def timeout_failure(seconds: float) -> Failure:
         f"The request was not answered within {seconds:g} s. If it was begun, it is carried out whole; "
         "repeat it with the same idempotency_key to learn its outcome."
     )
-    details = {"deadline_ms": round(seconds * 1000)}
+    details = {"deadline_ms": round(seconds * 1000), "outcome": "unknown"}
     return Failure(False, sentence, "DEADLINE_EXCEEDED", details)

@@ -94,5 +94,11 @@ def _left(facts: Facts) -> Iterator[Finding]:
                 "no process owns the folder; the last one was killed or went down with the system, so the "
                 "next start checks what it has to",
             )
+        case "other files":
+            sentence = (
+                "the store was open when its last owner ended or the folder was copied, and these are other "
+                "files, or the system has started since: the next start checks its structure"
+            )
+            yield warning(_TOPIC, sentence, "start a server, or check the store: greenroom verify")
         case _:
             yield ok(_TOPIC, "no process owns the folder, and the last one left it in order")

@@ -6,15 +6,25 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
 import msgspec
+import trio
 
 from greenroom.actors import EmbedderChoice, PassportOptions, open_greenroom, read_choice
-from greenroom.runtime import Encryption, RuntimeOptions, SharedRuntime, StoreKeyError, key_source
+from greenroom.runtime import (
+    Encryption,
+    RuntimeOptions,
+    SharedRuntime,
+    StoreKeyError,
+    StoreOwnedError,
+    key_source,
+)
 from greenroom.runtime.lmdb.files import BESIDES
+from greenroom.runtime.lmdb.lock_state import lock_state
 from greenroom.transports.cli.output import remark
 from greenroom.transports.config.settings import EMBEDDER_KEY_VARIABLE, PASSPORT_SECRET_VARIABLE, Settings
 
@@ -24,6 +34,7 @@ _SERVER_DRAIN_SECONDS: Final = 0.2
 LEAST_SECRET: Final = 16
 _FOR_EVER: Final = 1_000_000  # days
 _COMMAND_DRAIN_SECONDS: Final = 10.0
+_PATIENCE_SECONDS: Final = 1.0  # after the five that opening gives an owner to take the connection
 
 
 @asynccontextmanager
@@ -45,6 +56,7 @@ async def open_store(
             as it is, since the servers may have been told to keep more, and waits for what it began.
 
     Raises:
+        StoreOwnedError: (of a command) the process that owns the folder does not answer.
         GreenroomError: as `open_greenroom`.
     """
     options = runtime_options(settings)
@@ -63,7 +75,30 @@ async def open_store(
         encryption=encryption(settings),
         may=may,
     ) as runtime:
+        if not serves:
+            await _until_reached(runtime, settings.data, inf if settings.wait else _PATIENCE_SECONDS)
         yield runtime
+
+
+async def _until_reached(runtime: SharedRuntime, folder: Path, patience: float) -> None:
+    """Wait for the process that owns the folder.
+
+    Raises:
+        StoreOwnedError: it does not answer.
+    """
+    with trio.move_on_after(patience) as waiting:
+        await runtime.wait_until_reached()
+    if waiting.cancelled_caught:
+        state = lock_state(folder)
+        pid = 0 if state is None else state.owner or 0
+        name = f"process {pid}" if pid else "another process"
+        how = f": kill -CONT {pid}" if pid else ""
+        raise StoreOwnedError(
+            folder,
+            pid,
+            f"{folder} is in use by {name}, which does not answer; --wait waits for it. If it was suspended, "
+            f"let it go on{how}",
+        )
 
 
 @asynccontextmanager
