@@ -88,8 +88,8 @@ def _in_broken(text: str, size: int, error: ValueError) -> Iterator[Record | Bad
                 break
             number += 1
             yield Record(f"record {number}", value)
-    line = text.count("\n", 0, position) + 1
-    yield BadRecord(f"line {line}", f"from here on this is no JSON: {json_fault(error, line)}", size)
+    at = text.count("\n", 0, position) + 1
+    yield BadRecord(f"line {at}", f"from here on this is no JSON: {json_fault(error, at)}", size)
 
 
 def _lists_in(text: str, error: ValueError) -> tuple[dict[str, Any], int, ValueError]:

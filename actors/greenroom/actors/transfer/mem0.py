@@ -73,7 +73,9 @@ def _memories(path: Path, records: Sequence[Record | BadRecord]) -> Iterator[Rec
         yield from records
         return
     relations = whole.get("relations") or []
-    memories = next((whole[name] for name in LISTS if name in whole), [] if broken and relations else None)
+    memories: Any = next(
+        (whole[name] for name in LISTS if name in whole), [] if broken and relations else None
+    )
     if not isinstance(memories, list) or not isinstance(relations, list):
         raise SourceError(f"{path} is no export of mem0: it holds no list of memories")
     yield from (Record(f"memory {number}", memory) for number, memory in enumerate(memories, 1))
