@@ -72,9 +72,7 @@ async def paths(runtime: RuntimeClient, row: CorpusRow) -> set[str]:
     return {each.path for each in page.documents}
 
 
-async def until(
-    runtime: RuntimeClient, row: CorpusRow, holds: Callable[[], Awaitable[bool]]
-) -> None:
+async def until(runtime: RuntimeClient, row: CorpusRow, holds: Callable[[], Awaitable[bool]]) -> None:
     """Wait for the changes of a workspace until something holds."""
     with runtime.subscriber(0) as changes, trio.fail_after(PATIENCE):
         changes.add(f"greenroom://corpus/{row.full_name}", lambda _: True)
