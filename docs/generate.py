@@ -382,7 +382,7 @@ def codes() -> dict[str, list[str]]:
                 sentence = prose(ast.get_docstring(function)).partition("\n")[0]
                 for code in refusal_codes(function):
                     found.setdefault(code, []).append(sentence)
-    for code, sentence in [*PLAIN_ERRORS.values(), *EDGE_CODES.items()]:
+    for code, sentence in {**dict(PLAIN_ERRORS.values()), **EDGE_CODES}.items():
         found.setdefault(code, []).append(sentence)
     return found
 
@@ -390,8 +390,8 @@ def codes() -> dict[str, list[str]]:
 EDGE_CODES: Final = {
     "OVERLOADED": "Too many requests wait for the same session or memory, or the folder's owner is silent; "
     "repeat after `retry_after_ms`: with the same `idempotency_key` if `outcome` is `unknown`.",
-    "DEADLINE_EXCEEDED": "Where `outcome` is `unknown`, it may be carried out, whole: repeat it with "
-    "the same `idempotency_key`. Where it is `not_done`, nothing was done.",
+    "DEADLINE_EXCEEDED": "The time for this request ran out. Where `outcome` is `unknown`, it may be carried "
+    "out, whole: repeat it with the same `idempotency_key`. Where it is `not_done`, nothing was done.",
     "INTERNAL_ERROR": "A fault of the server, which is in its log; nothing was carried out.",
 }
 

@@ -35,7 +35,7 @@ _PLAIN: dict[type[Exception], tuple[str, str]] = {
     ),
     DeadlineExceededError: (
         "DEADLINE_EXCEEDED",
-        "The time of this request ran out before it was begun; nothing was done.",
+        "The time for this request ran out before it was begun; nothing was done.",
     ),
     RuntimeClosedError: (
         "SHUTTING_DOWN",
