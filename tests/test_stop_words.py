@@ -180,6 +180,20 @@ async def test_a_search_that_has_its_hits_reads_no_further_and_says_so(tmp_path:
         assert answer.total_is_minimum is UNSET
 
 
+async def test_memories_of_which_not_all_is_read_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("greenroom.actors.memory.search.MOST_READ", 2)
+    async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
+        agent = Agent(runtime, ANN)
+        await kept(agent)
+        answer = await agent.ask(MemorySearch(query="To be or not to be"))
+        assert (answer.memories, answer.partial) == ([], True)
+        assert "in the newest memories alone" in str(answer.partial_reason)
+        answer = await agent.ask(MemorySearch(query="we"))
+        assert [hit.key for hit in answer.memories] == ["note"]
+
+
 def test_what_counts_as_stop_words_alone() -> None:
     for query in ("The Who", "IT", "don't", "to be, or not to be?", "who?"):
         assert verbatim(query) is not None, query

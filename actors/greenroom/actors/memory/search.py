@@ -43,6 +43,7 @@ _NEEDED = (
     "greenroom.actors.memory.succession",
     "greenroom.actors.ranking",
 )
+_CUT = "words that are nearly everywhere were looked for in the newest memories alone"
 _COMPOSED_AT_ONCE = 16_384  # characters: about a millisecond
 _SIGNS = str.maketrans(dict.fromkeys('{}[]:,"', " "))
 _BOOSTED = 1_000
@@ -78,7 +79,7 @@ class Hit(NamedTuple):
 class RankedEntries(NamedTuple):
     """What was found, best first; how many match, or at least match; and what ranked.
 
-    `replies.RootSearchResult` says what ``rivals``, ``is_nothing`` and ``terms`` are.
+    `replies.RootSearchResult` says what ``rivals``, ``is_nothing``, ``terms`` and ``cut`` are.
     """
 
     hits: Sequence[Hit]
@@ -88,6 +89,7 @@ class RankedEntries(NamedTuple):
     rivals: float = 0.0
     is_nothing: bool = False
     terms: Sequence[replies.TermRead] = ()
+    cut: str = ""
 
 
 def find(
@@ -125,8 +127,9 @@ def find(
         if words is not None:
             outcome = yield from _saying(repository, context, corpus, row_filter, request, words)
         if not outcome.hits:
+            cut = _CUT if outcome.is_minimum else ""
             ranked = yield from _ranked(repository, context, seen.view, row_filter, request)
-            outcome = ranked._replace(is_minimum=outcome.is_minimum)
+            outcome = ranked._replace(is_minimum=outcome.is_minimum, cut=cut)
     hits = yield from _shown(repository, context, corpus, outcome.hits, request)
     if request.use and hits:
         repository.uses.write_soon(context)
@@ -139,6 +142,7 @@ def find(
         rivals=outcome.rivals,
         is_nothing=outcome.is_nothing,
         terms=list(outcome.terms),
+        cut=outcome.cut,
     )
 
 

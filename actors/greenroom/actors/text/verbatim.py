@@ -23,7 +23,7 @@ class Verbatim(NamedTuple):
     folded: re.Pattern[str]
 
     def likeness(self, text: str) -> float:
-        """Return 1 for a text that has the words as they were typed, 0.5 with other capitals, else 0."""
+        """Return 1 for the words as typed, 0.5 with other capitals, else 0."""
         if self.typed.search(text):
             return _AS_TYPED
         return _OTHERWISE if self.folded.search(text) else 0.0
