@@ -64,7 +64,9 @@ async def read_pydantic(runtime: Any) -> list[str]:
     assert conversation is not None
     assert newest is not None
     assert newest.messages == conversation.messages[-1:]
-    said = [part.content for message in conversation.messages for part in message.parts]
+    said: list[Any] = [
+        getattr(part, "content", None) for message in conversation.messages for part in message.parts
+    ]
     return [each if isinstance(each, str) else each[0] for each in said]
 
 

@@ -184,6 +184,7 @@ async def test_memories_of_which_not_all_is_read_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("greenroom.actors.memory.search.MOST_READ", 2)
+    monkeypatch.setattr("greenroom.actors.memory.browsing.MOST_READ", 2)
     async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
         agent = Agent(runtime, ANN)
         await kept(agent)
@@ -192,6 +193,10 @@ async def test_memories_of_which_not_all_is_read_say_so(
         assert "in the newest memories alone" in str(answer.partial_reason)
         answer = await agent.ask(MemorySearch(query="we"))
         assert [hit.key for hit in answer.memories] == ["note"]
+        browsed = await agent.ask(BrowseMemories(text="IT"))
+        assert (browsed.total, browsed.partial) == (0, True)
+        assert "in the newest memories alone" in str(browsed.partial_reason)
+        assert (await agent.ask(BrowseMemories(text="Leeds"))).partial is UNSET
 
 
 def test_what_counts_as_stop_words_alone() -> None:

@@ -23,7 +23,7 @@ from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.text.analyze import stretches, tokens
 from greenroom.actors.text.languages import LONGEST, is_another_language
-from greenroom.actors.text.verbatim import MOST_READ, Verbatim, verbatim
+from greenroom.actors.text.verbatim import MOST_READ, NEWEST_ALONE, Verbatim, verbatim
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ _NEEDED = (
     "greenroom.actors.memory.succession",
     "greenroom.actors.ranking",
 )
-_CUT = "words that are nearly everywhere were looked for in the newest memories alone"
 _COMPOSED_AT_ONCE = 16_384  # characters: about a millisecond
 _SIGNS = str.maketrans(dict.fromkeys('{}[]:,"', " "))
 _BOOSTED = 1_000
@@ -127,7 +126,7 @@ def find(
         if words is not None:
             outcome = yield from _saying(repository, context, corpus, row_filter, request, words)
         if not outcome.hits:
-            cut = _CUT if outcome.is_minimum else ""
+            cut = NEWEST_ALONE if outcome.is_minimum else ""
             ranked = yield from _ranked(repository, context, seen.view, row_filter, request)
             outcome = ranked._replace(is_minimum=outcome.is_minimum, cut=cut)
     hits = yield from _shown(repository, context, corpus, outcome.hits, request)

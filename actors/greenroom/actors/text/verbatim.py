@@ -10,6 +10,7 @@ from greenroom.actors.text.words import TextRules
 
 MOST_READ: Final = 10_000
 """Texts that one search looks through at most."""
+NEWEST_ALONE: Final = "words that are nearly everywhere were looked for in the newest memories alone"
 _AS_TYPED, _OTHERWISE = 1.0, 0.5
 _BETWEEN: Final = r"[\s'\u2019-]{1,8}"
 """What may stand between two words of one phrase."""
