@@ -102,13 +102,21 @@ async def test_an_endpoint_that_is_not_there_is_named() -> None:
         (500, EmbedderError),
     ],
 )
-async def test_a_failure_says_what_the_endpoint_said(status: int, kind: type[EmbedderError]) -> None:
+async def test_a_failure_says_what_the_endpoint_said_of_the_probe_alone(
+    status: int, kind: type[EmbedderError]
+) -> None:
     async with endpoint() as served:
         served.behaviour = failing(status, "x" * 5_000)
         with pytest.raises(EmbedderError, match=rf"answers {status}: x{{200}}$") as raised:
             await load(choice_of(served))
         assert type(raised.value) is kind
         assert raised.value.retry_after is None
+        served.behaviour = lambda _endpoint, _body: None
+        embedder = await load(choice_of(served))
+        served.behaviour = failing(status, "what a memory says")
+        with pytest.raises(kind, match=rf"answers {status}$"):
+            await embedder.embed(["what a memory says"])
+        await embedder.aclose()
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("7", 7.0), ("0.5", 0.5), ("-1", 0.0), ("tomorrow", None)])

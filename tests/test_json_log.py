@@ -13,10 +13,13 @@ from urllib.parse import urlsplit
 import pytest
 import trio
 from support.commands import INITIALIZE, run, sentence, serving
+from support.endpoints import endpoint
 from trio_websocket import open_websocket_url
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from support.endpoints import Answer, Endpoint
 
 pytestmark = pytest.mark.promise("log.json")
 
@@ -174,6 +177,51 @@ def test_what_keeps_a_server_from_starting_is_json_too(tmp_path: Path) -> None:
     [line] = [json.loads(line) for line in done.stderr.splitlines()]
     assert line["level"] == "error"
     assert port[1] in line["message"]
+
+
+def quoting(_endpoint: Endpoint, body: dict[str, Any]) -> Answer | None:
+    """Refuse a secret text, and quote it."""
+    said = str(body["input"])
+    return (400, {}, f"too long: {said}".encode()) if SECRET in said else None
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+async def test_at_the_debug_level_too_nothing_is_logged_of_contents_and_made_up_names(
+    tmp_path: Path, form: str
+) -> None:
+    def speak(place: str) -> Path:
+        options = (
+            "--log-format",
+            form,
+            "--log-level",
+            "debug",
+            "--http",
+            "127.0.0.1:0",
+            "--ws",
+            "127.0.0.1:0",
+        )
+        embedder = ("--embedder", place, "--embedder-model", "mini")
+        with serving(tmp_path, *options, *embedder, "--stdio") as server:
+            urls = re.findall(r"(?:http|ws)://127[^\s\"]+", server.errors.read_text())
+            [mcp] = [url for url in urls if url.startswith("http") and url.endswith("/mcp")]
+            [socket] = [url for url in urls if url.startswith("ws")]
+            server.call("store_memory", content=SECRET)
+            notified = {"jsonrpc": "2.0", "method": f"notifications/{SECRET}", "params": {SECRET: SECRET}}
+            server.input.write(json.dumps(notified).encode() + b"\n")
+            server.call("memory_search", query=SECRET)
+            for url in (f"{mcp}/{SECRET}", f"{mcp}?as={SECRET}&as={SECRET}", mcp):
+                post(url, SECRET.encode(), Origin=f"https://{SECRET}.example.org")
+                post(url, SECRET.encode(), **{"Mcp-Session-Id": SECRET})
+            trio.run(over_websocket, socket)
+            while "found by its words only" not in server.errors.read_text():
+                server.call("compress_text", text="meanwhile")
+            return server.errors
+
+    async with endpoint() as served:
+        served.behaviour = quoting
+        errors = await trio.to_thread.run_sync(speak, served.url)
+    assert any(SECRET in text for texts in served.asked for text in texts)
+    assert [line for line in errors.read_text().splitlines() if SECRET in line] == []
 
 
 def test_without_it_the_log_is_as_it_was(tmp_path: Path) -> None:

@@ -19,13 +19,16 @@ from greenroom.actors import (
     ExportSession,
     GetMessages,
     Principal,
+    ReadResource,
+    ReadTranscript,
     RestoreSession,
     SearchContext,
     ServiceError,
     SessionService,
     open_greenroom,
 )
-from greenroom.runtime import ACTORS, InlineCommitter, Store
+from greenroom.actors.schemas.sessions import GetNewestEvents
+from greenroom.runtime import ACTORS, Address, InlineCommitter, Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -136,6 +139,24 @@ async def test_agents_read_and_find_the_words_that_stand_for_it(tmp_path: Path) 
         found = await agent.ask(SearchContext(session_id="s", query="zebra"))
         assert "==" not in str(found)
         assert "see zebra" in str(found)
+
+
+async def test_agents_get_as_many_messages_as_if_the_contents_were_small(tmp_path: Path) -> None:
+    async with opened(tmp_path) as runtime:
+        service, agent = await begun(runtime), Agent(runtime, ADA)
+        for number in range(6):
+            await service.append_event("s", photo(f"zebra {number}", 3 * MB))
+        found = await agent.ask(SearchContext(session_id="s", query="zebra"))
+        assert len(found.results) == 6
+        page = await agent.ask(GetMessages(session_id="s"))
+        assert len(page.messages) == 6
+        transcript = await agent.ask(ReadTranscript(session_id="s"))
+        assert (len(transcript.messages), transcript.has_older) == (6, False)
+        read: Any = await agent.ask(ReadResource(uri="greenroom://conversation/s"))
+        assert len(read.recent) == 6
+        newest = GetNewestEvents(session_id="s", before_id=None, limit=6)
+        events = await runtime.ask(Address("session", "s"), newest, principal=ADA)
+        assert len(events.events) == 2, "each of these has its content, and they must fit a frame"
 
 
 async def test_what_is_removed_leaves_no_part(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from msgspec import UNSET
 from support.agents import FAST
 from support.code_agents import agent_in, search, settled
 from support.corpora import document_of
+from support.ranking import finish
 
 from greenroom.actors import (
     AddMessage,
@@ -26,7 +27,7 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.text.analyze import tokens
-from greenroom.actors.text.verbatim import MOST_READ, verbatim
+from greenroom.actors.text.verbatim import MOST_READ, Verbatim, verbatim
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,6 +181,25 @@ async def test_a_search_that_has_its_hits_reads_no_further_and_says_so(tmp_path:
         assert answer.total_is_minimum is UNSET
 
 
+async def test_memories_of_which_not_all_is_read_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("greenroom.actors.memory.search.MOST_READ", 2)
+    monkeypatch.setattr("greenroom.actors.memory.browsing.MOST_READ", 2)
+    async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
+        agent = Agent(runtime, ANN)
+        await kept(agent)
+        answer = await agent.ask(MemorySearch(query="To be or not to be"))
+        assert (answer.memories, answer.partial) == ([], True)
+        assert "in the newest memories alone" in str(answer.partial_reason)
+        answer = await agent.ask(MemorySearch(query="we"))
+        assert [hit.key for hit in answer.memories] == ["note"]
+        browsed = await agent.ask(BrowseMemories(text="IT"))
+        assert (browsed.total, browsed.partial) == (0, True)
+        assert "in the newest memories alone" in str(browsed.partial_reason)
+        assert (await agent.ask(BrowseMemories(text="Leeds"))).partial is UNSET
+
+
 def test_what_counts_as_stop_words_alone() -> None:
     for query in ("The Who", "IT", "don't", "to be, or not to be?", "who?"):
         assert verbatim(query) is not None, query
@@ -188,4 +208,31 @@ def test_what_counts_as_stop_words_alone() -> None:
         assert verbatim(query) is None, query
     said = verbatim("don't")
     assert said is not None
-    assert [said.likeness(text) for text in ("we don't", "DON\u2019T", "dont", "don and t")] == [1, 0.5, 0, 0]
+    assert [likeness(said, text) for text in ("we don't", "DON\u2019T", "dont", "don and t")] == [
+        1,
+        0.5,
+        0,
+        0,
+    ]
+
+
+def likeness(said: Verbatim, text: str) -> float:
+    return float(finish(said.likeness(text, lambda: True)))
+
+
+@pytest.mark.parametrize("before", [0, 8_186, 8_187, 8_190, 8_191, 8_192, 8_193, 16_384, 50_000])
+def test_a_large_text_is_looked_through_in_stretches_that_hide_nothing(before: int) -> None:
+    said = verbatim("The Who")
+    assert said is not None
+    padding = "x" * (before - 1) + " " if before else ""
+    for text, like in (("The Who", 1), ("the who", 0.5), ("The Whole", 0), ("The", 0)):
+        assert likeness(said, padding + text) == like
+        assert likeness(said, padding + text + " y" * 9_000) == like
+    assert likeness(said, padding + "the who" + " y" * 9_000 + " The Who") == 1
+    assert likeness(said, padding + "xThe Who") == 0
+
+
+def test_others_have_their_turn_while_a_large_text_is_looked_through() -> None:
+    said = verbatim("The Who")
+    assert said is not None
+    assert sum(1 for _ in said.likeness("the " * 250_000 + "who", lambda: True)) > 100

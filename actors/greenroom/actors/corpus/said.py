@@ -42,7 +42,8 @@ def rows_saying(
         if looked == MOST_READ or context.seconds_left() < least:
             cut = f"words that are nearly everywhere were looked for in the first {looked:,} passages alone"
             break
-        found = words.likeness("\n".join([chunk.text, chunk.key, chunk.author, *chunk.tags]))
+        text = "\n".join([chunk.text, chunk.key, chunk.author, *chunk.tags])
+        found = yield from words.likeness(text, context.should_yield)
         row = corpus.row(chunk.id) if found else None
         if row is not None:
             likeness[row] = found

@@ -110,8 +110,9 @@ class HttpEmbedder:
             raise EmbedderError(f"{self._url} is not asked any more")
         if response.is_success:
             return self._rows(content, len(texts))
-        said = content[:_CLIPPED].decode(errors="replace").strip()
-        sentence = f"{self._url} answers {response.status_code}: {said}"
+        sentence = f"{self._url} answers {response.status_code}"
+        if texts == [_PROBE]:  # of other texts the endpoint may quote something, and others read this
+            sentence += f": {content[:_CLIPPED].decode(errors='replace').strip()}"
         if response.status_code in _REFUSED:
             raise TextRefusedError(sentence)
         raise EmbedderError(sentence, retry_after=_seconds(response.headers.get("retry-after")))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Final
 
 import trio
 
@@ -40,7 +39,6 @@ class Backoff:
 
 
 logger = logging.getLogger(__name__)
-_CLIPPED: Final = 60  # characters of a text in a log
 
 
 class EmbeddingWorker:
@@ -155,7 +153,7 @@ class EmbeddingWorker:
         if not found.texts:
             return 0
         self._in_hand = address, len(found.texts) + found.remaining
-        vectors = await _embedded(embedder, [each.text for each in found.texts])
+        vectors = await _embedded(embedder, address, [each.text for each in found.texts])
         self.record_success()
         pairs = [(each.id, made) for each, made in zip(found.texts, vectors, strict=True)]
         stored = await self._runtime.ask(address, StoreVectors(space=embedder.space, vectors=pairs))
@@ -174,15 +172,18 @@ class EmbeddingWorker:
         self.add(address)
 
 
-async def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vectors]:
-    """Return the vectors of texts; of one that an endpoint refuses, zeros, so that it is asked once only."""
+async def _embedded(embedder: Embedder, address: Address, texts: Sequence[str]) -> list[Vectors]:
+    """Return the vectors of an actor's texts; of one that an endpoint refuses zeros, to ask once only."""
     try:
         return await embedder.embed(texts)
     except TextRefusedError as error:
         if len(texts) == 1:
-            logger.warning("found by its words only is %r: %s", texts[0][:_CLIPPED], error)
+            size = len(texts[0])  # the log has nothing of what it says
+            logger.warning(
+                "found by its words only: a text of %s with %d characters: %s", address, size, error
+            )
             return [Vectors(scale=0.0, values=bytes(embedder.dimensions))]
     made: list[Vectors] = []
     for text in texts:
-        made += await _embedded(embedder, [text])
+        made += await _embedded(embedder, address, [text])
     return made

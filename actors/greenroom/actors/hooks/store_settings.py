@@ -1,4 +1,4 @@
-"""What a store was opened with that code below its actors needs: languages, and an extractor."""
+"""Settings of a store for code below its actors: languages and an extractor."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _NOT_VALID: Final = "the key is not valid on this server"
 
 
 class KeyRefusedError(Exception):
-    """A key opens nothing: it is not valid, which says nothing of which part is wrong, or it has ended."""
+    """A key that is not valid, or has ended; which part is wrong is not said."""
 
 
 class KeyEndedError(KeyRefusedError):

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import UNSET
 
 from greenroom.actors.base import paging
 from greenroom.actors.base.threads import imported
@@ -24,7 +25,7 @@ from greenroom.actors.schemas import memory_review as review
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.actors.schemas.memory_types import import_source
 from greenroom.actors.text.analyze import tokens
-from greenroom.actors.text.verbatim import MOST_READ, Verbatim, verbatim
+from greenroom.actors.text.verbatim import MOST_READ, NEWEST_ALONE, Verbatim, verbatim
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -67,9 +68,11 @@ def browse(
     fitting = yield from _filtered(repository, context, corpus, _within(request.filters or ALL, namespace))
     yield from by_entries(repository, context, corpus, fitting, request.filters or ALL)
     wanted = fitting.wanted
+    is_cut = False
     if request.text is not None:
         wanted = wanted & (yield from _with_words(corpus, request.text, context))
         if (words := verbatim(request.text)) is not None:
+            is_cut = int(wanted.sum()) > MOST_READ
             wanted = yield from _saying(repository, context, corpus, wanted, words)
     if request.state is not None:
         wanted = wanted & _in_state(corpus, request.state, context.now)
@@ -91,6 +94,8 @@ def browse(
         facets=facets,
         waiting=waiting,
         next_cursor=next_cursor,
+        partial=True if is_cut else UNSET,
+        partial_reason=NEWEST_ALONE if is_cut else UNSET,
     )
 
 
@@ -176,7 +181,8 @@ def _saying(
     for row in wanted.nonzero()[0][::-1][:MOST_READ].tolist():
         stored = repository.by_update(context, int(corpus.ids[row]))
         if stored is not None:
-            found[row] = bool(words.likeness((yield from all_texts(repository, context, stored))))
+            text = yield from all_texts(repository, context, stored)
+            found[row] = bool((yield from words.likeness(text, context.should_yield)))
         if context.should_yield():
             yield
     return found

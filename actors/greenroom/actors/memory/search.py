@@ -23,7 +23,7 @@ from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.text.analyze import stretches, tokens
 from greenroom.actors.text.languages import LONGEST, is_another_language
-from greenroom.actors.text.verbatim import MOST_READ, Verbatim, verbatim
+from greenroom.actors.text.verbatim import MOST_READ, NEWEST_ALONE, Verbatim, verbatim
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Hit(NamedTuple):
 class RankedEntries(NamedTuple):
     """What was found, best first; how many match, or at least match; and what ranked.
 
-    `replies.RootSearchResult` says what ``rivals``, ``is_nothing`` and ``terms`` are.
+    `replies.RootSearchResult` says what ``rivals``, ``is_nothing``, ``terms`` and ``cut`` are.
     """
 
     hits: Sequence[Hit]
@@ -88,6 +88,7 @@ class RankedEntries(NamedTuple):
     rivals: float = 0.0
     is_nothing: bool = False
     terms: Sequence[replies.TermRead] = ()
+    cut: str = ""
 
 
 def find(
@@ -125,8 +126,9 @@ def find(
         if words is not None:
             outcome = yield from _saying(repository, context, corpus, row_filter, request, words)
         if not outcome.hits:
+            cut = NEWEST_ALONE if outcome.is_minimum else ""
             ranked = yield from _ranked(repository, context, seen.view, row_filter, request)
-            outcome = ranked._replace(is_minimum=outcome.is_minimum)
+            outcome = ranked._replace(is_minimum=outcome.is_minimum, cut=cut)
     hits = yield from _shown(repository, context, corpus, outcome.hits, request)
     if request.use and hits:
         repository.uses.write_soon(context)
@@ -139,6 +141,7 @@ def find(
         rivals=outcome.rivals,
         is_nothing=outcome.is_nothing,
         terms=list(outcome.terms),
+        cut=outcome.cut,
     )
 
 
@@ -256,7 +259,7 @@ def _saying(
         stored = repository.by_update(context, int(corpus.ids[row]))
         if stored is not None:
             text = yield from all_texts(repository, context, stored)
-            likeness = words.likeness(text)
+            likeness = yield from words.likeness(text, context.should_yield)
             if likeness and likeness >= max(request.min_relevance or 0.0, request.min_score):
                 (hits if likeness == 1 else others).append(Hit(row, likeness, likeness, None, {}))
         if context.should_yield():

@@ -50,7 +50,7 @@ def newest_with_words(
             text = value.decode() if form & records.TEXT else (yield from searched_text(value, form, context))
             share = len(wanted & _terms(text[:_CHARACTERS])) / len(wanted) if wanted else 0.0
             if stop_words is not None:
-                share = stop_words.likeness(text[:_CHARACTERS])
+                share = yield from stop_words.likeness(text[:_CHARACTERS], context.should_yield)
             relevance = GRADES["medium"] * share
             if share and share >= request.min_score and relevance >= (request.min_relevance or 0.0):
                 found.append((share, -looked, stored))

@@ -161,6 +161,9 @@ def _rendered(piece: Piece, text: str) -> str:
 
 
 def fenced(text: str, language: str = "", *, of: str | None = None) -> str:
-    """Return a text in a fence that nothing in it can close, or in the longer text that it is of."""
+    """Return a text in a fence that nothing in it can close.
+
+    Where it is cut from a longer text, ``of``, nothing in that can close the fence either.
+    """
     fence = "`" * (max(map(len, _FENCE.findall(of or text)), default=2) + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"

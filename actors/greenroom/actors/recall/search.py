@@ -218,6 +218,7 @@ def _not_searched(answers: Gathered[RootSearchResult]) -> str | None:
     reasons = [f"{each.namespace} was not searched: {each.error}" for each in answers.failed[:_NAMED]]
     if any(each.unread is not None for each in answers.found):
         reasons.append(f"the newest {newest:,} memories alone were searched, by their words; ask again")
+    reasons += {each.cut: None for each in answers.found if each.cut}
     return "; ".join(reasons) or None
 
 

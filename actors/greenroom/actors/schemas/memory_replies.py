@@ -398,6 +398,7 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
         terms: With ``debug`` how the query's words were understood, where any were ranked by.
         unread: How many of the newest memories were searched where there was no time to read the index; None
             where it was read.
+        cut: What was not read of a search for stop words that found nothing; empty where all was.
     """
 
     hits: list[FoundMemory]
@@ -409,6 +410,7 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     is_nothing: bool = False
     terms: list[TermRead] = msgspec.field(default_factory=list)
     unread: int | None = None
+    cut: str = ""
 
 
 class KnownMemory(msgspec.Struct, frozen=True, kw_only=True):

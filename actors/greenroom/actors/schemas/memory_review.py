@@ -86,6 +86,8 @@ class MemoriesBrowsed(Reply, frozen=True, kw_only=True):
         facets: Of these.
         waiting: How many below the namespace want to be looked at: the ``unreviewed`` ones, and of each
             `State`.
+        partial: Present when words that are nearly everywhere were not looked for in all memories.
+        partial_reason: What was not read.
     """
 
     namespace: str
@@ -94,6 +96,8 @@ class MemoriesBrowsed(Reply, frozen=True, kw_only=True):
     facets: MemoryFacets
     waiting: dict[str, int]
     next_cursor: str | None
+    partial: bool | UnsetType = UNSET
+    partial_reason: str | UnsetType = UNSET
 
 
 class BrowseMemories(Message[MemoriesBrowsed], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):

@@ -132,7 +132,7 @@ def page(request: events.GetEvents, context: Context) -> Slices[events.EventPage
         lowest=request.after_id + 1,
         highest=request.up_to_id,
     )
-    found, has_more = yield from log.take(context, entries, PAGE)
+    found, has_more = yield from log.take(context, entries, PAGE, whole=True)
     return (yield from _page(found, context, has_more=has_more))
 
 
@@ -147,6 +147,7 @@ def newest(request: events.GetNewestEvents, context: Context) -> Slices[events.E
         limit,
         lambda entry: id_of(entry).startswith(request.id_prefix),
         there=limit if limit == request.limit else None,
+        whole=True,
     )
     return (yield from _page(found, context, has_more=has_more))
 

@@ -1,7 +1,8 @@
-"""Contents of events that are too large to be a message: kept in parts, and read back whole.
+"""Contents of events that are too large to be messages.
 
-What agents see and search of such an event is its message, a short text. The content itself, such as a photo
-in base64, lies beside it in parts. They are staged with the message, so there are all of them or none.
+Such a content, a photo in base64 for example, is stored in parts of 256 KB and read back whole. Agents see
+and search only a short text that stands for it, the event's message. The parts are staged together with the
+message, so either all of them are stored or none.
 """
 
 from __future__ import annotations

@@ -106,6 +106,8 @@ def take(
     limit: int,
     wanted: Callable[[Entry], bool] = lambda _: True,
     there: int | None = None,
+    *,
+    whole: bool = False,
 ) -> Slices[tuple[list[Entry], bool]]:
     """Return the first wanted entries, and whether there are more.
 
@@ -115,12 +117,13 @@ def take(
         limit: How many to return; fewer when they fill a page.
         wanted: Which entries count.
         there: How many wanted ones there are, when known, so that the walk can end at the last.
+        whole: Whether the answer has contents in parts, too, which agents never get.
     """
     page: list[Entry] = []
     size = 0
     for entry in entries:
         if wanted(entry):
-            size += answer_bytes(entry.message)
+            size += answer_bytes(entry.message) + (_bytes_in_parts(entry.message) if whole else 0)
             if len(page) == limit or (page and size > PAGE_BYTES):
                 return page, True
             page.append(entry)
@@ -135,8 +138,11 @@ def answer_bytes(message: StoredMessage) -> int:
     """Return what a message takes of an answer: there it stands as JSON and again as JSON in a string."""
     content = msgspec.json.encode(message.content)
     escaped = sum(json.count(mark) for json in (content, message.metadata) for mark in (b'"', b"\\"))
-    whole_bytes = 0 if message.event is None else message.event.whole_bytes
-    return 2 * (len(content) + len(message.metadata)) + escaped + _ENVELOPE_BYTES + whole_bytes
+    return 2 * (len(content) + len(message.metadata)) + escaped + _ENVELOPE_BYTES
+
+
+def _bytes_in_parts(message: StoredMessage) -> int:
+    return 0 if message.event is None else message.event.whole_bytes
 
 
 def _entries(partition: Partition, stream: Iterator[tuple[int, StoredMessage]]) -> Iterator[Entry]:

@@ -1,4 +1,4 @@
-"""What a store was opened with, for the code that runs on its behalf.
+"""Settings of a store, for the code that runs on its behalf.
 
 Several stores may be open in one process, so what one was opened with is kept in no module. The runtime sets
 it around turns, queries, procedures and its sidecar; pure functions far below read it without an argument.

@@ -322,7 +322,8 @@ class Outbox:
         """
         self._handed_over.add(row)
         self.dead_letters += 1
-        logger.error("dead letter: %s to %s/%s: %s", stored.message, stored.kind, stored.key, stored.reason)
+        kind_of_reason = stored.reason.partition(":")[0]  # the rest may quote what was in the message
+        logger.error("dead letter: %s to %s/%s: %s", stored.message, stored.kind, stored.key, kind_of_reason)
         number = self._commits.next_number()
         key = keys.DEAD + keys.sortable(self._clock.now().to_bytes(8)) + number.to_bytes(8)
         effects = Effects(reserve=True)

@@ -347,7 +347,7 @@ def _accepted(accepts: Accepts, label: Hashable) -> bool:
     try:
         return accepts(label)
     except Exception:
-        logger.exception("a subscriber could not judge the label %r", label)
+        logger.exception("a subscriber could not judge a label")
         return False
 
 

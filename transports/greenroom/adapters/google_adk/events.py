@@ -22,6 +22,8 @@ WHOLE: Final = "adk"
 """The member of an event's content, or of its metadata, that holds the kit's event."""
 _TEXT_AT: Final = "text_at"
 """The member that says from which part the text was taken out, as it is the message's."""
+_IN_PARTS: Final = "in_parts"
+"""The member that says that an event is too large for a message, and of which type it is."""
 _LONGEST_SHOWN: Final = 10_000
 _MESSAGE_ID = re.compile(r"message_[0-9]+", re.ASCII)
 
@@ -52,7 +54,7 @@ def _content_of(event: Event, whole: dict[str, Any]) -> dict[str, Any]:
 def _shown_of(event: Event) -> dict[str, Any]:
     """Return what agents see of an event that is too large for a message."""
     said = said_in(event.content)
-    return {"text": two_ends(said, _LONGEST_SHOWN)} if said else {"in_parts": _type_of(event)}
+    return {"text": two_ends(said, _LONGEST_SHOWN)} if said else {_IN_PARTS: _type_of(event)}
 
 
 def _type_of(event: Event) -> str:
@@ -65,9 +67,14 @@ def _type_of(event: Event) -> str:
     return "reflection" if has_thoughts else "action"
 
 
-def restored(event: EventView) -> Event:
-    """Return the kit's event; a message of an agent that is none of the kit's becomes one that says it."""
+def restored(event: EventView) -> Event | None:
+    """Return the kit's event; None where a passport left it out.
+
+    A message of an agent that is none of the kit's becomes one that says it.
+    """
     content = from_json(event.content)
+    if {*content} == {_IN_PARTS} and not is_message(event.event_id):
+        return None
     text, metadata = content.get("text"), content.get("metadata", content)
     if is_message(event.event_id) or not isinstance(metadata, dict) or WHOLE not in metadata:
         said = text if isinstance(text, str) else json.dumps(content, ensure_ascii=False)

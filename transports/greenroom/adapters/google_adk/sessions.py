@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 
@@ -27,6 +28,8 @@ with needs("google-adk"):
     from google.adk.sessions import BaseSessionService, Session, State
     from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
     from pydantic_core import to_jsonable_python
+
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 M = TypeVar("M", bound=Message[Any])
@@ -257,7 +260,11 @@ class GreenroomSessionService(BaseSessionService):
             request = requests.GetNewestEvents(session_id=name, before_id=before, limit=rest)
             page = await self._ask(name, request, user_id)
             for view in page.events:
-                found.append(restored(view))
+                event = restored(view)
+                if event is None:
+                    logger.warning("the session %r came by a passport, which left an event out", name)
+                    continue
+                found.append(event)
                 if len(found) % EVENTS_A_SLICE == 0:
                     await checkpoint()
             before = page.last_id

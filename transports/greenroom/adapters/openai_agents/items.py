@@ -82,7 +82,7 @@ def shown_of(item: Any, longest: int | None) -> dict[str, Any]:
 
 
 def is_lost(content: dict[str, Any]) -> bool:
-    """Return whether the item is not there, of which this was shown: passports leave large ones out."""
+    """Return whether a passport left the item out, since it was large."""
     return IN_PARTS in content or ("item" not in content and IN_PARTS in content["metadata"])
 
 

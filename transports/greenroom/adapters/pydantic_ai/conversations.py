@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -33,8 +34,10 @@ with needs("pydantic-ai"):
     )
     from pydantic_ai.messages import ModelMessagesTypeAdapter
 
+logger = logging.getLogger(__name__)
+
 MESSAGE: Final = "pydantic_ai"
-"""The member of an event's metadata that has the message."""
+"""The member of an event's metadata that has the message; without it, a passport left the message out."""
 RECORD: Final = "pydantic_ai_record"
 """The same for what else is kept of the conversation; the newest one counts."""
 APP: Final = "pydantic-ai"
@@ -155,12 +158,17 @@ class GreenroomConversations(ConversationStore):
         """Return the entry with this id.
 
         Raises:
-            LookupError: there is none.
+            LookupError: there is none, or a passport left its message out.
         """
-        return (await self.read_history(entry_id, limit=1))[0]
+        for entry in await self.read_history(entry_id, limit=1):
+            if entry.id == entry_id:
+                return entry
+        raise LookupError(f"a passport left out what the entry {entry_id!r} said")
 
     async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
         """Return the entries up to one, oldest first, or only the last ``limit`` of them.
+
+        Those whose messages a passport left out are passed over with a warning.
 
         Raises:
             LookupError: one of them is not there.
@@ -174,8 +182,12 @@ class GreenroomConversations(ConversationStore):
         while next_id is not None and (limit is None or len(line) < limit):
             while next_id not in stored:
                 session, stored = await self._further(session, stored, next_id)
-            line.append(stored[next_id])
-            next_id = line[-1].parent
+            found = stored[next_id]
+            if found.message is None:
+                logger.warning("the session %r came by a passport, which left a message out", session)
+            else:
+                line.append(found)
+            next_id = found.parent
         return _entries(reversed(line))
 
     async def _check_head(self, record: ConversationRecord) -> None:
@@ -211,7 +223,9 @@ class GreenroomConversations(ConversationStore):
         ]
         says = _KEPT.dump_python(kept, mode="json")
         content = {**last.content, "metadata": {**last.content.get("metadata", {}), RECORD: says}}
-        shown = None if last.shown is None else {**last.shown, "metadata": {RECORD: says}}
+        shown = last.shown
+        if shown is not None:
+            shown = {**shown, "metadata": {**shown["metadata"], RECORD: says}}
         last = Event(**{**last, "event_id": f"{AFTER}{after}", "content": content, "shown": shown})
         try:
             await self._sessions.append_events(self.session_of(conversation_id), [*first, last])
@@ -223,11 +237,10 @@ class GreenroomConversations(ConversationStore):
     def _event(self, entry: ConversationEntry) -> Event:
         [message] = msgspec.json.decode(ModelMessagesTypeAdapter.dump_json([entry.message]))
         shown = as_event(entry.message, self._principal.agent_id, self._longest)
-        metadata = {MESSAGE: {"id": entry.id, "parent": entry.parent_id, "message": message}}
-        content = {**shown.content, "metadata": metadata}
-        return Event(
-            **{**shown, "event_id": f"{ENTRY}{entry.id}", "content": content, "shown": shown.content}
-        )
+        place = {"id": entry.id, "parent": entry.parent_id}
+        content = {**shown.content, "metadata": {MESSAGE: {**place, "message": message}}}
+        seen = {**shown.content, "metadata": {MESSAGE: place}}
+        return Event(**{**shown, "event_id": f"{ENTRY}{entry.id}", "content": content, "shown": seen})
 
     def _learns_limit(self, error: ServiceError) -> bool:
         """Note how long messages may be, where that is less than is usual; return whether it is."""
@@ -255,7 +268,9 @@ class GreenroomConversations(ConversationStore):
         """Return the messages that are in a session, or in its newest events, by the ids of their entries."""
         events = [] if session is None else await self._events(session, PREFIX, limit)
         found = [event.content["metadata"].get(MESSAGE) for event in events]
-        return {each["id"]: _Stored(each["id"], each["parent"], each["message"]) for each in found if each}
+        return {
+            each["id"]: _Stored(each["id"], each["parent"], each.get("message")) for each in found if each
+        }
 
     async def _further(
         self, session: str | None, stored: dict[str, _Stored], entry_id: str
@@ -321,7 +336,10 @@ _KEPT: Final[TypeAdapter[_Kept]] = TypeAdapter(_Kept)
 
 
 class _Stored(NamedTuple):
-    """An entry as it lies in a session: its message is what `ModelMessagesTypeAdapter` makes of it."""
+    """An entry as it lies in a session.
+
+    Its message is what `ModelMessagesTypeAdapter` makes of it; None where a passport left it out.
+    """
 
     id: str
     parent: str | None

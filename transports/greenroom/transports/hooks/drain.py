@@ -118,8 +118,9 @@ class Drain:
             is_known = isinstance(error, GreenroomError)
             if is_known and not isinstance(error, _FOR_GOOD):
                 raise
+            why = error.code if isinstance(error, Refusal) else type(error).__name__  # its sentence may quote
             logger.warning(
-                "the event %s of a hook is put aside: %s", name, error, exc_info=None if is_known else error
+                "the event %s of a hook is put aside: %s", name, why, exc_info=None if is_known else error
             )
             await read_in_thread(spool.refuse, self._folder, name)
             return True

@@ -214,7 +214,7 @@ class HttpApp:
             else:
                 await self._answer(exchange, caller, scope, receive, send)
         except HttpRefusedError as error:
-            logger.debug("a request was refused (%d): %s", error.status, error)
+            logger.debug("a request was refused with %d", error.status)
             exchange.drop()
             with suppress(ClientGoneError):
                 await exchange.reply(response_to(error) if endpoint is None else endpoint.refused(error))

@@ -248,7 +248,7 @@ class Client:
                 self.sdk = SdkClient(self.server.sdk, self)
                 self.sdk.take_notification(frame)
         else:
-            logger.debug("the notification %s was passed over: nothing here hears of it", frame.method)
+            logger.debug("a notification was passed over: nothing here hears of it")
 
     def _cancel(self, call: Call) -> None:
         call.cancel()

@@ -366,7 +366,7 @@ class FastPath:
 
 
 def encode_answer(reply: Any, client: ClientPort, moment: Moment, called: str) -> tuple[bytes, bool]:
-    """Return the JSON that tells of a reply or an exception to a tool's call, and whether it is a failure."""
+    """Return a tool call's answer as JSON, and whether it is a failure."""
     if not isinstance(reply, Exception):
         if isinstance(reply, ListReply) and reply.empty_because is not UNSET:
             reply = _with_remedy(reply, client)

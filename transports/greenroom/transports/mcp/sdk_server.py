@@ -401,7 +401,7 @@ class SdkSession:
                 await self._questions.take_progress(frame.params or {})
             await runner.on_notify(self._channel, frame.method, frame.params)
         except Exception:
-            logger.exception("the notification %s was lost on the SDK", frame.method)
+            logger.exception("a notification was lost on the SDK")
 
     def take_response(self, frame: Frame) -> None:
         """Take the client's response to a request of the server."""

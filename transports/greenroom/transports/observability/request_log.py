@@ -1,6 +1,7 @@
-"""A line of the log for each request that is over: who asked for what, how it ended, and never what it says.
+"""A line of the log for each finished request, without its contents.
 
-Names of methods and tools that a client made up may hold anything, so they stand as `OTHER`.
+It says who asked, for what, and how it ended. Names of methods and tools that a client made up may hold
+anything, so they stand as `OTHER`.
 """
 
 from __future__ import annotations

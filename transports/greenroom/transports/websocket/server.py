@@ -198,8 +198,8 @@ class WebSocketServer:
                 return await self._accepted(stream, handshake, slot, shaking)
         except HttpRefusedError as caught:
             refusal = caught
-            if self._server.log is None:  # else it has a line without what the client said
-                logger.info("a WebSocket client was refused (%d): %s", refusal.status, refusal)
+            if self._server.log is None:  # else it has its line
+                logger.info("a WebSocket client was refused with %d", refusal.status)
         else:
             sentence = f"the handshake took longer than {self._options.handshake_time:g} s"
             refusal = self._stopped() or HttpRefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)

@@ -159,7 +159,7 @@ def _known_of_project(read: ProjectResource) -> ProjectKnown:
 
 
 def _metadata(hit: MemoryHit) -> dict[str, Any]:
-    """Return a memory's metadata as they were given, those that are members of their own among them."""
+    """Return a memory's metadata with its tags, importance, scope and expiry."""
     own: dict[str, Any] = (
         {} if hit.metadata is UNSET else msgspec.json.decode(hit.metadata, type=dict[str, msgspec.Raw])
     )
