@@ -44,7 +44,7 @@ def prompt(*parts: Any) -> ModelRequest:
 
 async def write_pydantic(runtime: Any) -> None:
     picture = prompt(BinaryContent(PICTURE, media_type="image/png"))
-    messages = [prompt("the first"), picture, ModelResponse(parts=[TextPart("the last")])]
+    messages: list[Any] = [prompt("the first"), picture, ModelResponse(parts=[TextPart("the last")])]
     await GreenroomConversations(runtime, ADA).save(Conversation(messages=messages, conversation_id="talk"))
 
 
