@@ -67,7 +67,7 @@ async def test_ten_results_of_a_real_tree_cost_less_than_a_thousand_tokens(tmp_p
 
 
 @pytest.mark.promise("code.brief", "knowledge.disclosure")
-@pytest.mark.parametrize("profile", ["all", "core", "code", "shared-context", "services"])
+@pytest.mark.parametrize("profile", ["all", "core", "code", "shared-context"])
 async def test_hits_have_nothing_that_is_null_or_empty(tmp_path: Path, profile: str) -> None:
     async with served(tmp_path / "home", small_tree(tmp_path), profile) as client:
         seen = {place async for place, hit in hits_of(client) if is_empty_in(hit)}
@@ -87,6 +87,9 @@ async def test_the_profile_of_a_system_has_the_members_that_it_names_also_where_
             "get_full_content chunks": ["entity_id", "entity_type", "vendor_names"],
             "find_vendor_info entities": ["description", "source_chunks"],
         }
+    async with served(tmp_path / "services", tree, "services") as client:
+        seen = {place: is_empty_in(hit) async for place, hit in hits_of(client) if is_empty_in(hit)}
+        assert seen == {"memory_search memories": ["metadata"]}
     for profile in ("memory-search", "universal-memory"):
         async with served(tmp_path / profile, tree, profile) as client:
             seen = {place: is_empty_in(hit) async for place, hit in hits_of(client) if is_empty_in(hit)}

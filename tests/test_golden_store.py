@@ -206,7 +206,10 @@ async def test_passports_and_claims_are_still_taken(home: Path) -> None:
         first = await planner.call("restore_session", passport=exported["claim"], tool_id="kiro")
         assert first["original_session_id"] == exported["session_id"]
         again = await planner.call("restore_session", passport=exported["claim"], tool_id="kiro")
-        assert again["success"] is False  # a server takes it once
+        assert again["session_id"] == first["session_id"]  # for whoever took it, for a day
+        other = next(client for name, client in house.clients.items() if name != "planner")
+        refused = await other.call("restore_session", passport=exported["claim"], tool_id="kiro")
+        assert refused["success"] is False
 
 
 @pytest.mark.promise("store.versions", "exchange.atomic", "exchange.resumed", "runtime.tells")

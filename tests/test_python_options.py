@@ -109,6 +109,11 @@ MISTAKES = {
 }
 OTHER_TAKERS = {
     "runtime.Refusal": "the details of an answer, which are its own",
+    "actors.BlockingDatabase": "a type alone; what is opened is a Database",
+    **dict.fromkeys(
+        (f"actors.ServiceResult.{name}" for name in ("clear", "pop", "popitem", "setdefault", "update")),
+        "refused whatever is given",
+    ),
     "actors.ServiceError": "likewise",
     "testing.McpClient.call": "the arguments of a tool, which the server checks",
     "testing.McpClient.send_call": "what a request has as _meta",
@@ -223,6 +228,7 @@ OTHERWISE = {
     "data": "the first argument",
     "log_level": "Python's logging, under the name greenroom",
     "log_format": "a format of the command's own log",
+    "wait": "whether a command waits for an owner that does not answer",
     **dict.fromkeys(("agent", "agent_type", "user", "project"), OF_THE_CALLER),
     **OF_AN_AGENT,
     **dict.fromkeys(

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from support.agents import AuditTrail, House, refused
 from support.api import browser, posted
@@ -211,17 +212,34 @@ async def test_a_page_is_denied_whatever_its_address_says(scope: str, page: str,
         assert scope in shown.text
 
 
+def unchecked(request_type: type[Any], **fields: Any) -> Any:
+    """Return a request with values that building it would refuse, as `msgspec.structs.replace` makes one."""
+    a_memory = "00000000-0000-8000-8000-000000000000"
+    fitting: dict[Any, dict[str, Any]] = {
+        AddMessage: {"session_id": "s", "content": "x"},
+        SearchContext: {"session_id": "s", "query": "x"},
+        SetMemory: {"key": "k", "value": msgspec.Raw(b"1")},
+        StartSession: {},
+        GetPrompt: {"name": "x"},
+        MergeMemories: {"memory_id": a_memory, "others": [a_memory]},
+    }
+    return msgspec.structs.replace(request_type(**fitting[request_type]), **fields)
+
+
 async def test_programs_are_denied_a_request_whatever_is_in_it(enter: Enter) -> None:
     wrong: Any = 5
     async with enter() as at:
         for request, scope in (
-            (AddMessage(session_id="a b", content=""), "sessions:write"),
-            (SearchContext(session_id=wrong, query=""), "sessions:read"),
-            (SetMemory(key="/", value=wrong), "memory:write"),
-            (StartSession(restore_from=wrong), "sessions:write"),
-            (MergeMemories(memory_id="", others=[], expected_versions={"x": wrong}), "memory:write"),
+            (unchecked(AddMessage, session_id="a b", content=""), "sessions:write"),
+            (unchecked(SearchContext, session_id=wrong, query=""), "sessions:read"),
+            (unchecked(SetMemory, key="/", value=wrong), "memory:write"),
+            (unchecked(StartSession, restore_from=wrong), "sessions:write"),
+            (
+                unchecked(MergeMemories, memory_id="", others=[], expected_versions={"x": wrong}),
+                "memory:write",
+            ),
         ):
             with refused("PERMISSION_DENIED", scope=scope):
                 await lacking(at, scope).ask(request)
         with refused("PERMISSION_DENIED"):
-            await holder(at).ask(GetPrompt(name="x" * 500, arguments=wrong))
+            await holder(at).ask(unchecked(GetPrompt, name="x" * 500, arguments=wrong))

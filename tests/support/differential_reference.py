@@ -83,7 +83,9 @@ from greenroom.actors.auth.scopes import TOOLS
 from greenroom.runtime import Refusal, RuntimeClosedError
 from greenroom.transports import AgentPort, SubscriberPort, Tool
 from greenroom.transports.auth.caller import fit_agent_id
+from greenroom.transports.mcp.offered_tools import ToolOffers
 from greenroom.transports.mcp.tool_errors import Failure, timeout_failure, tool_failure
+from greenroom.transports.mcp.tool_profiles import DEFAULT
 
 REQUEST_TIMEOUT = 30.0  # seconds
 DEBOUNCE = 0.1  # seconds
@@ -250,6 +252,9 @@ def _listed(tools: Mapping[str, Tool]) -> list[str]:
     ]
 
 
+_NEVER: Any = None  # no older name here is of a time
+
+
 async def _call(tools: Mapping[str, Tool], context: Context, params: CallToolRequestParams) -> CallToolResult:
     tool = tools.get(params.name)
     if tool is None:
@@ -263,7 +268,8 @@ async def _call(tools: Mapping[str, Tool], context: Context, params: CallToolReq
     with trio.move_on_after(seconds):
         try:
             request = tool.parse(arguments)
-            reply = msgspec.json.encode(await context.lifespan_context.door.ask(request, checked=True))
+            answer = await context.lifespan_context.door.ask(request, checked=True)
+            reply = msgspec.json.encode(ToolOffers(tools, DEFAULT).usual.renamed(answer, _NEVER, tool.name))
         except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
             return _failed(tool_failure(error if older is None else older.reworded(error)), meta)
         return CallToolResult(

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, too_large
+from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, not_serializable, too_large
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.base.argument_places import ArgumentPlace, find_place, members_of
 from greenroom.actors.base.coercion import coerced
@@ -127,7 +127,11 @@ def check_request(request: Q) -> Q:
             check_value(value)
         except Refusal as refusal:
             raise _of_field(name, refusal) from None
-    return parse_request(type(request), msgspec.json.encode(request))
+    try:
+        raw = msgspec.json.encode(request)
+    except ValueError as error:  # an integer of more digits than Python writes
+        raise not_serializable(f"this is no value for JSON: {error}") from None
+    return parse_request(type(request), raw)
 
 
 def parse_part(part_type: type[Q], raw: bytes, field: str) -> Q:

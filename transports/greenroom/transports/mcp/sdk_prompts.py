@@ -29,26 +29,27 @@ if TYPE_CHECKING:
 
     Context = ServerRequestContext[ClientPort, Call]
 
-Ask = Callable[["Context", Any], Awaitable[Any]]
-"""Asks the domain in the name of a client, and raises what the protocol answers."""
+Ask = Callable[..., Awaitable[Any]]
+"""Asks the domain in the name of a client: takes the context, a type of request and its fields.
+
+Raises what the protocol answers.
+"""
 
 
 class PromptMethods:
     """What the SDK's server answers about prompts.
 
     Args:
-        ask: Checks a request and asks the domain.
-        ask_checked: Asks the domain without that.
+        ask: Asks the domain.
     """
 
-    def __init__(self, ask: Ask, ask_checked: Ask) -> None:
+    def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._ask_checked = ask_checked
 
     async def list(self, context: Context, params: PaginatedRequestParams) -> ListPromptsResult:
         """Answer a page of the prompts."""
         older = context.lifespan_context.offer.older_prompts
-        page = await self._ask(context, ListPrompts(cursor=params.cursor, older=older))
+        page = await self._ask(context, ListPrompts, cursor=params.cursor, older=older)
         ttl, scope = FRESH
         listed: dict[str, Any] = {
             "prompts": list(map(_listed, page.prompts)),
@@ -61,7 +62,7 @@ class PromptMethods:
 
     async def get(self, context: Context, params: GetPromptRequestParams) -> GetPromptResult:
         """Answer a prompt, filled."""
-        filled = await self._ask(context, GetPrompt(name=params.name, arguments=params.arguments or {}))
+        filled = await self._ask(context, GetPrompt, name=params.name, arguments=params.arguments or {})
         if isinstance(filled, Content):
             messages = [{"role": "user", "content": block} for block in filled.blocks]
             return GetPromptResult.model_validate({"messages": messages})
@@ -73,15 +74,23 @@ class PromptMethods:
         reference, argument = params.ref, params.argument
         known = {} if params.context is None else params.context.arguments or {}
         if isinstance(reference, ResourceTemplateReference):
-            template = CompleteResource(
-                template=reference.uri, argument=argument.name, value=argument.value, known=known
+            found = await self._ask(
+                context,
+                CompleteResource,
+                template=reference.uri,
+                argument=argument.name,
+                value=argument.value,
+                known=known,
             )
-            found = await self._ask_checked(context, template)
         else:
-            prompt = CompletePrompt(
-                prompt=reference.name, argument=argument.name, value=argument.value, arguments=known
+            found = await self._ask(
+                context,
+                CompletePrompt,
+                prompt=reference.name,
+                argument=argument.name,
+                value=argument.value,
+                arguments=known,
             )
-            found = await self._ask(context, prompt)
         total = None if found.has_more else len(found.values)
         completion = Completion(values=found.values, has_more=found.has_more, total=total)
         return CompleteResult(completion=completion)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -49,7 +49,6 @@ from mcp_types import (
 )
 
 from greenroom.actors import ListResources, ReadResource
-from greenroom.actors.base.parse import check_request
 from greenroom.transports.mcp.answer_times import AnswerTimes
 from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.client_port import ClientPort
@@ -129,7 +128,7 @@ class SdkServer:
         self.server.middleware.clear()  # tracing spans: `Client` has them made for all requests alike
         self._tool_list = lru_cache(maxsize=CACHED_LISTINGS)(self._tools_for)
         self._template_list = lru_cache(maxsize=CACHED_LISTINGS)(_templates_for)
-        prompts = PromptMethods(partial(_asked, is_checked=False), _asked)
+        prompts = PromptMethods(_asked)
         handlers: tuple[tuple[str, type[RequestParams], Handler], ...] = (
             ("tools/list", PaginatedRequestParams, self._list_tools),
             ("tools/call", CallToolRequestParams, self._call_tool),
@@ -192,14 +191,14 @@ class SdkServer:
         return (_FAILURE if failed else _SUCCESS).model_copy(update={"meta": meta})
 
     async def _list_resources(self, context: Context, params: PaginatedRequestParams) -> ListResourcesResult:
-        reply = await _asked(context, ListResources(cursor=params.cursor))
+        reply = await _asked(context, ListResources, cursor=params.cursor)
         moment = self._times.moment(_call(context).arrived)
         page = context.lifespan_context.offer.renamed(reply, moment)
         return ListResourcesResult.model_validate({**resource_list(page), "_meta": moment.meta()})
 
     async def _read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         call = _call(context)
-        reply = shown(await _asked(context, ReadResource(uri=params.uri)))
+        reply = shown(await _asked(context, ReadResource, uri=params.uri))
         moment = self._times.moment(call.arrived)
         if isinstance(reply, Content):
             return ReadResourceResult.model_validate({"contents": reply.blocks, "_meta": moment.meta()})
@@ -244,15 +243,15 @@ def _templates_for(scopes: frozenset[str]) -> ListResourceTemplatesResult:
     )
 
 
-async def _asked(context: Context, request: Any, *, is_checked: bool = True) -> Any:
+async def _asked(context: Context, request_type: type[Any], **fields: Any) -> Any:
+    """Ask the domain; a request that cannot be built is answered as one that is refused."""
     client, call = context.lifespan_context, _call(context)
     _check_time(call)
     try:
+        request = request_type(**fields)
         if getattr(request, "needs_folders", False):
             await learn_folders(client, call)
-        return await client.domain.ask_for_sdk(
-            call, lambda: request if is_checked else check_request(request)
-        )
+        return await client.domain.ask_for_sdk(call, lambda: request)
     except Exception as error:
         raise _as_mcp_error(error, context) from error
 
