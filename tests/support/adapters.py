@@ -108,7 +108,9 @@ def a_server_that_dies_and_comes_back_loses_nothing(case: Case, home: Path) -> N
                 assert owner(home) == os.getpid()
                 with serving(home, *arguments) as next_server:
                     await case.write(attached, "beside the next")
-                    await attached.close()  # and the server takes over
+                    await attached.close()
+                    while owner(home) != next_server.process.pid:  # which takes over
+                        await checkpoint()
                     async with database(home) as again:
                         await case.write(again, "after a takeover")
                         assert owner(home) == next_server.process.pid
