@@ -307,7 +307,7 @@ def test_a_forked_child_is_refused_at_once_and_can_leave(
 
 
 OWNING = """\
-import os, sys, time
+import os, sys
 from greenroom.actors import Database
 
 with Database(sys.argv[1], embedder="none") as database:
@@ -319,7 +319,7 @@ with Database(sys.argv[1], embedder="none") as database:
         os.read(int(sys.argv[2]), 1)
         os._exit(0)
     print("forked", flush=True)
-    time.sleep(3600)
+    sys.stdin.read()
 """
 
 

@@ -90,6 +90,7 @@ async def test_parameters_of_the_older_form_are_listed_and_taken(tmp_path: Path,
             "list_sessions", "update_session", "delete_memory",
         ]  # fmt: skip
         assert listed["get_messages"]["auth_token"]["type"] == "string"
+        assert None not in listed["get_messages"]["visibility_filter"]["enum"]
         assert listed["set_memory"]["expires_in"]["type"] == "integer"
 
         async def call(tool: str, **arguments: Any) -> Any:
@@ -108,6 +109,19 @@ async def test_parameters_of_the_older_form_are_listed_and_taken(tmp_path: Path,
             assert stored["expires_at"] == ends
             assert (await call("get_memory", key="k"))["expires_at"] == ends
             assert (await call("list_memory"))["entries"][0]["expires_at"] == ends
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_the_nullable_form_lists_null_for_parameters_of_the_older_form(
+    tmp_path: Path, path: str
+) -> None:
+    async with greenroom(tmp_path, profiles=OLDER, schemas="nullable") as client:
+        await client.initialize()
+        tools = (await client.request("tools/list", PATHS[path]))["result"]["tools"]
+        listed = {tool["name"]: tool["inputSchema"]["properties"] for tool in tools}
+        assert listed["get_messages"]["auth_token"]["type"] == ["string", "null"]
+        assert None in listed["get_messages"]["visibility_filter"]["enum"]
+        assert listed["set_memory"]["expires_in"]["type"] == ["integer", "string", "null"]
 
 
 @pytest.mark.promise("mcp.limits")

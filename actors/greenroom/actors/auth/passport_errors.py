@@ -33,7 +33,7 @@ def untrusted(signer: str) -> Refusal:
             "it was signed with a secret that servers share, by GREENROOM_PASSPORT_SECRET: give the same here"
         )
     else:
-        # Whoever reads it asked a server, or a command that takes the option itself.
+        # The reader asked a server, or used a command that has the option itself.
         remedy = (
             "if you know the server that signed it, `greenroom serve` and `greenroom passport` trust it with "
             f"--trust-signer {signer}"

@@ -267,7 +267,7 @@ def _unknown(place: ArgumentPlace, within: str, request_type: type[Any]) -> Refu
 
 
 def _is_unlisted(hint: Any) -> bool:
-    """Return whether no client is told of a field: other doors set it."""
+    """Return whether a field is hidden from clients: only code of ours sets it."""
     if get_origin(hint) in {Union, UnionType}:
         return any(map(_is_unlisted, get_args(hint)))
     metas = getattr(hint, "__metadata__", ())
