@@ -11,7 +11,7 @@ import trio
 
 from bench.harness import Figure, Plan, Report, Table, check, medians
 from greenroom.actors import Agent, CreateApiKey, KeyRefusedError, Principal, open_greenroom, open_key_cache
-from greenroom.actors.auth.key_format import new_key
+from greenroom.actors.core.auth.key_format import new_key
 from greenroom.runtime import RuntimeOptions
 from greenroom.transports.auth.authenticator import KeyAuthenticator
 from greenroom.transports.auth.caller import Caller

@@ -21,9 +21,9 @@ import trio
 
 from bench.harness import Figure, Plan, Report, Table, check
 from greenroom.actors import AddMessage, Agent, CreateSession, Principal, StartSession, open_greenroom
-from greenroom.actors.session.summary.features import Said
-from greenroom.actors.session.summary.summary import summarize
-from greenroom.actors.text.inert import inert
+from greenroom.actors.content.text.escape import inert
+from greenroom.actors.sessions.summary.features import Said
+from greenroom.actors.sessions.summary.summary import summarize
 from greenroom.transports.auth.caller import fit_agent_id
 
 if TYPE_CHECKING:

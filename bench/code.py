@@ -24,9 +24,9 @@ from bench.code_trees import Question, Tree, read_files, source_view
 from bench.harness import Figure, Plan, Report, Table, check, percentile
 from bench.ranked_corpus import run as run_slices
 from bench.rivals import sqlite_fts5
+from greenroom.actors.content.text.analyze import STOP_WORDS
 from greenroom.actors.ranking.code import rank_files
-from greenroom.actors.ranking.code_query import CodeQuery
-from greenroom.actors.text.analyze import STOP_WORDS
+from greenroom.actors.search.ranking.code_query import CodeQuery
 
 DEPTH: Final = 10
 PIECE: Final = 50

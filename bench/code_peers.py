@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 
 from bench.harness import check
-from greenroom.actors.embedding.safetensors import read_tensors
-from greenroom.actors.embedding.static import FOLDER, VOCABULARY, WEIGHTS
+from greenroom.actors.search.embedding.models.safetensors import read_tensors
+from greenroom.actors.search.embedding.models.static import FOLDER, VOCABULARY, WEIGHTS
 
 SEMBLE: Final = "semble"
 PIN: Final = "0.7.0"

@@ -16,12 +16,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from bench.ranked_corpus import run as run_slices
-from greenroom.actors.index.corpus import Corpus
-from greenroom.actors.index.source_code import source_document
-from greenroom.actors.ranking.code_signals import SourceView
+from greenroom.actors.content.syntax.source import Source
+from greenroom.actors.content.text.analyze import code_rules
+from greenroom.actors.search.index.corpus import Corpus
+from greenroom.actors.search.index.source_code import source_document
+from greenroom.actors.search.ranking.code_signals import SourceView
 from greenroom.actors.syntax import language_of, read_source
-from greenroom.actors.syntax.source import Source
-from greenroom.actors.text.analyze import code_rules
 
 MOST_BYTES: Final = 1_000_000
 ACTORS: Final = Path(__file__).parent.parent / "actors" / "greenroom" / "actors"

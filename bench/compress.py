@@ -25,9 +25,9 @@ import msgspec
 
 from bench import notes, trials
 from bench.harness import Figure, Plan, Report, Table, check
-from greenroom.actors.compression import compress
-from greenroom.actors.compression.words import terms
-from greenroom.actors.text.analyze import STOP_WORDS
+from greenroom.actors.content.compression import compress
+from greenroom.actors.content.compression.words import terms
+from greenroom.actors.content.text.analyze import STOP_WORDS
 
 RATIOS = (0.35, 0.5, 0.7)
 AIM = 0.9

@@ -15,8 +15,8 @@ import trio
 from bench.harness import Figure, Plan, Report, Table, check
 from bench.memory_pages import made_page
 from greenroom.actors import Agent, DocumentText, IngestDocuments, Principal, open_greenroom
-from greenroom.transports.console.view import Place
-from greenroom.transports.console.views.knowledge import HEADINGS, knowledge
+from greenroom.transports.web.console.view import Place
+from greenroom.transports.web.console.views.knowledge import HEADINGS, knowledge
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ that their sum points there:
 - stochastic gradient descent then turns each text's sum towards the model's vector, and makes the texts of
   a batch as near to one another as the model finds them.
 
-What is written is what `greenroom.actors.embedding.static` reads. What the model said is kept in
+What is written is what `greenroom.actors.search.embedding.models.static` reads. What the model said is kept in
 ``--cache``, since it takes most of the time: 300,000 texts take ten minutes of a core, the fit as long.
 """
 
@@ -28,10 +28,10 @@ import numpy as np
 
 from bench import minilm
 from greenroom.actors.embedding.onnx_runtime import onnxruntime
-from greenroom.actors.embedding.quantization import normalized
-from greenroom.actors.embedding.safetensors import write_tensors
-from greenroom.actors.embedding.static import VOCABULARY, WEIGHTS
-from greenroom.actors.embedding.wordpiece import UNKNOWN, WordPiece, spread
+from greenroom.actors.search.embedding.models.safetensors import write_tensors
+from greenroom.actors.search.embedding.models.static import VOCABULARY, WEIGHTS
+from greenroom.actors.search.embedding.models.wordpiece import UNKNOWN, WordPiece, spread
+from greenroom.actors.search.embedding.quantization import normalized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

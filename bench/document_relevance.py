@@ -17,14 +17,14 @@ import numpy as np
 from bench.documents import DEPTH, libraries_in, strangers, without_headings
 from bench.harness import Table, as_text
 from bench.ranked_corpus import corpus_of, never, run
-from greenroom.actors.corpus.embedding import EMBEDDED_CHARACTERS
 from greenroom.actors.corpus.preparing import indexed_chunk
-from greenroom.actors.corpus.records import Passage
-from greenroom.actors.corpus.repository import embedded
+from greenroom.actors.knowledge.corpora.handlers.embedding import EMBEDDED_CHARACTERS
+from greenroom.actors.knowledge.corpora.storage.records import Passage
+from greenroom.actors.knowledge.corpora.storage.repository import embedded
 from greenroom.actors.ranking import RankQuery
-from greenroom.actors.ranking.chunks import Chunks
-from greenroom.actors.ranking.documents import rank_chunks
 from greenroom.actors.recall.reliability import Scored, expected_error
+from greenroom.actors.search.ranking.chunks import Chunks
+from greenroom.actors.search.ranking.documents import rank_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

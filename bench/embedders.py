@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import trio
 
-import greenroom.transports.cli.commands.serve  # noqa: F401  a server has all of this loaded
+import greenroom.transports.ops.cli.commands.serve  # noqa: F401  a server has all of this loaded
 from bench.corpus import PLANTED
 from bench.harness import check, percentile
 from bench.servers import memory_of
@@ -31,9 +31,9 @@ from greenroom.actors import (
     StoreMemory,
     open_greenroom,
 )
-from greenroom.actors.embedding.embedder import Embedder
-from greenroom.actors.embedding.loader import load
-from greenroom.actors.schemas.memory_types import Vectors
+from greenroom.actors.core.replies.memory_types import Vectors
+from greenroom.actors.search.embedding.embedder import Embedder
+from greenroom.actors.search.embedding.embedder_loader import load
 from greenroom.runtime import RuntimeOptions
 
 QUERIES = 200
@@ -82,7 +82,7 @@ def choice_of(name: str, models: Path | None) -> EmbedderChoice:
     if name == "static":
         return EmbedderChoice(kind="static")
     if name == "numpy":
-        sys.modules["greenroom.actors.embedding.minilm_onnx"] = None  # type: ignore[assignment]
+        sys.modules["greenroom.actors.search.embedding.models.minilm_onnx"] = None  # type: ignore[assignment]
     return EmbedderChoice(kind="minilm", models=models)
 
 

@@ -17,7 +17,7 @@ import msgspec
 from bench import minilm
 from bench.embedders import Embedded
 from bench.harness import Figure, Plan, Report, Table, medians, take_turns
-from greenroom.actors.embedding.model_install import install_unpacked, installing
+from greenroom.actors.search.embedding.models.minilm_install import install_unpacked, installing
 
 ROOT = Path(__file__).parents[1]
 

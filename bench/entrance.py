@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from bench.harness import check
 from bench.wires import HttpWire, Kind
-from greenroom.transports.control.client import Link, call
+from greenroom.transports.ops.control.client import Link, call
 
 
 class Entrance(NamedTuple):

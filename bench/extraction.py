@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from bench.harness import Figure, Plan, Report, Table, check
-from greenroom.actors.hooks.extraction import found_in
-from greenroom.actors.schemas.hooks import Turn
+from greenroom.actors.hooks.extraction.extraction import found_in
+from greenroom.actors.sessions.requests.hook_events import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

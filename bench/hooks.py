@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from bench.client import ToolCall, serving
 from bench.harness import Figure, Plan, Report, Table, check, middle, take_turns
 from bench.servers import environment, greenroom
-from greenroom.transports.hooks.failures import failures_of
-from greenroom.transports.hooks.spool import waiting
+from greenroom.transports.clients.hooks.failures import failures_of
+from greenroom.transports.clients.hooks.spool import waiting
 
 MOST_ABOVE_MS = 250.0
 MOST_ALONE_MS = 600.0
@@ -122,7 +122,7 @@ def _told(hook: str, data: Path, numbers: Iterator[int]) -> Took:
 
 def _hook(hook: str, data: Path, said: object, check_answer: Callable[[bytes], None]) -> Took:
     flags = ("--data", str(data), *WHO, "--limit", "60")  # a busy machine shows in the figures
-    command = (sys.executable, "-m", "greenroom.transports.cli", "hook", hook, *flags)
+    command = (sys.executable, "-m", "greenroom.transports.ops.cli", "hook", hook, *flags)
     return _timed(command, json.dumps(said).encode(), data.parent, check_answer)
 
 

@@ -23,7 +23,15 @@ LOADING_SECONDS = 60.0
 
 def import_memories(source: Path, data: Path, *flags: str) -> None:
     """Import a file; at the end all have vectors, unless the flags say that there is no embedder."""
-    command = [sys.executable, "-m", "greenroom.transports.cli", "import", str(source), "--data", str(data)]
+    command = [
+        sys.executable,
+        "-m",
+        "greenroom.transports.ops.cli",
+        "import",
+        str(source),
+        "--data",
+        str(data),
+    ]
     done = subprocess.run([*command, "--json", *flags], env=environment(), capture_output=True, check=False)
     check(done.returncode == 0, f"the import ended with {done.returncode}: {done.stderr[-500:]!r}")
     check(msgspec.json.decode(done.stdout)["embedded"] is not False, "memories have no vectors")

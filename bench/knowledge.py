@@ -39,7 +39,7 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.corpus.managing import found_corpus
-from greenroom.actors.schemas.corpus import chunk_id
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import chunk_id
 from greenroom.runtime import RuntimeOptions
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import trio
 
 from bench.harness import Figure, Plan, Report, Table, check, percentile
 from greenroom.actors import Agent, GetMemory, ListMemory, Principal, SetMemory, open_greenroom
-from greenroom.actors.memory.records import GROUPS
+from greenroom.actors.memories.storage.records import GROUPS
 from greenroom.runtime import RuntimeOptions, SystemClock
 
 if TYPE_CHECKING:

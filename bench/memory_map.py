@@ -26,7 +26,7 @@ import trio
 from bench.harness import Figure, Plan, Report, Table, check
 from bench.imported import import_memories
 from greenroom.actors import Agent, MemoryMap, MemoryMapped, Principal, StoreMemory, open_greenroom
-from greenroom.actors.schemas.memory_map import MOST_NODES, MapKind
+from greenroom.actors.memories.requests.map_replies import MOST_NODES, MapKind
 
 if TYPE_CHECKING:
     from pathlib import Path

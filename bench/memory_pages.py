@@ -18,11 +18,11 @@ import trio
 from bench.harness import Figure, Plan, Report, Table, check
 from bench.imported import import_memories
 from greenroom.actors import Agent, Principal, open_greenroom
-from greenroom.transports.console.pacing import Turns
-from greenroom.transports.console.rendering import render_long
-from greenroom.transports.console.view import Place, Reader, View, ViewFunction
-from greenroom.transports.console.views.memories import memories
-from greenroom.transports.rest.browser_sessions import SessionView
+from greenroom.transports.web.console.pacing import Turns
+from greenroom.transports.web.console.rendering import render_long
+from greenroom.transports.web.console.view import Place, Reader, View, ViewFunction
+from greenroom.transports.web.console.views.memories import memories
+from greenroom.transports.web.rest.browser_sessions import SessionView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

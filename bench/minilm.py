@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.actors.embedding.safetensors import read_tensors
+from greenroom.actors.search.embedding.models.safetensors import read_tensors
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,6 +1,6 @@
 """Whether a query with a negation puts what denies before what affirms, with the rule for it and without.
 
-The rule is `greenroom.actors.ranking.negation`. Asked are
+The rule is `greenroom.actors.search.ranking.negation`. Asked are
 
 - pairs of notes, one that affirms and one that denies (`bench/negation/pairs.toml`), among those of
   `bench/notes`: with a negation the one that denies is to be first, without one the one that affirms;
@@ -27,10 +27,11 @@ from bench.question_sets import Memory, Question, Store
 from bench.ranked_corpus import Remembering, corpus_of, never
 from bench.ranked_corpus import run as finish
 from bench.tune_notes import document
-from greenroom.actors.memory.embedding import said
-from greenroom.actors.ranking import RankQuery, View, rank
-from greenroom.actors.ranking.lexical import FEW, idf
-from greenroom.actors.ranking.negation import is_negated, reordered, said_of, weighed
+from greenroom.actors.memories.storage.embedding import said
+from greenroom.actors.ranking import RankQuery, View
+from greenroom.actors.search.ranking import rank
+from greenroom.actors.search.ranking.lexical import FEW, idf
+from greenroom.actors.search.ranking.negation import is_negated, reordered, said_of, weighed
 
 if TYPE_CHECKING:
     from bench.harness import Value
@@ -135,7 +136,7 @@ def _cases(store: Store, embedder: Remembering | None, plan: Plan) -> Iterator[C
 
 
 def _ordered(ids: Sequence[str], texts: Sequence[str], ranked: Ranked) -> list[str]:
-    """Return ids in the order for a negation, as `greenroom.actors.memory.negation` does."""
+    """Return ids in the order for a negation, as `greenroom.actors.memories.negation` does."""
     count = max(FEW, ranked.visible)
     weights = weighed(
         {term: idf(len(each.rows), count) for each in ranked.reading.groups for term in each.meant}

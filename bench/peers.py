@@ -34,7 +34,7 @@ import msgspec
 from bench import code_peers, document_peers, minilm
 from bench.client import Client, ToolCall, started
 from bench.harness import check
-from greenroom.actors.text.analyze import STOP_WORDS
+from greenroom.actors.content.text.analyze import STOP_WORDS
 
 if TYPE_CHECKING:
     from bench.question_sets import Store

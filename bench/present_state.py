@@ -1,6 +1,6 @@
 """Whether a word about the present throws a memory out, with the rule and without.
 
-A query for the present state puts the newer of two notes first (`greenroom.actors.ranking.succession`), and
+A query for the present state puts the newer of two notes first (`greenroom.actors.search.ranking.supersession`), and
 words such as "current" make it one. What that costs is asked of alike notes, `bench/present`:
 
 - `commands.toml`: descriptions of shell commands, a question each in other words, and one with such a word;
@@ -29,23 +29,31 @@ from bench.question_sets import Memory, Question, Store
 from bench.ranked_corpus import Remembering, corpus_of, never
 from bench.ranked_corpus import run as finish
 from bench.tune_notes import document
-from greenroom.actors.base.times import to_microseconds
-from greenroom.actors.embedding.minilm import load_minilm
-from greenroom.actors.embedding.model_install import install_unpacked, installing
-from greenroom.actors.embedding.static import load_static
-from greenroom.actors.memory.embedding import said
-from greenroom.actors.ranking import RankQuery, View, rank
-from greenroom.actors.ranking.intent import asked_state
-from greenroom.actors.ranking.succession import COMPARED, LONGEST, UNIT, Statement, gains, successions
+from greenroom.actors.core.validation.times import to_microseconds
+from greenroom.actors.memories.storage.embedding import said
+from greenroom.actors.ranking import RankQuery, View
 from greenroom.actors.recall.query_times import times_of
+from greenroom.actors.search.embedding.models.minilm import load_minilm
+from greenroom.actors.search.embedding.models.minilm_install import install_unpacked, installing
+from greenroom.actors.search.embedding.models.static import load_static
+from greenroom.actors.search.ranking import rank
+from greenroom.actors.search.ranking.intent import asked_state
+from greenroom.actors.search.ranking.supersession import (
+    COMPARED,
+    LONGEST,
+    UNIT,
+    Statement,
+    gains,
+    successions,
+)
 
 if TYPE_CHECKING:
     from bench.harness import Value
     from greenroom.actors.index import Document
-    from greenroom.actors.index.corpus import Corpus
     from greenroom.actors.ranking import Ranked
-    from greenroom.actors.ranking.intent import State
-    from greenroom.actors.ranking.succession import Floats, Places
+    from greenroom.actors.search.index.corpus import Corpus
+    from greenroom.actors.search.ranking.intent import State
+    from greenroom.actors.search.ranking.supersession import Floats, Places
 
 PRESENT: Final = Path(__file__).with_name("present")
 NOTES: Final = Path(__file__).with_name("notes")
@@ -172,7 +180,7 @@ def _cases(store: Store, embedder: Remembering | None, plan: Plan) -> Iterator[C
 def _ordered(
     ids: Sequence[str], some: Sequence[Document], ranked: Ranked, cosines: Floats | None, state: State
 ) -> list[str]:
-    """Return ids in the order of a state, as `greenroom.actors.memory.succession` does."""
+    """Return ids in the order of a state, as `greenroom.actors.memories.succession` does."""
     places = np.array([place for place, each in enumerate(some) if len(each.text) <= LONGEST], np.intp)
     if len(places) <= 1:
         return list(ids)

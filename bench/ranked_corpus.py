@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from greenroom.actors.index.corpus import Corpus
-from greenroom.actors.ranking import RankQuery, View, signals
+from greenroom.actors.ranking import RankQuery, View
 from greenroom.actors.ranking.weights import SIGNALS
+from greenroom.actors.search.index.corpus import Corpus
+from greenroom.actors.search.ranking import signals
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from greenroom.actors.embedding.embedder import LocalEmbedder
+    from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
     from greenroom.actors.index import Document
-    from greenroom.actors.ranking.view import Floats
-    from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
+    from greenroom.actors.search.embedding.embedder import LocalEmbedder
+    from greenroom.actors.search.ranking.view import Floats
 
 ORDER = list(SIGNALS)
 """The columns of a table of signals."""

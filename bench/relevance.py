@@ -26,18 +26,19 @@ from bench import document_relevance, minilm, notes, question_sets
 from bench.harness import Table, as_text
 from bench.question_sets import Question, Store
 from bench.ranked_corpus import Remembering, never, run, view_of
-from greenroom.actors.embedding.minilm import load_minilm
-from greenroom.actors.embedding.model_install import install_unpacked, installing
-from greenroom.actors.embedding.models import MINILM
-from greenroom.actors.embedding.static import load_static
+from greenroom.actors.core.replies.memory_types import TimeSpan
 from greenroom.actors.index import Document
-from greenroom.actors.memory.embedding import said
-from greenroom.actors.ranking import RankQuery, View, rank
-from greenroom.actors.ranking.lexical import FEW
-from greenroom.actors.ranking.relevance import A_FEW, RIVALS
+from greenroom.actors.memories.storage.embedding import said
+from greenroom.actors.ranking import RankQuery, View
 from greenroom.actors.ranking.weights import KINDS, Kind, VectorSet
 from greenroom.actors.recall.reliability import Scored, expected_error
-from greenroom.actors.schemas.memory_types import TimeSpan
+from greenroom.actors.search.embedding.models.installed_models import MINILM
+from greenroom.actors.search.embedding.models.minilm import load_minilm
+from greenroom.actors.search.embedding.models.minilm_install import install_unpacked, installing
+from greenroom.actors.search.embedding.models.static import load_static
+from greenroom.actors.search.ranking import rank
+from greenroom.actors.search.ranking.lexical import FEW
+from greenroom.actors.search.ranking.relevance import A_FEW, RIVALS
 from greenroom.actors.timeexpr import times_in, without
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import trio
 
-import greenroom.transports.cli.commands.serve  # noqa: F401  a server has all of this loaded
+import greenroom.transports.ops.cli.commands.serve  # noqa: F401  a server has all of this loaded
 from bench.harness import check, percentile
 from bench.servers import Memory, memory_of
 from greenroom.actors import Agent, CreateSession, GetSession, Principal, open_greenroom

@@ -30,8 +30,8 @@ from bench.present_server import command as present_server
 from bench.question_sets import Question, Store
 from bench.servers import greenroom
 from greenroom.actors import EmbedderChoice, read_choice
-from greenroom.actors.embedding.model_install import install_unpacked, installing
 from greenroom.actors.recall.reliability import Scored, expected_error, tenths
+from greenroom.actors.search.embedding.models.minilm_install import install_unpacked, installing
 
 if TYPE_CHECKING:
     from bench.harness import Value

@@ -16,13 +16,13 @@ import numpy as np
 import trio
 from rapidfuzz import fuzz, process, utils
 
-from greenroom.actors.embedding.loader import load
+from greenroom.actors.search.embedding.embedder_loader import load
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from greenroom.actors import EmbedderChoice
-    from greenroom.actors.embedding.embedder import Embedder
+    from greenroom.actors.search.embedding.embedder import Embedder
 
 DEPTH = 50
 _WORD = re.compile(r"\w+")

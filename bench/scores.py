@@ -19,13 +19,14 @@ from bench import code_trees, document_relevance, question_sets, relevance
 from bench.documents import DEPTH, libraries_in, strangers, without_headings
 from bench.harness import Table, as_text
 from bench.ranked_corpus import never, run
-from greenroom.actors.compression.words import terms
-from greenroom.actors.ranking import RankQuery, rank
+from greenroom.actors.content.compression.words import terms
+from greenroom.actors.ranking import RankQuery
 from greenroom.actors.ranking.code import EVEN, WEIGHTS, rank_files
-from greenroom.actors.ranking.code_query import CodeQuery
-from greenroom.actors.ranking.documents import rank_chunks
-from greenroom.actors.ranking.relevance import RIVALS, match_of
 from greenroom.actors.recall.reliability import Scored, expected_error
+from greenroom.actors.search.ranking import rank
+from greenroom.actors.search.ranking.code_query import CodeQuery
+from greenroom.actors.search.ranking.documents import rank_chunks
+from greenroom.actors.search.ranking.relevance import RIVALS, match_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

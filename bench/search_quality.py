@@ -24,7 +24,7 @@ from rapidfuzz import fuzz, process
 from bench.harness import Table, as_markdown, check
 from bench.locomo import ANSWERABLE, Question, Turn
 from greenroom.actors.session_search import metadata_text
-from greenroom.actors.session_search.index import SearchIndex, SearchRequest
+from greenroom.actors.sessions.search.index import SearchIndex, SearchRequest
 
 PARTITION = "public"
 DEPTH = 50

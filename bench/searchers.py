@@ -16,7 +16,7 @@ import trio
 from bench.corpus import PLANTED, SENDERS, Post
 from bench.harness import check
 from greenroom.actors import AddMessage, Agent, CreateSession, Principal, SearchContext, open_greenroom
-from greenroom.actors.session_search.index import SearchIndex, SearchRequest
+from greenroom.actors.sessions.search.index import SearchIndex, SearchRequest
 from greenroom.runtime import RuntimeOptions
 
 if TYPE_CHECKING:

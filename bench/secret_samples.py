@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import NamedTuple
 
-from greenroom.actors.auth.key_format import new_key
+from greenroom.actors.core.auth.key_format import new_key
 
 LETTERS = string.ascii_letters
 WORD = LETTERS + string.digits

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.harness import Figure, Plan, Report, Table, Value, check
 from bench.secret_samples import Sample, key_samples, password_samples, token_samples
-from greenroom.actors.hooks.secrets import without_secrets
+from greenroom.actors.content.secrets.detect import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     """Whether a detector leaves a sample's secret in its text."""
 
 ROOT = Path(__file__).parents[1]
-OURS = "greenroom.actors.hooks.secrets"
+OURS = "greenroom.actors.content.secrets.detect"
 MOST_IMPORT = 40.0
 """Milliseconds of the processor's time that a hook may wait for the import."""
 MOST_MILLION = 1.0

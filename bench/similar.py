@@ -22,14 +22,14 @@ from bench import code_trees
 from bench.code_trees import read_files, source_view
 from bench.harness import Plan, Report, Table, check
 from bench.ranked_corpus import run as run_slices
-from greenroom.actors.index.source_code import role_of
-from greenroom.actors.ranking.likeness import LIKENESS, like_files, likeness_of, said_in
+from greenroom.actors.content.text.analyze import code_rules, tokens
+from greenroom.actors.search.index.source_code import role_of
+from greenroom.actors.search.ranking.likeness import LIKENESS, like_files, likeness_of, said_in
 from greenroom.actors.syntax import Places, alike_by_imports
-from greenroom.actors.text.analyze import code_rules, tokens
 
 if TYPE_CHECKING:
-    from greenroom.actors.ranking.code_signals import SourceView
-    from greenroom.actors.syntax.source import Source
+    from greenroom.actors.content.syntax.source import Source
+    from greenroom.actors.search.ranking.code_signals import SourceView
 
 CANDIDATES: Final = 100
 """As many as the tool compares by their imports."""

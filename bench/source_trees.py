@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from bench.corpus import SYLLABLES
-from greenroom.actors.ingest.exclusions import code_reason, content_reason
+from greenroom.actors.knowledge.ingest.files.exclusions import code_reason, content_reason
 
 ROOT: Final = Path(__file__).parent.parent
 LIBRARY: Final = Path(sysconfig.get_path("stdlib"))

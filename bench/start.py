@@ -23,7 +23,7 @@ STORED = ToolCall("set_memory", {"key": "greeting", "value": "hello"}, {"version
 READ = ToolCall("get_memory", {"key": "greeting"}, {"value": "hello"})
 
 
-IMPORTED = ("sys", "greenroom.runtime", "greenroom.actors", "greenroom.transports.cli.main")
+IMPORTED = ("sys", "greenroom.runtime", "greenroom.actors", "greenroom.transports.ops.cli.main")
 
 
 class Start(NamedTuple):

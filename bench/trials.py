@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bench.locomo import ANSWERABLE, DEPTHS, Turn
-from greenroom.actors.text.analyze import STOP_WORDS
+from greenroom.actors.content.text.analyze import STOP_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -25,20 +25,20 @@ import numpy as np
 from bench import fitting, minilm, trials, tune_notes
 from bench.harness import Table, Value, as_text
 from bench.ranked_corpus import ORDER, Remembering, table_of, view_of
-from greenroom.actors.embedding.minilm import load_minilm
-from greenroom.actors.embedding.model_install import install_unpacked, installing
-from greenroom.actors.embedding.onnx import OnnxEmbedder
-from greenroom.actors.embedding.static import load_static
 from greenroom.actors.index import Document
-from greenroom.actors.memory.embedding import said
+from greenroom.actors.memories.storage.embedding import said
 from greenroom.actors.ranking import RankQuery
 from greenroom.actors.ranking.weights import VectorSet, weights
+from greenroom.actors.search.embedding.models.minilm import load_minilm
+from greenroom.actors.search.embedding.models.minilm_install import install_unpacked, installing
+from greenroom.actors.search.embedding.models.onnx import OnnxEmbedder
+from greenroom.actors.search.embedding.models.static import load_static
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from bench.locomo import Turn
-    from greenroom.actors.embedding.embedder import LocalEmbedder
+    from greenroom.actors.search.embedding.embedder import LocalEmbedder
 
 SEED = 7
 AT_LEAST_0 = frozenset({"words", "nearby", "conversation"})
@@ -101,7 +101,7 @@ def _plans(onnx: Path | None) -> Iterator[tuple[Sequence[VectorSet], LocalEmbedd
 
 
 def _onnx(folder: Path) -> LocalEmbedder:
-    from greenroom.actors.embedding.model_files import read_model_files  # noqa: PLC0415 - only for this
+    from greenroom.actors.search.embedding.models.onnx_export import read_model_files  # noqa: PLC0415 - only for this
 
     return OnnxEmbedder(read_model_files(folder), lambda: None)
 

@@ -1,4 +1,4 @@
-"""Fits the weights of `greenroom.actors.session.summary`: ``python -m bench.tune_briefing`` prints them.
+"""Fits the weights of `greenroom.actors.sessions.summary`: ``python -m bench.tune_briefing`` prints them.
 
 A logistic regression with a penalty, on the units of the sessions that are for fitting. A unit that has a
 part of a marked sentence must be known; one that was taken back counts as much as three that need not be.
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from bench.briefing import BYTES, Session, carried, sessions
-from greenroom.actors.session.summary.features import Conversation, Features, Said
-from greenroom.actors.session.summary.summary import summarize
-from greenroom.actors.session.summary.units import units
-from greenroom.actors.text.inert import inert
+from greenroom.actors.content.text.escape import inert
+from greenroom.actors.sessions.summary.features import Conversation, Features, Said
+from greenroom.actors.sessions.summary.summary import summarize
+from greenroom.actors.sessions.summary.units import units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,7 @@ from bench.code_trees import Question
 from bench.harness import Table, Value, as_text
 from bench.ranked_corpus import run
 from greenroom.actors.ranking.code import WEIGHTS, signals
-from greenroom.actors.ranking.code_query import CodeQuery
+from greenroom.actors.search.ranking.code_query import CodeQuery
 
 if TYPE_CHECKING:
     from bench.fitting import Floats

@@ -3,7 +3,7 @@
 The stores are those of `question_sets.pairs_of_worlds`. What is measured on a world was fitted to the store
 of the other two, in which none of its notes is. Each group of questions counts the same, but paraphrases
 twice: most other questions are answered whatever the weights. A note that once was the answer is neither
-right nor wrong, for which of the two comes first is decided later, by `greenroom.actors.ranking.succession`.
+right nor wrong, for which of the two comes first is decided later, by `greenroom.actors.search.ranking.supersession`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bench import fitting, notes, question_sets
 from bench.harness import Table, as_text
 from bench.ranked_corpus import ORDER, table_of, view_of
 from bench.retrieval import DEPTHS, NOTHING
-from greenroom.actors.base.times import to_microseconds
+from greenroom.actors.core.validation.times import to_microseconds
 from greenroom.actors.index import Document
 from greenroom.actors.ranking import RankQuery
 from greenroom.actors.ranking.weights import Kind, VectorSet, weights
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bench.harness import Value
     from bench.question_sets import Memory, Question, Store
     from bench.ranked_corpus import Remembering
-    from greenroom.actors.ranking.view import Floats
+    from greenroom.actors.search.ranking.view import Floats
 
 FITTED: Final[Mapping[VectorSet, Sequence[str]]] = {
     "words": (),

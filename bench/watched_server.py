@@ -16,7 +16,7 @@ from types import FrameType
 
 import trio
 
-from greenroom.transports.cli.main import main
+from greenroom.transports.ops.cli.main import main
 
 
 def watched(file: Path, command: tuple[str, ...]) -> tuple[str, ...]:

@@ -23,10 +23,10 @@ import trio
 
 from bench.harness import Figure, Plan, Report, Table, check
 from greenroom.actors import Agent, Principal, RecordWorkflowStep, SuggestNextAction, open_greenroom
-from greenroom.actors.workflow.patterns import matched, mined
-from greenroom.actors.workflow.prediction import predicted
-from greenroom.actors.workflow.shapes import NAMELESS, Word, shape_of
-from greenroom.actors.workflow.timeline import FREQUENT, MOST_STEPS, Step, Timeline
+from greenroom.actors.sessions.workflows.patterns import matched, mined
+from greenroom.actors.sessions.workflows.prediction import predicted
+from greenroom.actors.sessions.workflows.shapes import NAMELESS, Word, shape_of
+from greenroom.actors.sessions.workflows.timeline import FREQUENT, MOST_STEPS, Step, Timeline
 from greenroom.runtime import Slices
 
 T = TypeVar("T")

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from greenroom.actors import Principal
-from greenroom.actors.auth import policy
-from greenroom.actors.auth.namespaces import workflow_key
-from greenroom.actors.auth.scopes import NEEDED, SCOPES, TOOLS, WILDCARDS, allows
+from greenroom.actors.core.auth import policy
+from greenroom.actors.core.auth.namespaces import workflow_key
+from greenroom.actors.core.auth.scopes import NEEDED, SCOPES, TOOLS, WILDCARDS, allows
 
 YES: Final = "yes"
 NO: Final = "no"

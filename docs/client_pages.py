@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+from greenroom.transports.clients.setup.change import put_in
+from greenroom.transports.clients.table import BY_HAND, CLIENTS, Client
 from greenroom.transports.hooks.clients import HOOK_CLIENTS
-from greenroom.transports.setup.change import put_in
-from greenroom.transports.setup.clients import BY_HAND, CLIENTS, Client
 
 PROGRAM: Final = "/path/to/greenroom"
 HOOKS: Final = "[What they do](../hooks.md), and how they are taken out again."

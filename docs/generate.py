@@ -27,27 +27,27 @@ from man_page import man_page
 from python_names import prose, python_pages
 
 from greenroom.actors import MemoryLine, is_write
-from greenroom.actors.base.emptiness import REASONS
-from greenroom.actors.passport.envelope import VERSION, Passport
-from greenroom.actors.passport.packing import PassportPayload
-from greenroom.actors.prompts.catalogue import listed as prompts_listed
-from greenroom.actors.schemas.passport_payload import PayloadMessage
-from greenroom.actors.schemas.types import UNLISTED
+from greenroom.actors.app.prompts.catalogue import listed as prompts_listed
+from greenroom.actors.core.replies.empty_reasons import REASONS
+from greenroom.actors.core.validation.types import UNLISTED
+from greenroom.actors.sessions.passports.envelope import VERSION, Passport
+from greenroom.actors.sessions.passports.packing import PassportPayload
+from greenroom.actors.sessions.requests.payloads import PayloadMessage
 from greenroom.runtime import reply_type
 from greenroom.transports import TOOLS, Tool
 from greenroom.transports.base import exit_codes
-from greenroom.transports.config import settings
-from greenroom.transports.config.parsers import boolean
-from greenroom.transports.mcp.aliases import ALIASES
-from greenroom.transports.mcp.schema import input_schema
-from greenroom.transports.mcp.tool_errors import _PLAIN as PLAIN_ERRORS
-from greenroom.transports.mcp.tool_profiles import PROFILES
-from greenroom.transports.observability.metrics import METRICS
-from greenroom.transports.observability.prometheus import (
+from greenroom.transports.base.config import settings
+from greenroom.transports.base.config.parsers import boolean
+from greenroom.transports.base.observability.metrics import METRICS
+from greenroom.transports.base.observability.prometheus import (
     connection_families,
     request_families,
     savings_families,
 )
+from greenroom.transports.mcp.tools.aliases import ALIASES
+from greenroom.transports.mcp.tools.schema import input_schema
+from greenroom.transports.mcp.tools.tool_errors import _PLAIN as PLAIN_ERRORS
+from greenroom.transports.mcp.tools.tool_profiles import PROFILES
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SECURITY: Final = ROOT / "docs" / "security.md"

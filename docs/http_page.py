@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 
 from greenroom.actors import API_REQUESTS, REQUESTS
-from greenroom.actors.auth.scopes import needed_for_request
-from greenroom.transports.rest import openapi
-from greenroom.transports.rest.problems import STATUSES
+from greenroom.actors.core.auth.scopes import needed_for_request
+from greenroom.transports.web.rest import openapi
+from greenroom.transports.web.rest.problems import STATUSES
 
 HEAD: Final = """\
 # HTTP and JSON

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.catalogue import COMMANDS, FAMILIES, GROUPS, Command
-from greenroom.transports.cli.parsing import metavars
-from greenroom.transports.config import settings
-from greenroom.transports.config.parsers import boolean
+from greenroom.transports.base.config import settings
+from greenroom.transports.base.config.parsers import boolean
+from greenroom.transports.ops.cli.catalogue import COMMANDS, FAMILIES, GROUPS, Command
+from greenroom.transports.ops.cli.parsing import metavars
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 

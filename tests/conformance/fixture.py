@@ -34,10 +34,10 @@ from greenroom.actors import (
     ResourceItem,
     ResourceList,
 )
-from greenroom.actors.auth.errors import invalid, resource_not_found
-from greenroom.actors.auth.tool_profiles import SchemaForm
+from greenroom.actors.core.auth.errors import invalid, resource_not_found
+from greenroom.actors.core.auth.tool_profiles import SchemaForm
 from greenroom.transports import Limits, McpServer, ServerInfo, Tool, serve_stdio
-from greenroom.transports.mcp.content_blocks import Content
+from greenroom.transports.mcp.tools.content_blocks import Content
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

@@ -27,7 +27,7 @@ import trio
 from greenroom.actors import Agent, GetEmbedding, PassportOptions, Principal, open_greenroom
 from greenroom.runtime import Encryption, InlineCommitter, key_source
 from greenroom.testing import McpClient, mcp_client
-from greenroom.transports.mcp.tools import TOOLS
+from greenroom.transports.mcp.tools.tools import TOOLS
 
 START = 1_700_000_000_000_000
 SECOND = 1_000_000

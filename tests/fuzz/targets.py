@@ -34,7 +34,7 @@ from greenroom.actors import (
 )
 from greenroom.testing import McpClient, import_sdk, mcp_client
 from greenroom.transports import Limits
-from greenroom.transports.mcp.frames import (
+from greenroom.transports.mcp.frames.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,

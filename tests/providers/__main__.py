@@ -23,10 +23,10 @@ sys.path.insert(0, str(HERE.parent))
 
 from support.provider_rules import OPENAI_STRICT, PROVIDERS, faults  # noqa: E402 - it lies beside this folder
 
-from greenroom.actors.auth.tool_profiles import TOOL_PROFILES, SchemaForm  # noqa: E402
+from greenroom.actors.core.auth.tool_profiles import TOOL_PROFILES, SchemaForm  # noqa: E402
 from greenroom.transports import TOOLS  # noqa: E402
 from greenroom.transports.auth.caller import ToolChoice  # noqa: E402
-from greenroom.transports.mcp.offered_tools import ToolOffers  # noqa: E402
+from greenroom.transports.mcp.tools.offered_tools import ToolOffers  # noqa: E402
 
 PATIENCE = 3_600  # seconds for all profiles: on a busy machine one takes some minutes
 GREENROOM = str(Path(sys.executable).with_name("greenroom"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from trio.testing import wait_all_tasks_blocked
 
-from greenroom.actors.audit.query import ReadAuditLog
+from greenroom.actors.core.audit.query import ReadAuditLog
 
 if TYPE_CHECKING:
     from greenroom.actors import AuditRecord

@@ -26,7 +26,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from playwright.sync_api import TimeoutError as LateError
 from support.forking import forked_program
 
-from greenroom.transports.control.client import Code, Link, call
+from greenroom.transports.ops.control.client import Code, Link, call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

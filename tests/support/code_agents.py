@@ -9,8 +9,8 @@ from pathlib import Path
 from support.agents import FAST
 
 from greenroom.actors import REQUESTS, Agent, Principal, Reach, open_greenroom, parse_request
+from greenroom.actors.knowledge.workspaces.index_lease import open_workspaces
 from greenroom.actors.schemas.code import CodeFound, FileRead
-from greenroom.actors.workspace.keeper import open_workspaces
 
 ANN = Principal(agent_id="a", user="ann")
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from greenroom.actors import Chunk, Document
-from greenroom.actors.corpus.catalogue import AllCorpora
-from greenroom.actors.schemas.corpus import chunk_id
+from greenroom.actors.knowledge.corpora.requests.catalogue import AllCorpora
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import chunk_id
 from greenroom.runtime import RuntimeClient
 
 

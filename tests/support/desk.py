@@ -11,7 +11,7 @@ import msgspec
 import outcome
 import trio
 
-from greenroom.actors.auth.tool_profiles import SchemaForm
+from greenroom.actors.core.auth.tool_profiles import SchemaForm
 from greenroom.transports import SubscriberPort, Tool
 
 

@@ -79,13 +79,13 @@ from greenroom.actors import (
     NameCompletion,
     ReadResource,
 )
-from greenroom.actors.auth.scopes import TOOLS
+from greenroom.actors.core.auth.scopes import TOOLS
 from greenroom.runtime import Refusal, RuntimeClosedError
 from greenroom.transports import AgentPort, SubscriberPort, Tool
 from greenroom.transports.auth.caller import fit_agent_id
-from greenroom.transports.mcp.offered_tools import ToolOffers
-from greenroom.transports.mcp.tool_errors import Failure, timeout_failure, tool_failure
-from greenroom.transports.mcp.tool_profiles import DEFAULT
+from greenroom.transports.mcp.tools.offered_tools import ToolOffers
+from greenroom.transports.mcp.tools.tool_errors import Failure, timeout_failure, tool_failure
+from greenroom.transports.mcp.tools.tool_profiles import DEFAULT
 
 REQUEST_TIMEOUT = 30.0  # seconds
 DEBOUNCE = 0.1  # seconds

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from support.desk import NoteTool
 
-from greenroom.actors.auth.tool_profiles import SchemaForm
+from greenroom.actors.core.auth.tool_profiles import SchemaForm
 from greenroom.transports import TOOLS, Tool
 
 

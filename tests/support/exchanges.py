@@ -7,11 +7,11 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors import Principal
-from greenroom.actors.transfer.export_actor import exported
-from greenroom.actors.transfer.import_run import Imported, Importer
-from greenroom.actors.transfer.import_run import ImportRefusedError as ImportRefusedError
-from greenroom.actors.transfer.normalize import BadRecord, SourceLine
-from greenroom.actors.transfer.sources import open_source, source_of_text
+from greenroom.actors.memories.transfer.export_actor import exported
+from greenroom.actors.memories.transfer.import_run import Imported, Importer
+from greenroom.actors.memories.transfer.import_run import ImportRefusedError as ImportRefusedError
+from greenroom.actors.memories.transfer.normalize import BadRecord, SourceLine
+from greenroom.actors.memories.transfer.sources import open_source, source_of_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

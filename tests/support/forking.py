@@ -31,9 +31,9 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any, Final, NamedTuple
 
-from greenroom.transports.cli.catalogue import COMMANDS
+from greenroom.transports.ops.cli.catalogue import COMMANDS
 
-COMMAND = "greenroom.transports.cli"
+COMMAND = "greenroom.transports.ops.cli"
 BENCHMARKS = "bench"
 """The modules that can be run, as by `python -m`."""
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
+from greenroom.actors.content.text.analyze import code_rules, current_rules
+from greenroom.actors.core.replies.memory_types import Vectors
 from greenroom.actors.index import FIELDS, Document, MemoryIndex, TidyIndex
-from greenroom.actors.index.document import analyse
-from greenroom.actors.schemas.memory_types import Vectors
-from greenroom.actors.text.analyze import code_rules, current_rules
+from greenroom.actors.search.index.document import analyse
 from greenroom.runtime import Actor, Context, Message, Slices, handles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.text.words import TextRules
+    from greenroom.actors.content.text.words import TextRules
+    from greenroom.actors.search.index.corpus import Corpus
 
 DIMENSIONS = 3
 SMALL = {

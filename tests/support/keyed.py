@@ -25,7 +25,7 @@ from greenroom.actors import (
     open_key_cache,
     open_link,
 )
-from greenroom.actors.audit.actor import tell
+from greenroom.actors.core.audit.actor import tell
 from greenroom.transports import (
     TOOLS,
     BrowserSessions,
@@ -39,14 +39,14 @@ from greenroom.transports import (
     WebSocketServer,
     browser_endpoints,
 )
-from greenroom.transports.cli.support.authentication import Authentication
-from greenroom.transports.config.settings import Settings
-from greenroom.transports.observability.snapshot import ObservedServer
+from greenroom.transports.base.config.settings import Settings
+from greenroom.transports.base.observability.snapshot import ObservedServer
+from greenroom.transports.ops.cli.support.authentication import Authentication
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from greenroom.transports.observability.meter import RequestMeter
+    from greenroom.transports.base.observability.meter import RequestMeter
 
 
 BASE_URL = "http://localhost:8080"

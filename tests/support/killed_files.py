@@ -19,7 +19,7 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
-from greenroom.actors.ingest.run import open_ingestion
+from greenroom.actors.knowledge.ingest.run import open_ingestion
 from greenroom.runtime import Refusal
 
 FILES = 5

@@ -16,7 +16,7 @@ from support.agents import FAST
 from support.killed_commits import kill_at_each
 
 from greenroom.actors import Agent, GetFullContent, open_greenroom
-from greenroom.actors.corpus.catalogue import AllCorpora
+from greenroom.actors.knowledge.corpora.requests.catalogue import AllCorpora
 from greenroom.runtime import Refusal
 
 

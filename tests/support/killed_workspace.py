@@ -25,7 +25,7 @@ from greenroom.actors import (
     open_greenroom,
     parse_request,
 )
-from greenroom.actors.workspace.keeper import open_workspaces
+from greenroom.actors.knowledge.workspaces.index_lease import open_workspaces
 from greenroom.runtime import RuntimeClient
 
 FILES = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from greenroom.actors import REQUESTS
-from greenroom.actors.auth import scopes
+from greenroom.actors.core.auth import scopes
 
 CORE = [
     "start_session", "record_context", "end_session", "list_sessions", "get_session", "add_message",

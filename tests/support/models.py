@@ -13,7 +13,7 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from bench import minilm
-from greenroom.actors.embedding.model_install import Member, Wheel
+from greenroom.actors.search.embedding.models.minilm_install import Member, Wheel
 
 HIDDEN: Final = 16
 LONGEST: Final = 24

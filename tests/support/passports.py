@@ -17,9 +17,9 @@ from greenroom.actors import (
     StartSession,
 )
 from greenroom.actors.orchestrations.client_session import ClientSessionState
-from greenroom.actors.orchestrations.passport_export import collected
-from greenroom.actors.passport import envelope
-from greenroom.actors.passport.signing import Signers
+from greenroom.actors.sessions.passports import envelope
+from greenroom.actors.sessions.passports.export import collected
+from greenroom.actors.sessions.passports.signing import Signers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from support.agents import House
 
     from greenroom.actors import SessionExported
-    from greenroom.actors.passport.packing import PassportPayload
+    from greenroom.actors.sessions.passports.packing import PassportPayload
     from greenroom.runtime import RuntimeClient
 
 HOME = "/home/user/greenroom"

@@ -30,7 +30,7 @@ from greenroom.actors import (
     StoreMemory,
     UpdateSession,
 )
-from greenroom.actors.schemas.sessions import AppendEvent
+from greenroom.actors.sessions.requests.requests import AppendEvent
 from greenroom.runtime import Address
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from greenroom.actors.schemas.presence import ConnectedClient, ProcessPresence, Traffic
+from greenroom.actors.core.presence.requests import ConnectedClient, ProcessPresence, Traffic
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 

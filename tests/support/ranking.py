@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from greenroom.actors.index import Document
-from greenroom.actors.index.corpus import Corpus
-from greenroom.actors.ranking import Ranked, RankQuery, View, rank
+from greenroom.actors.ranking import Ranked, RankQuery, View
+from greenroom.actors.search.index.corpus import Corpus
+from greenroom.actors.search.ranking import rank
 
 if TYPE_CHECKING:
-    from greenroom.actors.schemas.memory_types import QueryVectors
+    from greenroom.actors.core.replies.memory_types import QueryVectors
     from greenroom.runtime import Slices
 
 DAY = 86_400_000_000

@@ -18,7 +18,7 @@ from greenroom.runtime.lmdb.keys import RELAYED
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.framed_connection import FramedConnection
 from greenroom.runtime.sharing.framed_connection import PeerError as PeerError
-from greenroom.runtime.sharing.leader import SOCKET_NAME
+from greenroom.runtime.sharing.owner_side import SOCKET_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

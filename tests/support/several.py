@@ -14,7 +14,7 @@ from harness import ServerProcess, server_process
 from support.commands import run_on_store
 
 from greenroom.testing import MODERN_META
-from greenroom.transports.control.client import ControlSocketError, NoOwnerError, Stats, call
+from greenroom.transports.ops.control.client import ControlSocketError, NoOwnerError, Stats, call
 
 Answer = dict[str, Any]
 UPDATED = "notifications/resources/updated"

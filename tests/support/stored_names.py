@@ -15,11 +15,11 @@ import msgspec
 import trio
 
 from greenroom.actors import REQUESTS, open_greenroom
-from greenroom.actors.audit.record import action_of, journal
-from greenroom.actors.open import shared_indexes
+from greenroom.actors.app.open import shared_indexes
+from greenroom.actors.core.audit.record import action_of, journal
 from greenroom.runtime import reply_type
 from greenroom.runtime.sharing import frames, type_registry
-from greenroom.transports.control import client as control
+from greenroom.transports.ops.control import client as control
 
 NAMES = Path(__file__).parents[1] / "data" / "names.txt"
 

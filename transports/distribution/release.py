@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hatchling.build import build_sdist, build_wheel
 
-from greenroom.transports.config import settings
+from greenroom.transports.base.config import settings
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROJECT: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -20,27 +20,120 @@ from greenroom.runtime.base.lazy import exports
 
 if TYPE_CHECKING:
     from greenroom.actors.api import Agent as Agent
-    from greenroom.actors.audit.export import AuditLines as AuditLines
-    from greenroom.actors.audit.export import ExportAuditLog as ExportAuditLog
-    from greenroom.actors.audit.query import AuditLog as AuditLog
-    from greenroom.actors.audit.query import AuditRecord as AuditRecord
-    from greenroom.actors.audit.query import GetAuditLog as GetAuditLog
-    from greenroom.actors.audit.query import GetAuditState as GetAuditState
-    from greenroom.actors.audit.record import AuditRow as AuditRow
-    from greenroom.actors.auth.namespaces import memory_address as memory_address
-    from greenroom.actors.auth.namespaces import owner_of as owner_of
-    from greenroom.actors.auth.namespaces import user_namespace as user_namespace
-    from greenroom.actors.auth.principal import Principal as Principal
+    from greenroom.actors.app.administration.erase import EraseUser as EraseUser
+    from greenroom.actors.app.administration.erase import UserErased as UserErased
+    from greenroom.actors.app.administration.index_verification import Imitations as Imitations
+    from greenroom.actors.app.administration.index_verification import MemoriesVerified as MemoriesVerified
+    from greenroom.actors.app.administration.index_verification import VerifyMemories as VerifyMemories
+    from greenroom.actors.app.administration.index_verification import stopped_imitations as stopped_imitations
+    from greenroom.actors.app.administration.overview import GetOverview as GetOverview
+    from greenroom.actors.app.administration.people import GetOwnKey as GetOwnKey
+    from greenroom.actors.app.administration.people import ListPeople as ListPeople
+    from greenroom.actors.app.administration.server import Health as Health
+    from greenroom.actors.app.administration.server import ServerStats as ServerStats
+    from greenroom.actors.app.administration.server_stats import GetStats as GetStats
+    from greenroom.actors.app.administration.server_stats import HealthCheck as HealthCheck
+    from greenroom.actors.app.client.prompts import OwnPrompt as OwnPrompt
+    from greenroom.actors.app.client.prompts import Prompt as Prompt
+    from greenroom.actors.app.client.prompts import PromptArgument as PromptArgument
+    from greenroom.actors.app.client.prompts import PromptFilled as PromptFilled
+    from greenroom.actors.app.client.prompts import PromptList as PromptList
+    from greenroom.actors.app.client.prompts import PromptSource as PromptSource
+    from greenroom.actors.app.client.work_notes import WorkNotes as WorkNotes
+    from greenroom.actors.app.client.work_notes import open_work_notes as open_work_notes
+    from greenroom.actors.app.database import BlockingDatabase as BlockingDatabase
+    from greenroom.actors.app.database import Database as Database
+    from greenroom.actors.app.map.entity_mentions import FindEntity as FindEntity
+    from greenroom.actors.app.map.request import MemoryMap as MemoryMap
+    from greenroom.actors.app.open import encrypt_greenroom as encrypt_greenroom
+    from greenroom.actors.app.open import finish_erasing as finish_erasing
+    from greenroom.actors.app.open import open_greenroom as open_greenroom
+    from greenroom.actors.app.open import repair_greenroom as repair_greenroom
+    from greenroom.actors.app.options import GreenroomOptions as GreenroomOptions
+    from greenroom.actors.app.prompts.library import PromptLibrary as PromptLibrary
+    from greenroom.actors.app.prompts.library import open_prompts as open_prompts
+    from greenroom.actors.app.prompts.requests import CompletePrompt as CompletePrompt
+    from greenroom.actors.app.prompts.requests import GetPrompt as GetPrompt
+    from greenroom.actors.app.prompts.requests import ListPrompts as ListPrompts
+    from greenroom.actors.app.resources.kinds import TEMPLATES as TEMPLATES
+    from greenroom.actors.app.resources.kinds import ResourceTemplate as ResourceTemplate
+    from greenroom.actors.app.resources.listed import ResourceItem as ResourceItem
+    from greenroom.actors.app.resources.listing import CompleteResource as CompleteResource
+    from greenroom.actors.app.resources.listing import ListResources as ListResources
+    from greenroom.actors.app.resources.listing import ResourceList as ResourceList
+    from greenroom.actors.app.resources.subscriber import ResourceSubscriber as ResourceSubscriber
+    from greenroom.actors.app.savings.ledger import Ledger as Ledger
+    from greenroom.actors.app.savings.ledger import open_savings as open_savings
+    from greenroom.actors.app.savings.requests import SavingsReport as SavingsReport
+    from greenroom.actors.app.services.base import Askable as Askable
+    from greenroom.actors.app.services.base import ServiceError as ServiceError
+    from greenroom.actors.app.services.base import ServiceResult as ServiceResult
+    from greenroom.actors.app.services.checkpoints import CheckpointService as CheckpointService
+    from greenroom.actors.app.services.memory import MemoryService as MemoryService
+    from greenroom.actors.app.services.memory_values import ListedMemories as ListedMemories
+    from greenroom.actors.app.services.memory_values import Memory as Memory
+    from greenroom.actors.app.services.memory_values import MemoryChange as MemoryChange
+    from greenroom.actors.app.services.memory_values import MemoryLease as MemoryLease
+    from greenroom.actors.app.services.memory_values import MemoryVersion as MemoryVersion
+    from greenroom.actors.app.services.search import MemoryMatch as MemoryMatch
+    from greenroom.actors.app.services.search import MemoryMatches as MemoryMatches
+    from greenroom.actors.app.services.search import SearchService as SearchService
+    from greenroom.actors.app.services.session import Event as Event
+    from greenroom.actors.app.services.session import Session as Session
+    from greenroom.actors.app.services.session import SessionService as SessionService
+    from greenroom.actors.app.services.short_forms import StoredMemory as StoredMemory
     from greenroom.actors.base.orchestration import PROGRESS_CALLBACK as PROGRESS_CALLBACK
     from greenroom.actors.base.orchestration import Orchestration as Orchestration
     from greenroom.actors.base.orchestration import ProgressCallback as ProgressCallback
-    from greenroom.actors.base.parse import parse_request as parse_request
-    from greenroom.actors.corpus.asking import ListCorpora as ListCorpora
-    from greenroom.actors.corpus.entity_tools import DefineEntities as DefineEntities
-    from greenroom.actors.corpus.entity_tools import EntityQuestion as EntityQuestion
-    from greenroom.actors.corpus.entity_tools import FindVendorInfo as FindVendorInfo
-    from greenroom.actors.corpus.entity_tools import SuggestEntities as SuggestEntities
-    from greenroom.actors.corpus.explain import ExplainDocuments as ExplainDocuments
+    from greenroom.actors.core.audit.export import AuditLines as AuditLines
+    from greenroom.actors.core.audit.export import ExportAuditLog as ExportAuditLog
+    from greenroom.actors.core.audit.query import AuditLog as AuditLog
+    from greenroom.actors.core.audit.query import AuditRecord as AuditRecord
+    from greenroom.actors.core.audit.query import GetAuditLog as GetAuditLog
+    from greenroom.actors.core.audit.query import GetAuditState as GetAuditState
+    from greenroom.actors.core.audit.record import AuditRow as AuditRow
+    from greenroom.actors.core.auth.namespaces import memory_address as memory_address
+    from greenroom.actors.core.auth.namespaces import owner_of as owner_of
+    from greenroom.actors.core.auth.namespaces import user_namespace as user_namespace
+    from greenroom.actors.core.auth.principal import Principal as Principal
+    from greenroom.actors.core.keys.admin import ApiKeyList as ApiKeyList
+    from greenroom.actors.core.keys.admin import ApiKeyMade as ApiKeyMade
+    from greenroom.actors.core.keys.admin import ApiKeyRevoked as ApiKeyRevoked
+    from greenroom.actors.core.keys.admin import ApiKeyView as ApiKeyView
+    from greenroom.actors.core.keys.admin import CreateApiKey as CreateApiKey
+    from greenroom.actors.core.keys.admin import ListApiKeys as ListApiKeys
+    from greenroom.actors.core.keys.admin import RevokeApiKey as RevokeApiKey
+    from greenroom.actors.core.keys.admin import RotateApiKey as RotateApiKey
+    from greenroom.actors.core.keys.key_cache import KeyCache as KeyCache
+    from greenroom.actors.core.keys.key_cache import KeyRefusedError as KeyRefusedError
+    from greenroom.actors.core.keys.key_cache import open_key_cache as open_key_cache
+    from greenroom.actors.core.replies.replies import MemoryDeleted as MemoryDeleted
+    from greenroom.actors.core.replies.replies import MemoryEntry as MemoryEntry
+    from greenroom.actors.core.replies.replies import MemoryList as MemoryList
+    from greenroom.actors.core.replies.replies import MemoryRead as MemoryRead
+    from greenroom.actors.core.replies.replies import MemoryStored as MemoryStored
+    from greenroom.actors.core.replies.replies import MessageAdded as MessageAdded
+    from greenroom.actors.core.replies.replies import MessagePage as MessagePage
+    from greenroom.actors.core.replies.replies import MessageView as MessageView
+    from greenroom.actors.core.replies.replies import Reply as Reply
+    from greenroom.actors.core.replies.replies import SearchHit as SearchHit
+    from greenroom.actors.core.replies.replies import SearchResults as SearchResults
+    from greenroom.actors.core.replies.replies import SenderMessages as SenderMessages
+    from greenroom.actors.core.replies.replies import SessionCreated as SessionCreated
+    from greenroom.actors.core.replies.replies import SessionList as SessionList
+    from greenroom.actors.core.replies.replies import SessionRead as SessionRead
+    from greenroom.actors.core.replies.replies import SessionStatistics as SessionStatistics
+    from greenroom.actors.core.replies.replies import SessionSummary as SessionSummary
+    from greenroom.actors.core.replies.replies import SessionUpdated as SessionUpdated
+    from greenroom.actors.core.replies.replies import SessionView as SessionView
+    from greenroom.actors.core.replies.replies import TimeRange as TimeRange
+    from greenroom.actors.core.replies.replies import TimeRangeMessages as TimeRangeMessages
+    from greenroom.actors.core.replies.results_explained import ResultExplained as ResultExplained
+    from greenroom.actors.core.replies.results_explained import ResultsExplained as ResultsExplained
+    from greenroom.actors.core.replies.results_explained import ResultsOfMode as ResultsOfMode
+    from greenroom.actors.core.replies.results_explained import SignalPart as SignalPart
+    from greenroom.actors.core.replies.results_explained import WhyThatResult as WhyThatResult
+    from greenroom.actors.core.validation.parse import parse_request as parse_request
     from greenroom.actors.corpus.listing import BrowseCorpora as BrowseCorpora
     from greenroom.actors.corpus.listing import CorpusEntities as CorpusEntities
     from greenroom.actors.corpus.managing import CorpusDropped as CorpusDropped
@@ -48,46 +141,127 @@ if TYPE_CHECKING:
     from greenroom.actors.corpus.managing import DropCorpus as DropCorpus
     from greenroom.actors.corpus.managing import RenameCorpus as RenameCorpus
     from greenroom.actors.corpus.managing import ask_corpus as ask_corpus
-    from greenroom.actors.corpus.upkeep import CorporaVerified as CorporaVerified
-    from greenroom.actors.corpus.upkeep import VerifyCorpora as VerifyCorpora
     from greenroom.actors.corpus.workspace_listing import ListWorkspaces as ListWorkspaces
     from greenroom.actors.corpus.workspace_listing import WorkspaceFiles as WorkspaceFiles
-    from greenroom.actors.database import BlockingDatabase as BlockingDatabase
-    from greenroom.actors.database import Database as Database
-    from greenroom.actors.embedding.embedder import EmbedderChoice as EmbedderChoice
-    from greenroom.actors.embedding.embedder import read_choice as read_choice
-    from greenroom.actors.embedding.errors import EmbedderError as EmbedderError
-    from greenroom.actors.embedding.errors import TextRefusedError as TextRefusedError
-    from greenroom.actors.embedding.service import EmbeddingStatistics as EmbeddingStatistics
-    from greenroom.actors.embedding.service import GetEmbedding as GetEmbedding
-    from greenroom.actors.hooks.answering import AnswerHook as AnswerHook
+    from greenroom.actors.hooks.answer_event import AnswerHook as AnswerHook
     from greenroom.actors.hooks.findings import Extractor as Extractor
     from greenroom.actors.hooks.findings import Finding as Finding
-    from greenroom.actors.hooks.taking import TakeHookEvent as TakeHookEvent
-    from greenroom.actors.hooks.why import ListTold as ListTold
-    from greenroom.actors.hooks.why import WhyGiven as WhyGiven
-    from greenroom.actors.ingest.places import Reach as Reach
-    from greenroom.actors.keys.admin import ApiKeyList as ApiKeyList
-    from greenroom.actors.keys.admin import ApiKeyMade as ApiKeyMade
-    from greenroom.actors.keys.admin import ApiKeyRevoked as ApiKeyRevoked
-    from greenroom.actors.keys.admin import ApiKeyView as ApiKeyView
-    from greenroom.actors.keys.admin import CreateApiKey as CreateApiKey
-    from greenroom.actors.keys.admin import ListApiKeys as ListApiKeys
-    from greenroom.actors.keys.admin import RevokeApiKey as RevokeApiKey
-    from greenroom.actors.keys.admin import RotateApiKey as RotateApiKey
-    from greenroom.actors.keys.key_cache import KeyCache as KeyCache
-    from greenroom.actors.keys.key_cache import KeyRefusedError as KeyRefusedError
-    from greenroom.actors.keys.key_cache import open_key_cache as open_key_cache
-    from greenroom.actors.keys.quota import Quota as Quota
-    from greenroom.actors.map.request import MemoryMap as MemoryMap
-    from greenroom.actors.memory.actor import MemoryActor as MemoryActor
-    from greenroom.actors.memory.directory import BrowseNamespaces as BrowseNamespaces
-    from greenroom.actors.memory.directory import RootOfMemory as RootOfMemory
-    from greenroom.actors.open import encrypt_greenroom as encrypt_greenroom
-    from greenroom.actors.open import finish_erasing as finish_erasing
-    from greenroom.actors.open import open_greenroom as open_greenroom
-    from greenroom.actors.open import repair_greenroom as repair_greenroom
-    from greenroom.actors.options import GreenroomOptions as GreenroomOptions
+    from greenroom.actors.hooks.ingest_event import TakeHookEvent as TakeHookEvent
+    from greenroom.actors.hooks.provenance import ListTold as ListTold
+    from greenroom.actors.hooks.provenance import WhyGiven as WhyGiven
+    from greenroom.actors.knowledge.corpora.handlers.upkeep import CorporaVerified as CorporaVerified
+    from greenroom.actors.knowledge.corpora.handlers.upkeep import VerifyCorpora as VerifyCorpora
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import Chunk as Chunk
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import ChunkContent as ChunkContent
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import ChunkFound as ChunkFound
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import ChunksFound as ChunksFound
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorporaListed as CorporaListed
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusView as CorpusView
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import Document as Document
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import DocumentListed as DocumentListed
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import DocumentPage as DocumentPage
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import DocumentsRemoved as DocumentsRemoved
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import DocumentStored as DocumentStored
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import FreshnessView as FreshnessView
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import FullContent as FullContent
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import ListDocuments as ListDocuments
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import PutDocument as PutDocument
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import QueryAnalysis as QueryAnalysis
+    from greenroom.actors.knowledge.corpora.requests.corpus_requests import RemoveDocuments as RemoveDocuments
+    from greenroom.actors.knowledge.corpora.requests.entity_requests import DeclarationFile as DeclarationFile
+    from greenroom.actors.knowledge.corpora.requests.entity_requests import EntitiesDefined as EntitiesDefined
+    from greenroom.actors.knowledge.corpora.requests.entity_requests import EntitiesFound as EntitiesFound
+    from greenroom.actors.knowledge.corpora.requests.entity_requests import EntitiesSuggested as EntitiesSuggested
+    from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityDeclaration as EntityDeclaration
+    from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityFound as EntityFound
+    from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityView as EntityView
+    from greenroom.actors.knowledge.corpora.requests.entity_requests import MemoryMention as MemoryMention
+    from greenroom.actors.knowledge.corpora.requests.entity_requests import Relation as Relation
+    from greenroom.actors.knowledge.corpora.requests.entity_requests import RelationshipView as RelationshipView
+    from greenroom.actors.knowledge.corpora.requests.entity_requests import SessionMention as SessionMention
+    from greenroom.actors.knowledge.corpora.requests.entity_requests import Suggestion as Suggestion
+    from greenroom.actors.knowledge.corpora.requests.ingestion import DocumentsIngested as DocumentsIngested
+    from greenroom.actors.knowledge.corpora.requests.ingestion import FailedFile as FailedFile
+    from greenroom.actors.knowledge.corpora.requests.ingestion import LeftOutFile as LeftOutFile
+    from greenroom.actors.knowledge.corpora.requests.ingestion import NoteIngest as NoteIngest
+    from greenroom.actors.knowledge.corpora.requests.listing_requests import CorporaShown as CorporaShown
+    from greenroom.actors.knowledge.corpora.requests.listing_requests import DocumentsShown as DocumentsShown
+    from greenroom.actors.knowledge.corpora.requests.listing_requests import EntitiesShown as EntitiesShown
+    from greenroom.actors.knowledge.corpora.requests.listing_requests import FilesShown as FilesShown
+    from greenroom.actors.knowledge.corpora.requests.listing_requests import WorkspacesShown as WorkspacesShown
+    from greenroom.actors.knowledge.corpora.tools.entity_tools import DefineEntities as DefineEntities
+    from greenroom.actors.knowledge.corpora.tools.entity_tools import EntityQuestion as EntityQuestion
+    from greenroom.actors.knowledge.corpora.tools.entity_tools import FindVendorInfo as FindVendorInfo
+    from greenroom.actors.knowledge.corpora.tools.entity_tools import SuggestEntities as SuggestEntities
+    from greenroom.actors.knowledge.corpora.tools.explain_documents import ExplainDocuments as ExplainDocuments
+    from greenroom.actors.knowledge.corpora.tools.query_service import ListCorpora as ListCorpora
+    from greenroom.actors.knowledge.ingest.files.places import Reach as Reach
+    from greenroom.actors.knowledge.ingest.ingest_documents import DocumentText as DocumentText
+    from greenroom.actors.knowledge.ingest.ingest_documents import IngestDocuments as IngestDocuments
+    from greenroom.actors.knowledge.workspaces.index_lease import Workspaces as Workspaces
+    from greenroom.actors.knowledge.workspaces.index_lease import open_workspaces as open_workspaces
+    from greenroom.actors.knowledge.workspaces.tools.explain_code import ExplainCode as ExplainCode
+    from greenroom.actors.knowledge.workspaces.tools.read_file import ReadFile as ReadFile
+    from greenroom.actors.memories.actor import MemoryActor as MemoryActor
+    from greenroom.actors.memories.preferences.requests import PreferencesResource as PreferencesResource
+    from greenroom.actors.memories.preferences.requests import PreferencesSet as PreferencesSet
+    from greenroom.actors.memories.preferences.requests import SetPreferences as SetPreferences
+    from greenroom.actors.memories.recall.explain import ExplainSearch as ExplainSearch
+    from greenroom.actors.memories.recall.explanations import HitExplained as HitExplained
+    from greenroom.actors.memories.recall.explanations import ModeExplained as ModeExplained
+    from greenroom.actors.memories.recall.explanations import SearchExplained as SearchExplained
+    from greenroom.actors.memories.recall.explanations import WhyNotFound as WhyNotFound
+    from greenroom.actors.memories.recall.memory_search import MemorySearch as MemorySearch
+    from greenroom.actors.memories.recall.memory_search import NarrowedSearch as NarrowedSearch
+    from greenroom.actors.memories.recall.memory_search import RecallContext as RecallContext
+    from greenroom.actors.memories.recall.memory_search import RetrieveFilters as RetrieveFilters
+    from greenroom.actors.memories.recall.memory_search import RetrieveMemory as RetrieveMemory
+    from greenroom.actors.memories.recall.replies import ContextRecalled as ContextRecalled
+    from greenroom.actors.memories.recall.replies import FailedNamespace as FailedNamespace
+    from greenroom.actors.memories.recall.replies import MemoriesFound as MemoriesFound
+    from greenroom.actors.memories.recall.replies import MemoryHit as MemoryHit
+    from greenroom.actors.memories.recall.replies import RecalledMemory as RecalledMemory
+    from greenroom.actors.memories.recall.replies import SearchDebug as SearchDebug
+    from greenroom.actors.memories.recall.replies import TimeWindow as TimeWindow
+    from greenroom.actors.memories.requests.map_replies import MemoryMapped as MemoryMapped
+    from greenroom.actors.memories.requests.replies import ForgottenMemory as ForgottenMemory
+    from greenroom.actors.memories.requests.replies import MemoryFilters as MemoryFilters
+    from greenroom.actors.memories.requests.replies import MemoryForgotten as MemoryForgotten
+    from greenroom.actors.memories.requests.replies import MemoryPage as MemoryPage
+    from greenroom.actors.memories.requests.replies import MemoryRated as MemoryRated
+    from greenroom.actors.memories.requests.replies import MemorySaved as MemorySaved
+    from greenroom.actors.memories.requests.replies import MemoryStatistics as MemoryStatistics
+    from greenroom.actors.memories.requests.replies import MemoryVersions as MemoryVersions
+    from greenroom.actors.memories.requests.replies import MemoryView as MemoryView
+    from greenroom.actors.memories.requests.replies import SimilarMemory as SimilarMemory
+    from greenroom.actors.memories.requests.replies import UsedMemory as UsedMemory
+    from greenroom.actors.memories.requests.replies import VersionView as VersionView
+    from greenroom.actors.memories.requests.requests import ForgetMemory as ForgetMemory
+    from greenroom.actors.memories.requests.requests import ListMemories as ListMemories
+    from greenroom.actors.memories.requests.requests import ListVersions as ListVersions
+    from greenroom.actors.memories.requests.requests import MemoryStats as MemoryStats
+    from greenroom.actors.memories.requests.requests import RateMemory as RateMemory
+    from greenroom.actors.memories.requests.requests import ReadMemory as ReadMemory
+    from greenroom.actors.memories.requests.requests import StoreMemory as StoreMemory
+    from greenroom.actors.memories.requests.requests import UpdateMemory as UpdateMemory
+    from greenroom.actors.memories.requests.review import BrowseMemories as BrowseMemories
+    from greenroom.actors.memories.requests.review import InspectMemory as InspectMemory
+    from greenroom.actors.memories.requests.review import ListForgotten as ListForgotten
+    from greenroom.actors.memories.requests.review import ListMemoryPairs as ListMemoryPairs
+    from greenroom.actors.memories.requests.review import MemoriesMerged as MemoriesMerged
+    from greenroom.actors.memories.requests.review import MergeMemories as MergeMemories
+    from greenroom.actors.memories.requests.review import MoveMemory as MoveMemory
+    from greenroom.actors.memories.requests.review import RestoreMemory as RestoreMemory
+    from greenroom.actors.memories.requests.review import SettleMemoryPair as SettleMemoryPair
+    from greenroom.actors.memories.requests.review import WithdrawRating as WithdrawRating
+    from greenroom.actors.memories.requests.transfer import MemoriesExported as MemoriesExported
+    from greenroom.actors.memories.requests.transfer import MemoriesImported as MemoriesImported
+    from greenroom.actors.memories.requests.transfer import MemoryLine as MemoryLine
+    from greenroom.actors.memories.storage.directory import BrowseNamespaces as BrowseNamespaces
+    from greenroom.actors.memories.storage.directory import RootOfMemory as RootOfMemory
+    from greenroom.actors.memories.storage.quota import Quota as Quota
+    from greenroom.actors.memories.transfer.import_export import ExportMemories as ExportMemories
+    from greenroom.actors.memories.transfer.import_export import ImportMemories as ImportMemories
     from greenroom.actors.orchestrations.ask_documents import GetFullContent as GetFullContent
     from greenroom.actors.orchestrations.ask_documents import SemanticSearch as SemanticSearch
     from greenroom.actors.orchestrations.client_session import PassportOptions as PassportOptions
@@ -95,74 +269,17 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.complete_code import CompleteCode as CompleteCode
     from greenroom.actors.orchestrations.compress_text import CompressText as CompressText
     from greenroom.actors.orchestrations.dependency_search import DependencySearch as DependencySearch
-    from greenroom.actors.orchestrations.erase import EraseUser as EraseUser
-    from greenroom.actors.orchestrations.erase import UserErased as UserErased
-    from greenroom.actors.orchestrations.explain_code import ExplainCode as ExplainCode
-    from greenroom.actors.orchestrations.handover import MigrateSession as MigrateSession
-    from greenroom.actors.orchestrations.handover import StartSession as StartSession
-    from greenroom.actors.orchestrations.import_export import ExportMemories as ExportMemories
-    from greenroom.actors.orchestrations.import_export import ImportMemories as ImportMemories
-    from greenroom.actors.orchestrations.ingest_documents import DocumentText as DocumentText
-    from greenroom.actors.orchestrations.ingest_documents import IngestDocuments as IngestDocuments
     from greenroom.actors.orchestrations.list_documents import CorpusDocuments as CorpusDocuments
     from greenroom.actors.orchestrations.outline import Outline as Outline
-    from greenroom.actors.orchestrations.overview import GetOverview as GetOverview
-    from greenroom.actors.orchestrations.passport_export import ExportSession as ExportSession
     from greenroom.actors.orchestrations.passport_link import OpenedLink as OpenedLink
     from greenroom.actors.orchestrations.passport_link import open_link as open_link
-    from greenroom.actors.orchestrations.passport_restore import RestoreSession as RestoreSession
-    from greenroom.actors.orchestrations.people import GetOwnKey as GetOwnKey
-    from greenroom.actors.orchestrations.people import ListPeople as ListPeople
-    from greenroom.actors.orchestrations.read_file import ReadFile as ReadFile
     from greenroom.actors.orchestrations.search_code import SearchCodeSemantic as SearchCodeSemantic
-    from greenroom.actors.orchestrations.server_stats import GetStats as GetStats
-    from greenroom.actors.orchestrations.server_stats import HealthCheck as HealthCheck
     from greenroom.actors.orchestrations.similar_files import SimilarFiles as SimilarFiles
     from greenroom.actors.orchestrations.symbol_search import SymbolSearch as SymbolSearch
-    from greenroom.actors.orchestrations.work_notes import WorkNotes as WorkNotes
-    from greenroom.actors.orchestrations.work_notes import open_work_notes as open_work_notes
-    from greenroom.actors.orchestrations.workflows import GetWorkflowPatterns as GetWorkflowPatterns
-    from greenroom.actors.orchestrations.workflows import RecordWorkflowStep as RecordWorkflowStep
-    from greenroom.actors.orchestrations.workflows import SuggestNextAction as SuggestNextAction
-    from greenroom.actors.orchestrations.workflows import WorkflowCheckpoint as WorkflowCheckpoint
-    from greenroom.actors.passport.issued import ListPassports as ListPassports
-    from greenroom.actors.prompts.library import PromptLibrary as PromptLibrary
-    from greenroom.actors.prompts.library import open_prompts as open_prompts
-    from greenroom.actors.prompts.requests import CompletePrompt as CompletePrompt
-    from greenroom.actors.prompts.requests import GetPrompt as GetPrompt
-    from greenroom.actors.prompts.requests import ListPrompts as ListPrompts
-    from greenroom.actors.recall.context_search import ExplainSessionSearch as ExplainSessionSearch
-    from greenroom.actors.recall.entity_mentions import FindEntity as FindEntity
-    from greenroom.actors.recall.explain import ExplainSearch as ExplainSearch
-    from greenroom.actors.recall.index_verification import Imitations as Imitations
-    from greenroom.actors.recall.index_verification import MemoriesVerified as MemoriesVerified
-    from greenroom.actors.recall.index_verification import VerifyMemories as VerifyMemories
-    from greenroom.actors.recall.index_verification import stopped_imitations as stopped_imitations
-    from greenroom.actors.recall.memory_search import MemorySearch as MemorySearch
-    from greenroom.actors.recall.memory_search import NarrowedSearch as NarrowedSearch
-    from greenroom.actors.recall.memory_search import RecallContext as RecallContext
-    from greenroom.actors.recall.memory_search import RetrieveFilters as RetrieveFilters
-    from greenroom.actors.recall.memory_search import RetrieveMemory as RetrieveMemory
-    from greenroom.actors.recall.replies import ContextRecalled as ContextRecalled
-    from greenroom.actors.recall.replies import FailedNamespace as FailedNamespace
-    from greenroom.actors.recall.replies import MemoriesFound as MemoriesFound
-    from greenroom.actors.recall.replies import MemoryHit as MemoryHit
-    from greenroom.actors.recall.replies import RecalledMemory as RecalledMemory
-    from greenroom.actors.recall.replies import SearchDebug as SearchDebug
-    from greenroom.actors.recall.replies import TimeWindow as TimeWindow
     from greenroom.actors.requests import API_REQUESTS as API_REQUESTS
     from greenroom.actors.requests import REQUESTS as REQUESTS
     from greenroom.actors.requests import is_looked_up as is_looked_up
     from greenroom.actors.requests import is_write as is_write
-    from greenroom.actors.resources.kinds import TEMPLATES as TEMPLATES
-    from greenroom.actors.resources.kinds import ResourceTemplate as ResourceTemplate
-    from greenroom.actors.resources.listed import ResourceItem as ResourceItem
-    from greenroom.actors.resources.listing import CompleteResource as CompleteResource
-    from greenroom.actors.resources.listing import ListResources as ListResources
-    from greenroom.actors.resources.listing import ResourceList as ResourceList
-    from greenroom.actors.resources.subscriber import ResourceSubscriber as ResourceSubscriber
-    from greenroom.actors.savings.ledger import Ledger as Ledger
-    from greenroom.actors.savings.ledger import open_savings as open_savings
     from greenroom.actors.schemas.checkpoints import ChannelValue as ChannelValue
     from greenroom.actors.schemas.checkpoints import CheckpointHead as CheckpointHead
     from greenroom.actors.schemas.checkpoints import CheckpointRead as CheckpointRead
@@ -182,128 +299,21 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.conversations import CurrentSessionResource as CurrentSessionResource
     from greenroom.actors.schemas.conversations import MessageLine as MessageLine
     from greenroom.actors.schemas.conversations import TierCounts as TierCounts
-    from greenroom.actors.schemas.corpus import Chunk as Chunk
-    from greenroom.actors.schemas.corpus import ChunkContent as ChunkContent
-    from greenroom.actors.schemas.corpus import ChunkFound as ChunkFound
-    from greenroom.actors.schemas.corpus import ChunksFound as ChunksFound
-    from greenroom.actors.schemas.corpus import CorporaListed as CorporaListed
-    from greenroom.actors.schemas.corpus import CorpusView as CorpusView
-    from greenroom.actors.schemas.corpus import Document as Document
-    from greenroom.actors.schemas.corpus import DocumentListed as DocumentListed
-    from greenroom.actors.schemas.corpus import DocumentPage as DocumentPage
-    from greenroom.actors.schemas.corpus import DocumentsRemoved as DocumentsRemoved
-    from greenroom.actors.schemas.corpus import DocumentStored as DocumentStored
-    from greenroom.actors.schemas.corpus import FreshnessView as FreshnessView
-    from greenroom.actors.schemas.corpus import FullContent as FullContent
-    from greenroom.actors.schemas.corpus import ListDocuments as ListDocuments
-    from greenroom.actors.schemas.corpus import PutDocument as PutDocument
-    from greenroom.actors.schemas.corpus import QueryAnalysis as QueryAnalysis
-    from greenroom.actors.schemas.corpus import RemoveDocuments as RemoveDocuments
-    from greenroom.actors.schemas.corpus_listing import CorporaShown as CorporaShown
-    from greenroom.actors.schemas.corpus_listing import DocumentsShown as DocumentsShown
-    from greenroom.actors.schemas.corpus_listing import EntitiesShown as EntitiesShown
-    from greenroom.actors.schemas.corpus_listing import FilesShown as FilesShown
-    from greenroom.actors.schemas.corpus_listing import WorkspacesShown as WorkspacesShown
-    from greenroom.actors.schemas.entities import DeclarationFile as DeclarationFile
-    from greenroom.actors.schemas.entities import EntitiesDefined as EntitiesDefined
-    from greenroom.actors.schemas.entities import EntitiesFound as EntitiesFound
-    from greenroom.actors.schemas.entities import EntitiesSuggested as EntitiesSuggested
-    from greenroom.actors.schemas.entities import EntityDeclaration as EntityDeclaration
-    from greenroom.actors.schemas.entities import EntityFound as EntityFound
-    from greenroom.actors.schemas.entities import EntityView as EntityView
-    from greenroom.actors.schemas.entities import MemoryMention as MemoryMention
-    from greenroom.actors.schemas.entities import Relation as Relation
-    from greenroom.actors.schemas.entities import RelationshipView as RelationshipView
-    from greenroom.actors.schemas.entities import SessionMention as SessionMention
-    from greenroom.actors.schemas.entities import Suggestion as Suggestion
     from greenroom.actors.schemas.hook_work import GivenRead as GivenRead
     from greenroom.actors.schemas.hook_work import GivenView as GivenView
     from greenroom.actors.schemas.hook_work import MemoriesTold as MemoriesTold
     from greenroom.actors.schemas.hook_work import MemoryGiven as MemoryGiven
     from greenroom.actors.schemas.hook_work import TellingView as TellingView
     from greenroom.actors.schemas.hook_work import ToldMemory as ToldMemory
-    from greenroom.actors.schemas.hooks import HookAnswer as HookAnswer
-    from greenroom.actors.schemas.hooks import HookEvent as HookEvent
-    from greenroom.actors.schemas.hooks import Turn as Turn
-    from greenroom.actors.schemas.ingest import DocumentsIngested as DocumentsIngested
-    from greenroom.actors.schemas.ingest import FailedFile as FailedFile
-    from greenroom.actors.schemas.ingest import LeftOutFile as LeftOutFile
-    from greenroom.actors.schemas.ingest import NoteIngest as NoteIngest
     from greenroom.actors.schemas.keyvalue import DeleteMemory as DeleteMemory
     from greenroom.actors.schemas.keyvalue import GetMemory as GetMemory
     from greenroom.actors.schemas.keyvalue import ListMemory as ListMemory
     from greenroom.actors.schemas.keyvalue import SetMemory as SetMemory
-    from greenroom.actors.schemas.memories import ForgetMemory as ForgetMemory
-    from greenroom.actors.schemas.memories import ListMemories as ListMemories
-    from greenroom.actors.schemas.memories import ListVersions as ListVersions
-    from greenroom.actors.schemas.memories import MemoryStats as MemoryStats
-    from greenroom.actors.schemas.memories import RateMemory as RateMemory
-    from greenroom.actors.schemas.memories import ReadMemory as ReadMemory
-    from greenroom.actors.schemas.memories import StoreMemory as StoreMemory
-    from greenroom.actors.schemas.memories import UpdateMemory as UpdateMemory
-    from greenroom.actors.schemas.memory_map import MemoryMapped as MemoryMapped
-    from greenroom.actors.schemas.memory_replies import ForgottenMemory as ForgottenMemory
-    from greenroom.actors.schemas.memory_replies import MemoryFilters as MemoryFilters
-    from greenroom.actors.schemas.memory_replies import MemoryForgotten as MemoryForgotten
-    from greenroom.actors.schemas.memory_replies import MemoryPage as MemoryPage
-    from greenroom.actors.schemas.memory_replies import MemoryRated as MemoryRated
-    from greenroom.actors.schemas.memory_replies import MemorySaved as MemorySaved
-    from greenroom.actors.schemas.memory_replies import MemoryStatistics as MemoryStatistics
-    from greenroom.actors.schemas.memory_replies import MemoryVersions as MemoryVersions
-    from greenroom.actors.schemas.memory_replies import MemoryView as MemoryView
-    from greenroom.actors.schemas.memory_replies import SimilarMemory as SimilarMemory
-    from greenroom.actors.schemas.memory_replies import UsedMemory as UsedMemory
-    from greenroom.actors.schemas.memory_replies import VersionView as VersionView
-    from greenroom.actors.schemas.memory_review import BrowseMemories as BrowseMemories
-    from greenroom.actors.schemas.memory_review import InspectMemory as InspectMemory
-    from greenroom.actors.schemas.memory_review import ListForgotten as ListForgotten
-    from greenroom.actors.schemas.memory_review import ListMemoryPairs as ListMemoryPairs
-    from greenroom.actors.schemas.memory_review import MemoriesMerged as MemoriesMerged
-    from greenroom.actors.schemas.memory_review import MergeMemories as MergeMemories
-    from greenroom.actors.schemas.memory_review import MoveMemory as MoveMemory
-    from greenroom.actors.schemas.memory_review import RestoreMemory as RestoreMemory
-    from greenroom.actors.schemas.memory_review import SettleMemoryPair as SettleMemoryPair
-    from greenroom.actors.schemas.memory_review import WithdrawRating as WithdrawRating
-    from greenroom.actors.schemas.passports import MemoryPassport as MemoryPassport
-    from greenroom.actors.schemas.passports import SessionExported as SessionExported
-    from greenroom.actors.schemas.passports import SessionMigrated as SessionMigrated
-    from greenroom.actors.schemas.passports import SessionRestored as SessionRestored
-    from greenroom.actors.schemas.passports import SessionStarted as SessionStarted
-    from greenroom.actors.schemas.preferences import PreferencesResource as PreferencesResource
-    from greenroom.actors.schemas.preferences import PreferencesSet as PreferencesSet
-    from greenroom.actors.schemas.preferences import SetPreferences as SetPreferences
     from greenroom.actors.schemas.projects import CommonPattern as CommonPattern
     from greenroom.actors.schemas.projects import FileIndex as FileIndex
     from greenroom.actors.schemas.projects import KnowledgeGraph as KnowledgeGraph
     from greenroom.actors.schemas.projects import ProjectDecision as ProjectDecision
     from greenroom.actors.schemas.projects import ProjectResource as ProjectResource
-    from greenroom.actors.schemas.prompts import OwnPrompt as OwnPrompt
-    from greenroom.actors.schemas.prompts import Prompt as Prompt
-    from greenroom.actors.schemas.prompts import PromptArgument as PromptArgument
-    from greenroom.actors.schemas.prompts import PromptFilled as PromptFilled
-    from greenroom.actors.schemas.prompts import PromptList as PromptList
-    from greenroom.actors.schemas.prompts import PromptSource as PromptSource
-    from greenroom.actors.schemas.replies import MemoryDeleted as MemoryDeleted
-    from greenroom.actors.schemas.replies import MemoryEntry as MemoryEntry
-    from greenroom.actors.schemas.replies import MemoryList as MemoryList
-    from greenroom.actors.schemas.replies import MemoryRead as MemoryRead
-    from greenroom.actors.schemas.replies import MemoryStored as MemoryStored
-    from greenroom.actors.schemas.replies import MessageAdded as MessageAdded
-    from greenroom.actors.schemas.replies import MessagePage as MessagePage
-    from greenroom.actors.schemas.replies import MessageView as MessageView
-    from greenroom.actors.schemas.replies import Reply as Reply
-    from greenroom.actors.schemas.replies import SearchHit as SearchHit
-    from greenroom.actors.schemas.replies import SearchResults as SearchResults
-    from greenroom.actors.schemas.replies import SenderMessages as SenderMessages
-    from greenroom.actors.schemas.replies import SessionCreated as SessionCreated
-    from greenroom.actors.schemas.replies import SessionList as SessionList
-    from greenroom.actors.schemas.replies import SessionRead as SessionRead
-    from greenroom.actors.schemas.replies import SessionStatistics as SessionStatistics
-    from greenroom.actors.schemas.replies import SessionSummary as SessionSummary
-    from greenroom.actors.schemas.replies import SessionUpdated as SessionUpdated
-    from greenroom.actors.schemas.replies import SessionView as SessionView
-    from greenroom.actors.schemas.replies import TimeRange as TimeRange
-    from greenroom.actors.schemas.replies import TimeRangeMessages as TimeRangeMessages
     from greenroom.actors.schemas.resource_info import ResourceInfo as ResourceInfo
     from greenroom.actors.schemas.resources import CorpusResource as CorpusResource
     from greenroom.actors.schemas.resources import DocumentItem as DocumentItem
@@ -318,79 +328,69 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.resources import SavingsResource as SavingsResource
     from greenroom.actors.schemas.resources import SessionResource as SessionResource
     from greenroom.actors.schemas.resources import WorkspaceResource as WorkspaceResource
-    from greenroom.actors.schemas.results_explained import ResultExplained as ResultExplained
-    from greenroom.actors.schemas.results_explained import ResultsExplained as ResultsExplained
-    from greenroom.actors.schemas.results_explained import ResultsOfMode as ResultsOfMode
-    from greenroom.actors.schemas.results_explained import SignalPart as SignalPart
-    from greenroom.actors.schemas.results_explained import WhyThatResult as WhyThatResult
-    from greenroom.actors.schemas.savings import SavingsReport as SavingsReport
-    from greenroom.actors.schemas.search_explained import HitExplained as HitExplained
-    from greenroom.actors.schemas.search_explained import ModeExplained as ModeExplained
-    from greenroom.actors.schemas.search_explained import SearchExplained as SearchExplained
-    from greenroom.actors.schemas.search_explained import WhyNotFound as WhyNotFound
-    from greenroom.actors.schemas.server import Health as Health
-    from greenroom.actors.schemas.server import ServerStats as ServerStats
-    from greenroom.actors.schemas.session_travel import ContextRead as ContextRead
-    from greenroom.actors.schemas.session_travel import ContextRecorded as ContextRecorded
-    from greenroom.actors.schemas.session_travel import DecisionMade as DecisionMade
-    from greenroom.actors.schemas.session_travel import DecisionView as DecisionView
-    from greenroom.actors.schemas.session_travel import EndSession as EndSession
-    from greenroom.actors.schemas.session_travel import FileUse as FileUse
-    from greenroom.actors.schemas.session_travel import FileView as FileView
-    from greenroom.actors.schemas.session_travel import GetSessionContext as GetSessionContext
-    from greenroom.actors.schemas.session_travel import MemoryUse as MemoryUse
-    from greenroom.actors.schemas.session_travel import Migration as Migration
-    from greenroom.actors.schemas.session_travel import Offer as Offer
-    from greenroom.actors.schemas.session_travel import RecordContext as RecordContext
-    from greenroom.actors.schemas.session_travel import ReopenSession as ReopenSession
-    from greenroom.actors.schemas.session_travel import SearchView as SearchView
-    from greenroom.actors.schemas.session_travel import SessionContext as SessionContext
-    from greenroom.actors.schemas.session_travel import SessionEnded as SessionEnded
-    from greenroom.actors.schemas.session_travel import SessionReopened as SessionReopened
-    from greenroom.actors.schemas.session_travel import TakenUp as TakenUp
-    from greenroom.actors.schemas.session_travel import WorkflowState as WorkflowState
-    from greenroom.actors.schemas.session_travel import WorkflowView as WorkflowView
-    from greenroom.actors.schemas.sessions import AddMessage as AddMessage
-    from greenroom.actors.schemas.sessions import CreateSession as CreateSession
-    from greenroom.actors.schemas.sessions import GetMessages as GetMessages
-    from greenroom.actors.schemas.sessions import GetSession as GetSession
-    from greenroom.actors.schemas.sessions import SearchBySender as SearchBySender
-    from greenroom.actors.schemas.sessions import SearchByTimerange as SearchByTimerange
-    from greenroom.actors.schemas.sessions import SearchContext as SearchContext
-    from greenroom.actors.schemas.sessions import UpdateSession as UpdateSession
     from greenroom.actors.schemas.transcripts import ReadTranscript as ReadTranscript
-    from greenroom.actors.schemas.transfer import MemoriesExported as MemoriesExported
-    from greenroom.actors.schemas.transfer import MemoriesImported as MemoriesImported
-    from greenroom.actors.schemas.transfer import MemoryLine as MemoryLine
-    from greenroom.actors.schemas.workflows import ActionsSuggested as ActionsSuggested
-    from greenroom.actors.schemas.workflows import CheckpointKept as CheckpointKept
-    from greenroom.actors.schemas.workflows import NextAction as NextAction
-    from greenroom.actors.schemas.workflows import PatternsFound as PatternsFound
-    from greenroom.actors.schemas.workflows import StepRecorded as StepRecorded
-    from greenroom.actors.schemas.workflows import WorkflowPattern as WorkflowPattern
     from greenroom.actors.schemas.workspace import WorkspaceState as WorkspaceState
-    from greenroom.actors.services.base import Askable as Askable
-    from greenroom.actors.services.base import ServiceError as ServiceError
-    from greenroom.actors.services.base import ServiceResult as ServiceResult
-    from greenroom.actors.services.checkpoints import CheckpointService as CheckpointService
-    from greenroom.actors.services.memory import MemoryService as MemoryService
-    from greenroom.actors.services.memory_values import ListedMemories as ListedMemories
-    from greenroom.actors.services.memory_values import Memory as Memory
-    from greenroom.actors.services.memory_values import MemoryChange as MemoryChange
-    from greenroom.actors.services.memory_values import MemoryLease as MemoryLease
-    from greenroom.actors.services.memory_values import MemoryVersion as MemoryVersion
-    from greenroom.actors.services.search import MemoryMatch as MemoryMatch
-    from greenroom.actors.services.search import MemoryMatches as MemoryMatches
-    from greenroom.actors.services.search import SearchService as SearchService
-    from greenroom.actors.services.session import Event as Event
-    from greenroom.actors.services.session import Session as Session
-    from greenroom.actors.services.session import SessionService as SessionService
-    from greenroom.actors.services.short_forms import StoredMemory as StoredMemory
-    from greenroom.actors.session.actor import SessionActor as SessionActor
-    from greenroom.actors.session.browsing import FindSessions as FindSessions
-    from greenroom.actors.session.directory import ListSessions as ListSessions
-    from greenroom.actors.workspace.keeper import Workspaces as Workspaces
-    from greenroom.actors.workspace.keeper import open_workspaces as open_workspaces
+    from greenroom.actors.search.embedding.embedder import EmbedderChoice as EmbedderChoice
+    from greenroom.actors.search.embedding.embedder import read_choice as read_choice
+    from greenroom.actors.search.embedding.embedding_service import EmbeddingStatistics as EmbeddingStatistics
+    from greenroom.actors.search.embedding.embedding_service import GetEmbedding as GetEmbedding
+    from greenroom.actors.search.embedding.errors import EmbedderError as EmbedderError
+    from greenroom.actors.search.embedding.errors import TextRefusedError as TextRefusedError
+    from greenroom.actors.sessions.actor import SessionActor as SessionActor
+    from greenroom.actors.sessions.handlers.find_sessions import FindSessions as FindSessions
+    from greenroom.actors.sessions.passports.export import ExportSession as ExportSession
+    from greenroom.actors.sessions.passports.issued import ListPassports as ListPassports
+    from greenroom.actors.sessions.passports.requests import MemoryPassport as MemoryPassport
+    from greenroom.actors.sessions.passports.requests import SessionExported as SessionExported
+    from greenroom.actors.sessions.passports.requests import SessionMigrated as SessionMigrated
+    from greenroom.actors.sessions.passports.requests import SessionRestored as SessionRestored
+    from greenroom.actors.sessions.passports.requests import SessionStarted as SessionStarted
+    from greenroom.actors.sessions.passports.restore import RestoreSession as RestoreSession
+    from greenroom.actors.sessions.passports.start_session import MigrateSession as MigrateSession
+    from greenroom.actors.sessions.passports.start_session import StartSession as StartSession
+    from greenroom.actors.sessions.requests.hook_events import HookAnswer as HookAnswer
+    from greenroom.actors.sessions.requests.hook_events import HookEvent as HookEvent
+    from greenroom.actors.sessions.requests.hook_events import Turn as Turn
+    from greenroom.actors.sessions.requests.requests import AddMessage as AddMessage
+    from greenroom.actors.sessions.requests.requests import CreateSession as CreateSession
+    from greenroom.actors.sessions.requests.requests import GetMessages as GetMessages
+    from greenroom.actors.sessions.requests.requests import GetSession as GetSession
+    from greenroom.actors.sessions.requests.requests import SearchBySender as SearchBySender
+    from greenroom.actors.sessions.requests.requests import SearchByTimerange as SearchByTimerange
+    from greenroom.actors.sessions.requests.requests import SearchContext as SearchContext
+    from greenroom.actors.sessions.requests.requests import UpdateSession as UpdateSession
+    from greenroom.actors.sessions.requests.session_context import ContextRead as ContextRead
+    from greenroom.actors.sessions.requests.session_context import ContextRecorded as ContextRecorded
+    from greenroom.actors.sessions.requests.session_context import DecisionMade as DecisionMade
+    from greenroom.actors.sessions.requests.session_context import DecisionView as DecisionView
+    from greenroom.actors.sessions.requests.session_context import EndSession as EndSession
+    from greenroom.actors.sessions.requests.session_context import FileUse as FileUse
+    from greenroom.actors.sessions.requests.session_context import FileView as FileView
+    from greenroom.actors.sessions.requests.session_context import GetSessionContext as GetSessionContext
+    from greenroom.actors.sessions.requests.session_context import MemoryUse as MemoryUse
+    from greenroom.actors.sessions.requests.session_context import Migration as Migration
+    from greenroom.actors.sessions.requests.session_context import Offer as Offer
+    from greenroom.actors.sessions.requests.session_context import RecordContext as RecordContext
+    from greenroom.actors.sessions.requests.session_context import ReopenSession as ReopenSession
+    from greenroom.actors.sessions.requests.session_context import SearchView as SearchView
+    from greenroom.actors.sessions.requests.session_context import SessionContext as SessionContext
+    from greenroom.actors.sessions.requests.session_context import SessionEnded as SessionEnded
+    from greenroom.actors.sessions.requests.session_context import SessionReopened as SessionReopened
+    from greenroom.actors.sessions.requests.session_context import TakenUp as TakenUp
+    from greenroom.actors.sessions.requests.session_context import WorkflowState as WorkflowState
+    from greenroom.actors.sessions.requests.session_context import WorkflowView as WorkflowView
+    from greenroom.actors.sessions.search.context_search import ExplainSessionSearch as ExplainSessionSearch
+    from greenroom.actors.sessions.storage.directory import ListSessions as ListSessions
+    from greenroom.actors.sessions.workflows.requests import ActionsSuggested as ActionsSuggested
+    from greenroom.actors.sessions.workflows.requests import CheckpointKept as CheckpointKept
+    from greenroom.actors.sessions.workflows.requests import NextAction as NextAction
+    from greenroom.actors.sessions.workflows.requests import PatternsFound as PatternsFound
+    from greenroom.actors.sessions.workflows.requests import StepRecorded as StepRecorded
+    from greenroom.actors.sessions.workflows.requests import WorkflowPattern as WorkflowPattern
+    from greenroom.actors.sessions.workflows.tools import GetWorkflowPatterns as GetWorkflowPatterns
+    from greenroom.actors.sessions.workflows.tools import RecordWorkflowStep as RecordWorkflowStep
+    from greenroom.actors.sessions.workflows.tools import SuggestNextAction as SuggestNextAction
+    from greenroom.actors.sessions.workflows.tools import WorkflowCheckpoint as WorkflowCheckpoint
 
     __version__: str
 else:  # a type checker would take it for any name at all

@@ -11,18 +11,28 @@ import msgspec
 import outcome
 import trio
 
-from greenroom.actors.addressing import Addressing, idempotency_scope
-from greenroom.actors.audit.actor import record_denial, record_unread_denial
-from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.auth.principal import Principal, check_principal
-from greenroom.actors.base.hosting import Hosted, RuntimeHost
+from greenroom.actors.app.addressing import Addressing, idempotency_scope
+from greenroom.actors.app.administration.server_stats import savings_resource
+from greenroom.actors.app.client.prompts import PromptSource
+from greenroom.actors.app.client.work_notes import WorkNotes, noting_value
+from greenroom.actors.app.emptiness.narrowing import Asker
+from greenroom.actors.app.hosting import Hosted, RuntimeHost
+from greenroom.actors.app.resources.subscriber import ResourceSubscriber
+from greenroom.actors.app.savings.ledger import Ledger
 from greenroom.actors.base.orchestration import Orchestration
-from greenroom.actors.base.parse import check_request
-from greenroom.actors.base.threads import run_in_thread
+from greenroom.actors.core.audit.actor import record_denial, record_unread_denial
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth.principal import Principal, check_principal
+from greenroom.actors.core.base.threads import run_in_thread
+from greenroom.actors.core.replies.sources import Sources, noting
+from greenroom.actors.core.resources.resource_uris import is_of_savings
+from greenroom.actors.core.validation.parse import check_request
 from greenroom.actors.emptiness.explaining import EXPLAINED, explained
-from greenroom.actors.emptiness.narrowing import Asker
-from greenroom.actors.ingest.places import Reach
-from greenroom.actors.keys.quota import Quota
+from greenroom.actors.knowledge.ingest.files.places import Reach
+from greenroom.actors.knowledge.workspaces.index_lease import Workspaces
+from greenroom.actors.memories.recall import key_resolution as fallback_lookup
+from greenroom.actors.memories.recall.key_resolution import FallbackLookup
+from greenroom.actors.memories.storage.quota import Quota
 from greenroom.actors.orchestrations.client_session import (
     ClientOrchestration,
     ClientSessionState,
@@ -31,10 +41,6 @@ from greenroom.actors.orchestrations.client_session import (
     SessionLocator,
 )
 from greenroom.actors.orchestrations.complete_code import CompleteCode
-from greenroom.actors.orchestrations.server_stats import savings_resource
-from greenroom.actors.orchestrations.work_notes import WorkNotes, noting_value
-from greenroom.actors.recall import fallback_lookup
-from greenroom.actors.recall.fallback_lookup import FallbackLookup
 from greenroom.actors.requests import (
     AFTER_NOTES,
     ASKED,
@@ -49,15 +55,9 @@ from greenroom.actors.requests import (
     is_write,
     takes_several,
 )
-from greenroom.actors.resources.subscriber import ResourceSubscriber
-from greenroom.actors.savings.ledger import Ledger
-from greenroom.actors.savings.sources import Sources, noting
-from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.schemas import sessions
-from greenroom.actors.schemas.prompts import PromptSource
-from greenroom.actors.schemas.resource_uris import is_of_savings
 from greenroom.actors.schemas.resources import ReadResource
-from greenroom.actors.workspace.keeper import Workspaces
+from greenroom.actors.sessions.requests import requests as sessions
+from greenroom.actors.sessions.requests import session_context as travel
 from greenroom.runtime import (
     Address,
     Idempotency,

@@ -8,63 +8,69 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from greenroom.actors.audit.export import ExportAuditLog
-from greenroom.actors.audit.query import GetAuditLog, GetAuditState, VerifyAudit
-from greenroom.actors.auth import scopes as auth_scopes
+from greenroom.actors.app.administration.erase import EraseUser
+from greenroom.actors.app.administration.overview import GetOverview
+from greenroom.actors.app.administration.people import EndBrowser, GetOwnKey, ListPeople
+from greenroom.actors.app.administration.server_stats import GetStats, HealthCheck
+from greenroom.actors.app.map.entity_mentions import FindEntity
+from greenroom.actors.app.map.request import MemoryMap
+from greenroom.actors.app.prompts.requests import CompletePrompt, GetPrompt, ListPrompts
+from greenroom.actors.app.resources.kinds import find_kind
+from greenroom.actors.app.resources.listing import CompleteResource, ListResources
+from greenroom.actors.app.savings.baselines import OPERATIONS
 from greenroom.actors.base.orchestration import Orchestration
-from greenroom.actors.corpus.asking import ListCorpora
-from greenroom.actors.corpus.entity_tools import DefineEntities, FindVendorInfo, SuggestEntities
-from greenroom.actors.corpus.explain import ExplainDocuments
+from greenroom.actors.core.audit.export import ExportAuditLog
+from greenroom.actors.core.audit.query import GetAuditLog, GetAuditState, VerifyAudit
+from greenroom.actors.core.auth import scopes as auth_scopes
+from greenroom.actors.core.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.corpus.listing import BrowseCorpora, CorpusEntities
 from greenroom.actors.corpus.workspace_listing import ListWorkspaces, WorkspaceFiles
-from greenroom.actors.hooks.why import ListTold
-from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
-from greenroom.actors.map.request import MemoryMap
-from greenroom.actors.memory.directory import BrowseNamespaces
+from greenroom.actors.hooks.provenance import ListTold
+from greenroom.actors.knowledge.corpora.tools.entity_tools import (
+    DefineEntities,
+    FindVendorInfo,
+    SuggestEntities,
+)
+from greenroom.actors.knowledge.corpora.tools.explain_documents import ExplainDocuments
+from greenroom.actors.knowledge.corpora.tools.query_service import ListCorpora
+from greenroom.actors.knowledge.ingest.ingest_documents import IngestDocuments
+from greenroom.actors.knowledge.workspaces.tools.code_search import CodeSearch
+from greenroom.actors.knowledge.workspaces.tools.explain_code import ExplainCode
+from greenroom.actors.knowledge.workspaces.tools.read_file import ReadFile
+from greenroom.actors.memories.preferences.requests import SetPreferences
+from greenroom.actors.memories.recall.explain import ExplainSearch
+from greenroom.actors.memories.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
+from greenroom.actors.memories.requests import requests as memories
+from greenroom.actors.memories.requests import review as memory_review
+from greenroom.actors.memories.storage.directory import BrowseNamespaces
+from greenroom.actors.memories.transfer.import_export import ExportMemories, ImportMemories
 from greenroom.actors.orchestrations.ask_documents import GetFullContent, SemanticSearch
-from greenroom.actors.orchestrations.code_search import CodeSearch
 from greenroom.actors.orchestrations.complete_code import CompleteCode
 from greenroom.actors.orchestrations.compress_text import CompressText
 from greenroom.actors.orchestrations.dependency_search import DependencySearch
-from greenroom.actors.orchestrations.erase import EraseUser
-from greenroom.actors.orchestrations.explain_code import ExplainCode
-from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
-from greenroom.actors.orchestrations.import_export import ExportMemories, ImportMemories
-from greenroom.actors.orchestrations.ingest_documents import IngestDocuments
 from greenroom.actors.orchestrations.list_documents import CorpusDocuments
 from greenroom.actors.orchestrations.outline import Outline
-from greenroom.actors.orchestrations.overview import GetOverview
-from greenroom.actors.orchestrations.passport_export import ExportSession
-from greenroom.actors.orchestrations.passport_restore import RestoreSession
-from greenroom.actors.orchestrations.people import EndBrowser, GetOwnKey, ListPeople
-from greenroom.actors.orchestrations.read_file import ReadFile
 from greenroom.actors.orchestrations.search_code import SearchCodeSemantic
-from greenroom.actors.orchestrations.server_stats import GetStats, HealthCheck
 from greenroom.actors.orchestrations.similar_files import SimilarFiles
 from greenroom.actors.orchestrations.symbol_search import SymbolSearch
-from greenroom.actors.orchestrations.workflows import (
+from greenroom.actors.schemas import keyvalue as memory
+from greenroom.actors.schemas.resources import ReadResource
+from greenroom.actors.schemas.transcripts import ReadTranscript
+from greenroom.actors.sessions.handlers.find_sessions import FindSessions
+from greenroom.actors.sessions.passports.export import ExportSession
+from greenroom.actors.sessions.passports.issued import ListPassports
+from greenroom.actors.sessions.passports.restore import RestoreSession
+from greenroom.actors.sessions.passports.start_session import MigrateSession, StartSession
+from greenroom.actors.sessions.requests import requests as sessions
+from greenroom.actors.sessions.requests import session_context as travel
+from greenroom.actors.sessions.search.context_search import ExplainSessionSearch
+from greenroom.actors.sessions.storage.directory import ListSessions
+from greenroom.actors.sessions.workflows.tools import (
     GetWorkflowPatterns,
     RecordWorkflowStep,
     SuggestNextAction,
     WorkflowCheckpoint,
 )
-from greenroom.actors.passport.issued import ListPassports
-from greenroom.actors.prompts.requests import CompletePrompt, GetPrompt, ListPrompts
-from greenroom.actors.recall.context_search import ExplainSessionSearch
-from greenroom.actors.recall.entity_mentions import FindEntity
-from greenroom.actors.recall.explain import ExplainSearch
-from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
-from greenroom.actors.resources.kinds import find_kind
-from greenroom.actors.resources.listing import CompleteResource, ListResources
-from greenroom.actors.savings.baselines import OPERATIONS
-from greenroom.actors.schemas import keyvalue as memory
-from greenroom.actors.schemas import memories, memory_review, sessions
-from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.schemas.preferences import SetPreferences
-from greenroom.actors.schemas.resources import ReadResource
-from greenroom.actors.schemas.transcripts import ReadTranscript
-from greenroom.actors.session.browsing import FindSessions
-from greenroom.actors.session.directory import ListSessions
 from greenroom.runtime import Message, Procedure, Query
 
 _TO_SESSION: dict[str, type[Message[Any]]] = {

@@ -10,18 +10,18 @@ from typing import Any, TypedDict, Unpack
 import trio
 from trio.testing import memory_stream_pair
 
-from greenroom.actors.auth.tool_profiles import SchemaForm
+from greenroom.actors.core.auth.tool_profiles import SchemaForm
 from greenroom.runtime.base.arguments import check_options
 from greenroom.testing.client import McpClient
+from greenroom.transports.base.observability.tracing import Tracer
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.connection import Connection
+from greenroom.transports.mcp.frames.line_io import LineSink, LineSource
 from greenroom.transports.mcp.limits import Limits
-from greenroom.transports.mcp.line_io import LineSink, LineSource
 from greenroom.transports.mcp.list_changes import ListChanges
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.server_info import ServerInfo
-from greenroom.transports.mcp.tools import TOOLS, Tool
-from greenroom.transports.observability.tracing import Tracer
+from greenroom.transports.mcp.tools.tools import TOOLS, Tool
 
 Streams = trio.StapledStream[Any, Any]
 """One end of a connection."""

@@ -16,11 +16,7 @@ if TYPE_CHECKING:
     from greenroom.transports.auth.authenticator import KeyAuthenticator as KeyAuthenticator
     from greenroom.transports.auth.caller import Caller as Caller
     from greenroom.transports.auth.caller import ToolChoice as ToolChoice
-    from greenroom.transports.console.serving import browser_endpoints as browser_endpoints
-    from greenroom.transports.http.app import HttpApp as HttpApp
-    from greenroom.transports.http.app import HttpOptions as HttpOptions
-    from greenroom.transports.http.server import HttpServer as HttpServer
-    from greenroom.transports.http.timed_connection import Timeouts as Timeouts
+    from greenroom.transports.base.observability.tracing import Tracer as Tracer
     from greenroom.transports.mcp.agent_port import AgentPort as AgentPort
     from greenroom.transports.mcp.agent_port import Cancellable as Cancellable
     from greenroom.transports.mcp.agent_port import SubscriberPort as SubscriberPort
@@ -28,15 +24,19 @@ if TYPE_CHECKING:
     from greenroom.transports.mcp.list_changes import ListChanges as ListChanges
     from greenroom.transports.mcp.server import McpServer as McpServer
     from greenroom.transports.mcp.server_info import ServerInfo as ServerInfo
-    from greenroom.transports.mcp.tools import TOOLS as TOOLS
-    from greenroom.transports.mcp.tools import Tool as Tool
-    from greenroom.transports.observability.tracing import Tracer as Tracer
-    from greenroom.transports.rest.browser_sessions import BrowserSessions as BrowserSessions
-    from greenroom.transports.stdio.server import serve_stdio as serve_stdio
-    from greenroom.transports.websocket.client import WebSocketRefusedError as WebSocketRefusedError
-    from greenroom.transports.websocket.client import websocket_client as websocket_client
-    from greenroom.transports.websocket.server import WebSocketOptions as WebSocketOptions
-    from greenroom.transports.websocket.server import WebSocketServer as WebSocketServer
+    from greenroom.transports.mcp.tools.tools import TOOLS as TOOLS
+    from greenroom.transports.mcp.tools.tools import Tool as Tool
+    from greenroom.transports.sockets.http.app import HttpApp as HttpApp
+    from greenroom.transports.sockets.http.app import HttpOptions as HttpOptions
+    from greenroom.transports.sockets.http.server import HttpServer as HttpServer
+    from greenroom.transports.sockets.http.timed_connection import Timeouts as Timeouts
+    from greenroom.transports.sockets.stdio.server import serve_stdio as serve_stdio
+    from greenroom.transports.sockets.websocket.client import WebSocketRefusedError as WebSocketRefusedError
+    from greenroom.transports.sockets.websocket.client import websocket_client as websocket_client
+    from greenroom.transports.sockets.websocket.server import WebSocketOptions as WebSocketOptions
+    from greenroom.transports.sockets.websocket.server import WebSocketServer as WebSocketServer
+    from greenroom.transports.web.console.serving import browser_endpoints as browser_endpoints
+    from greenroom.transports.web.rest.browser_sessions import BrowserSessions as BrowserSessions
 
     __version__: str
 else:  # a type checker would take it for any name at all

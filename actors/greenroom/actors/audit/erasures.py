@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from greenroom.actors.audit.record import AuditRow, record
-from greenroom.actors.auth.person import Person
+from greenroom.actors.core.audit.record import AuditRow, record
+from greenroom.actors.core.auth.person import Person
 from greenroom.actors.schemas.erasure import BeginErasure, ReadErased
 from greenroom.runtime import Actor, Address, Context, handles
 

@@ -13,7 +13,7 @@ from typing import ClassVar, Generic, TypeVar
 
 import msgspec
 
-from greenroom.actors.auth.principal import Principal
+from greenroom.actors.core.auth.principal import Principal
 from greenroom.runtime import RuntimeClient
 
 R_co = TypeVar("R_co", covariant=True)

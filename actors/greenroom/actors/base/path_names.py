@@ -7,8 +7,14 @@ from typing import Any, Final
 
 import msgspec
 
-from greenroom.actors.base.argument_places import ArgumentPlace, elements_of, find_place, members_of, replaced
-from greenroom.actors.base.validation_messages import choices_of
+from greenroom.actors.core.validation.argument_places import (
+    ArgumentPlace,
+    elements_of,
+    find_place,
+    members_of,
+    replaced,
+)
+from greenroom.actors.core.validation.validation_messages import choices_of
 
 _ACCEPTED: Final[Mapping[str, tuple[str, ...]]] = {
     "path": ("file_path",),

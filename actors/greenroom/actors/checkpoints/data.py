@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.checkpoints import records
-from greenroom.actors.checkpoints.records import StoredData
 from greenroom.actors.schemas.checkpoints import CheckpointValue
+from greenroom.actors.sessions.checkpoints import records
+from greenroom.actors.sessions.checkpoints.records import StoredData
 from greenroom.runtime import Context
 
 RECORD_BYTES: Final = 1 << 20

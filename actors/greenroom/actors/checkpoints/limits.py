@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from greenroom.actors.auth.errors import invalid, not_serializable
+from greenroom.actors.core.auth.errors import invalid, not_serializable
 from greenroom.actors.schemas.checkpoints import (
     MOST_BYTES,
     MOST_ID_BYTES,

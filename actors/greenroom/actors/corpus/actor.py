@@ -5,34 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from greenroom.actors.auth import corpora
-from greenroom.actors.corpus import (
-    code_search,
-    completing,
-    declaring,
+from greenroom.actors.core.auth import corpora
+from greenroom.actors.corpus import code_search, similar_files
+from greenroom.actors.index import TidyIndex
+from greenroom.actors.knowledge.corpora.handlers import chunks as reading
+from greenroom.actors.knowledge.corpora.handlers import completion as completing
+from greenroom.actors.knowledge.corpora.handlers import declare_entities as declaring
+from greenroom.actors.knowledge.corpora.handlers import (
     embedding,
     entity_search,
-    facts,
-    filling,
     ingest_runs,
-    keeping,
-    mentions,
-    reading,
-    records,
     resource,
     search,
-    similar_files,
     upkeep,
     verification,
 )
-from greenroom.actors.corpus.repository import CorpusRepository
-from greenroom.actors.index import TidyIndex
-from greenroom.actors.schemas import code, code_relations, completion, entities, workspace
-from greenroom.actors.schemas import corpus as requests
-from greenroom.actors.schemas.corpus_listing import CountEachEntity
+from greenroom.actors.knowledge.corpora.handlers import indexing as filling
+from greenroom.actors.knowledge.corpora.handlers import lease as keeping
+from greenroom.actors.knowledge.corpora.requests import code_relations
+from greenroom.actors.knowledge.corpora.requests import corpus_requests as requests
+from greenroom.actors.knowledge.corpora.requests import entity_requests as entities
+from greenroom.actors.knowledge.corpora.requests.ingestion import DescribeFilling, ListFailed, NoteIngest
+from greenroom.actors.knowledge.corpora.requests.listing_requests import CountEachEntity
+from greenroom.actors.knowledge.corpora.storage import facts, mentions, records
+from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
+from greenroom.actors.memories.requests.requests import StoreVectors, TextsToEmbed
+from greenroom.actors.schemas import code, completion, workspace
 from greenroom.actors.schemas.erasure import EraseFrom
-from greenroom.actors.schemas.ingest import DescribeFilling, ListFailed, NoteIngest
-from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
 from greenroom.actors.schemas.projects import CountEntities
 from greenroom.runtime import Actor, Context, Message, Restate, Slices, handles
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import trio
 
-from greenroom.actors.audit import record as audit_record
-from greenroom.actors.corpus.asking import SEARCH_SECONDS, corpus_row
-from greenroom.actors.corpus.catalogue import corpus_address
+from greenroom.actors.core.audit import record as audit_record
+from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import LoadCorpus
+from greenroom.actors.knowledge.corpora.tools.query_service import SEARCH_SECONDS, corpus_row
 from greenroom.actors.schemas.code import FindCode, FoundCode
-from greenroom.actors.schemas.corpus import LoadCorpus
 from greenroom.runtime import Procedure, ProcedureContext
 
 

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from greenroom.actors.base.grades import Least, grade_of
-from greenroom.actors.base.threads import imported
-from greenroom.actors.base.times import to_datetime
-from greenroom.actors.corpus.code_filters import excerpt, recency, wanted, with_recency
-from greenroom.actors.corpus.reading import locate
-from greenroom.actors.corpus.records import DocumentRecord
-from greenroom.actors.corpus.repository import CorpusRepository, Located
+from greenroom.actors.core.base.threads import imported
+from greenroom.actors.core.replies.grades import Least, grade_of
+from greenroom.actors.core.replies.results_explained import NamedResult
+from greenroom.actors.core.validation.times import to_datetime
 from greenroom.actors.corpus.said import rows_saying
+from greenroom.actors.knowledge.corpora.handlers.chunks import locate
+from greenroom.actors.knowledge.corpora.requests.code_filters import excerpt, recency, wanted, with_recency
+from greenroom.actors.knowledge.corpora.storage.records import DocumentRecord
+from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository, Located
 from greenroom.actors.schemas.code import CodeFile, CodeFilters, FindCode, FoundCode
-from greenroom.actors.schemas.results_explained import NamedResult
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.ranking.code import RankedFile, RankedFiles
-    from greenroom.actors.ranking.code_signals import SourceView
-    from greenroom.actors.ranking.view import Mask
+    from greenroom.actors.search.ranking.code_signals import SourceView
+    from greenroom.actors.search.ranking.view import Mask
 
 KEPT = 64
 """Answers that are kept for who asks the same again."""
@@ -101,7 +101,7 @@ def _ranked(
 ) -> Slices[tuple[RankedFiles, str]]:
     """Return the best files, more than are wanted where lateness counts, and what was not read."""
     from greenroom.actors.ranking.code import rank_files  # noqa: PLC0415 - needs numpy, loaded by now
-    from greenroom.actors.ranking.code_query import CodeQuery  # noqa: PLC0415 - as above
+    from greenroom.actors.search.ranking.code_query import CodeQuery  # noqa: PLC0415 - as above
 
     said = yield from rows_saying(repository, context, corpus, request.query)
     cut = "" if said is None else said.cut
@@ -154,7 +154,7 @@ def _file_named(corpus: Any, path: str) -> int | None:
 
 def view_of(repository: CorpusRepository, corpus: Any) -> SourceView:
     """Return what every search of the index as it is now needs."""
-    from greenroom.actors.ranking.code_signals import SourceView  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking.code_signals import SourceView  # noqa: PLC0415 - needs numpy, loaded by now
 
     view = repository.code_view
     if view is None or not view.is_of(corpus):

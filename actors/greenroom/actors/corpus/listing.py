@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from greenroom.actors.audit import record as audit_record
-from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.base.built import CheckedWhenBuilt
-from greenroom.actors.corpus.asking import corpus_row
-from greenroom.actors.corpus.catalogue import VisibleCorpora, corpus_address
-from greenroom.actors.schemas import corpus as schemas
-from greenroom.actors.schemas import corpus_listing as listing
-from greenroom.actors.schemas.entities import AnEntityType
-from greenroom.actors.schemas.ingest import DescribeFilling
+from greenroom.actors.core.audit import record as audit_record
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.knowledge.corpora.requests import corpus_requests as schemas
+from greenroom.actors.knowledge.corpora.requests import listing_requests as listing
+from greenroom.actors.knowledge.corpora.requests.catalogue import VisibleCorpora, corpus_address
+from greenroom.actors.knowledge.corpora.requests.entity_requests import AnEntityType
+from greenroom.actors.knowledge.corpora.requests.ingestion import DescribeFilling
+from greenroom.actors.knowledge.corpora.tools.query_service import corpus_row
 from greenroom.runtime import Procedure, ProcedureContext, Refusal
 
 

@@ -6,19 +6,19 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 
-from greenroom.actors.auth import corpora
-from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration
-from greenroom.actors.corpus.catalogue import (
+from greenroom.actors.core.auth import corpora
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.replies.replies import Reply
+from greenroom.actors.knowledge.corpora.requests import corpus_requests as schemas
+from greenroom.actors.knowledge.corpora.requests.catalogue import (
     FindCorpus,
     catalogue_address,
     check_owner,
     corpus_address,
     corpus_not_found,
 )
-from greenroom.actors.schemas import corpus as schemas
-from greenroom.actors.schemas.corpus import CorpusRow
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow
 from greenroom.runtime import Message, RuntimeClient
 
 R = TypeVar("R")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from greenroom.actors.corpus import records
-from greenroom.actors.corpus.records import DocumentRecord, Passage
-from greenroom.actors.index.document import Document as IndexedChunk
-from greenroom.actors.index.document import ShouldYield
-from greenroom.actors.index.memtable import run_of
-from greenroom.actors.index.source_code import source_document
-from greenroom.actors.schemas.corpus import Document, Prepared
+from greenroom.actors.content.text.analyze import code_rules, current_rules
+from greenroom.actors.content.text.words import TextRules
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import Document, Prepared
+from greenroom.actors.knowledge.corpora.storage import records
+from greenroom.actors.knowledge.corpora.storage.records import DocumentRecord, Passage
+from greenroom.actors.search.index.document import Document as IndexedChunk
+from greenroom.actors.search.index.document import ShouldYield
+from greenroom.actors.search.index.memtable import run_of
+from greenroom.actors.search.index.source_code import source_document
 from greenroom.actors.syntax import language_of
-from greenroom.actors.text.analyze import code_rules, current_rules
-from greenroom.actors.text.words import TextRules
 from greenroom.runtime import Slices
 
 _MOST_CHARACTERS: Final = 1_048_576

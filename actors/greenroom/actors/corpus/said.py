@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from greenroom.actors.content.text.verbatim import MOST_READ, verbatim
 from greenroom.actors.corpus.preparing import rules_of
-from greenroom.actors.corpus.repository import CorpusRepository
-from greenroom.actors.text.verbatim import MOST_READ, verbatim
+from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
-    from greenroom.actors.index.corpus import Corpus
+    from greenroom.actors.search.index.corpus import Corpus
 
 _ANSWERING: Final = 0.15
 """Of the time that a search has when it begins to read, what must be left for its answer."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from greenroom.actors.base.threads import imported
-from greenroom.actors.base.times import to_datetime
-from greenroom.actors.corpus.code_filters import recency
+from greenroom.actors.core.base.threads import imported
+from greenroom.actors.core.validation.times import to_datetime
 from greenroom.actors.corpus.code_search import files_below, view_of
-from greenroom.actors.corpus.records import DocumentRecord
-from greenroom.actors.corpus.repository import CorpusRepository
-from greenroom.actors.schemas.code_relations import FindSimilar, FoundSimilar, Similar
+from greenroom.actors.knowledge.corpora.requests.code_filters import recency
+from greenroom.actors.knowledge.corpora.requests.code_relations import FindSimilar, FoundSimilar, Similar
+from greenroom.actors.knowledge.corpora.storage.records import DocumentRecord
+from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
 from greenroom.runtime import Context, Slices
 
 
@@ -20,8 +20,8 @@ def find(repository: CorpusRepository, request: FindSimilar, context: Context) -
     document = repository.document(context, request.path)
     if document is None:
         return None
-    yield from imported("greenroom.actors.ranking.likeness")
-    from greenroom.actors.ranking.likeness import like_files, said_in  # noqa: PLC0415 - loaded by now
+    yield from imported("greenroom.actors.search.ranking.likeness")
+    from greenroom.actors.search.ranking.likeness import like_files, said_in  # noqa: PLC0415 - loaded by now
 
     corpus = yield from repository.index.loaded(context)
     view = view_of(repository, corpus)

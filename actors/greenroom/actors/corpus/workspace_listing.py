@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
-from greenroom.actors.audit import record as audit_record
-from greenroom.actors.base.built import CheckedWhenBuilt
-from greenroom.actors.base.times import to_datetime
-from greenroom.actors.corpus.asking import corpus_row
-from greenroom.actors.corpus.catalogue import VisibleCorpora, corpus_address, corpus_not_found
-from greenroom.actors.schemas import corpus as schemas
-from greenroom.actors.schemas import corpus_listing as listing
+from greenroom.actors.core.audit import record as audit_record
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.core.validation.times import to_datetime
+from greenroom.actors.knowledge.corpora.requests import corpus_requests as schemas
+from greenroom.actors.knowledge.corpora.requests import listing_requests as listing
+from greenroom.actors.knowledge.corpora.requests.catalogue import (
+    VisibleCorpora,
+    corpus_address,
+    corpus_not_found,
+)
+from greenroom.actors.knowledge.corpora.tools.query_service import corpus_row
 from greenroom.actors.schemas.workspace import DescribeWorkspace
 from greenroom.actors.syntax import language_of
 from greenroom.runtime import Procedure, ProcedureContext, Refusal

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from greenroom.actors.base.emptiness import EmptyBecause, no_match
-from greenroom.actors.corpus.readers import is_of_unread
+from greenroom.actors.app.emptiness.narrowing import Asker, Explained, Filter
+from greenroom.actors.core.replies.empty_reasons import EmptyBecause, no_match
 from greenroom.actors.corpus.workspace_listing import ListWorkspaces, WorkspaceFiles
-from greenroom.actors.emptiness.narrowing import Asker, Explained, Filter
-from greenroom.actors.orchestrations.code_search import CodeSearch
+from greenroom.actors.knowledge.corpora.storage.readers import is_of_unread
+from greenroom.actors.knowledge.workspaces.tools.code_search import CodeSearch
 from greenroom.actors.orchestrations.dependency_search import DependencySearch
 from greenroom.actors.orchestrations.outline import Outline
 from greenroom.actors.orchestrations.search_code import SearchCodeSemantic

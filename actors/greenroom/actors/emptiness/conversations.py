@@ -7,12 +7,17 @@ from typing import Any, Final
 
 import msgspec
 
-from greenroom.actors.base.emptiness import EmptyBecause, no_match
-from greenroom.actors.emptiness.narrowing import Asker, Explained, Filter
+from greenroom.actors.app.emptiness.narrowing import Asker, Explained, Filter
+from greenroom.actors.core.replies.empty_reasons import EmptyBecause, no_match
 from greenroom.actors.schemas.keyvalue import ListMemory
-from greenroom.actors.schemas.sessions import GetMessages, SearchBySender, SearchByTimerange, SearchContext
-from greenroom.actors.session.browsing import FindSessions
-from greenroom.actors.session.directory import ListSessions
+from greenroom.actors.sessions.handlers.find_sessions import FindSessions
+from greenroom.actors.sessions.requests.requests import (
+    GetMessages,
+    SearchBySender,
+    SearchByTimerange,
+    SearchContext,
+)
+from greenroom.actors.sessions.storage.directory import ListSessions
 
 _MESSAGES: Final = "messages"
 _MOST: Final = 1_000

@@ -8,17 +8,17 @@ from typing import Any, Final
 import trio
 from msgspec import UNSET
 
-from greenroom.actors.base.emptiness import EmptyBecause
-from greenroom.actors.corpus.asking import ListCorpora
-from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
+from greenroom.actors.app.emptiness.narrowing import Asker, Explained, Filter
+from greenroom.actors.app.map.entity_mentions import FindEntity
+from greenroom.actors.core.replies.empty_reasons import EmptyBecause
 from greenroom.actors.corpus.listing import BrowseCorpora, CorpusEntities
-from greenroom.actors.embedding.service import GetEmbedding
-from greenroom.actors.emptiness.narrowing import Asker, Explained, Filter
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import EVERY_CORPUS
+from greenroom.actors.knowledge.corpora.tools.entity_tools import FindVendorInfo, SuggestEntities
+from greenroom.actors.knowledge.corpora.tools.query_service import ListCorpora
+from greenroom.actors.memories.recall.emptiness import seconds_for
 from greenroom.actors.orchestrations.ask_documents import GetFullContent, SemanticSearch
 from greenroom.actors.orchestrations.list_documents import CorpusDocuments
-from greenroom.actors.recall.emptiness import seconds_for
-from greenroom.actors.recall.entity_mentions import FindEntity
-from greenroom.actors.schemas.corpus import EVERY_CORPUS
+from greenroom.actors.search.embedding.embedding_service import GetEmbedding
 
 _DOCUMENTS: Final = "documents"
 _ENTITIES: Final = "entities"

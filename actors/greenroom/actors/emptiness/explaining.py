@@ -8,15 +8,15 @@ from typing import Any, Final, TypeVar
 import msgspec
 import trio
 
-from greenroom.actors.audit.query import GetAuditLog, GetAuditState, ReadAuditLog, filters_of, fits
-from greenroom.actors.base.emptiness import EmptyBecause, no_match
+from greenroom.actors.app.emptiness.narrowing import Asker, Explained, Filter
+from greenroom.actors.core.audit.query import GetAuditLog, GetAuditState, ReadAuditLog, filters_of, fits
+from greenroom.actors.core.keys.admin import ListApiKeys
+from greenroom.actors.core.replies.empty_reasons import EmptyBecause, no_match
+from greenroom.actors.core.replies.replies import ListReply
 from greenroom.actors.emptiness import code, conversations, documents
-from greenroom.actors.emptiness.narrowing import Asker, Explained, Filter
-from greenroom.actors.keys.admin import ListApiKeys
-from greenroom.actors.orchestrations.workflows import GetWorkflowPatterns, SuggestNextAction
-from greenroom.actors.recall.emptiness import WhyNoneListed, seconds_for
-from greenroom.actors.schemas.memories import ListMemories
-from greenroom.actors.schemas.replies import ListReply
+from greenroom.actors.memories.recall.emptiness import WhyNoneListed, seconds_for
+from greenroom.actors.memories.requests.requests import ListMemories
+from greenroom.actors.sessions.workflows.tools import GetWorkflowPatterns, SuggestNextAction
 from greenroom.runtime import GreenroomError
 
 R = TypeVar("R", bound=ListReply)

@@ -8,18 +8,24 @@ from typing import Any, Final
 
 import msgspec
 
-from greenroom.actors.audit import record as audit_record
-from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.auth import policy
-from greenroom.actors.auth.namespaces import user_namespace
-from greenroom.actors.auth.principal import Principal
-from greenroom.actors.base.times import DAY, SECOND, optional_datetime, to_datetime, to_microseconds
+from greenroom.actors.content.secrets.detect import without_secrets
+from greenroom.actors.core.audit import record as audit_record
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth import policy
+from greenroom.actors.core.auth.namespaces import user_namespace
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.validation.times import (
+    DAY,
+    SECOND,
+    optional_datetime,
+    to_datetime,
+    to_microseconds,
+)
 from greenroom.actors.hooks import records
 from greenroom.actors.hooks.records import StoredGiven, StoredHas, StoredMemory, StoredSession
-from greenroom.actors.hooks.secrets import without_secrets
 from greenroom.actors.schemas import hook_work as schemas
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
-from greenroom.actors.schemas.hooks import Turn
+from greenroom.actors.sessions.requests.hook_events import Turn
 from greenroom.runtime import Actor, Address, Context, Slices, handles
 
 TIMER: Final = "forget"

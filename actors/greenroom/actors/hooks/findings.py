@@ -8,8 +8,8 @@ from typing import Annotated, Final, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
-from greenroom.actors.schemas.hooks import Turn
-from greenroom.actors.schemas.memory_types import MemoryKind
+from greenroom.actors.core.replies.memory_types import MemoryKind
+from greenroom.actors.sessions.requests.hook_events import Turn
 
 Rule = Literal["decision", "preference", "remember", "fix", "command"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from greenroom.actors.auth.namespaces import user_namespace
+from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.turns import session_id_of
+from greenroom.actors.hooks.extraction.turns import session_id_of
 from greenroom.actors.schemas.hook_work import LastSessions, LookAtKept
-from greenroom.actors.schemas.session_travel import Offer
+from greenroom.actors.sessions.requests.session_context import Offer
 from greenroom.runtime import ActorFailedError, ActorQuarantinedError, Address, Procedure, ProcedureContext
 
 MOST: Final = 3

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, NamedTuple
 
-from greenroom.actors.hooks.lines import NO_ROOM, Line, of_memory, why_withheld, within
+from greenroom.actors.hooks.briefing.context_lines import NO_ROOM, Line, of_memory, why_withheld, within
 from greenroom.actors.hooks.prompt_text import searched
+from greenroom.actors.memories.recall.search import SearchSpec, chance_of, find
+from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.actors.recall.near import least_chance, near_roots
-from greenroom.actors.recall.search import SearchSpec, chance_of, find
 from greenroom.actors.schemas.hook_work import HookState
-from greenroom.actors.schemas.hooks import HookEvent
-from greenroom.actors.schemas.memory_replies import MemoryFilters
+from greenroom.actors.sessions.requests.hook_events import HookEvent
 from greenroom.runtime import ProcedureContext
 
 MOST_MEMORIES: Final = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from greenroom.actors.hooks.secrets import LEFT_OUT
+from greenroom.actors.content.secrets.detect import LEFT_OUT
 
 _SEARCHED: Final = 2_000
 # No word is in it twice: each reading of a word more doubles the time that a row of it takes.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from greenroom.actors.content.text.analyze import TextSettings, text_settings
 from greenroom.actors.hooks.findings import Extractor
-from greenroom.actors.text.analyze import TextSettings, text_settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from greenroom.actors.documents.kinds import kind_by_name
-from greenroom.actors.ingest.walk import Found, LeftOut
+from greenroom.actors.content.documents.kinds import kind_by_name
+from greenroom.actors.knowledge.ingest.files.walk import Found, LeftOut
 
 _DATA: Final = (".json", ".jsonl", ".xml", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".properties")
 _PROSE: Final = frozenset({"markdown", "rst"})

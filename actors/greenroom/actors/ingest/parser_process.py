@@ -15,7 +15,8 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from greenroom.actors.corpus.facts import packed_facts, source_document
+from greenroom.actors.content.syntax import search as searched
+from greenroom.actors.content.text.analyze import text_settings
 from greenroom.actors.corpus.preparing import is_large, prepared_at_once
 from greenroom.actors.documents import (
     Kind,
@@ -24,7 +25,8 @@ from greenroom.actors.documents import (
     document_of,
     unread_parts,
 )
-from greenroom.actors.schemas.corpus import Document, Prepared
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import Document, Prepared
+from greenroom.actors.knowledge.corpora.storage.facts import packed_facts, source_document
 from greenroom.actors.syntax import (
     AS_TEXT,
     Found,
@@ -33,9 +35,7 @@ from greenroom.actors.syntax import (
     PatternError,
     language_of,
     read_source,
-    searched,
 )
-from greenroom.actors.text.analyze import text_settings
 from greenroom.runtime import apply_settings
 
 MAX_MEMORY: Final = 1 << 30

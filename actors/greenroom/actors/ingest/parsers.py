@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 import trio
 
+from greenroom.actors.content.text.analyze import current_rules
 from greenroom.actors.ingest.parser_process import LENGTH, Job, Parsed
 from greenroom.actors.ingest.setbacks import Setbacks
-from greenroom.actors.text.analyze import current_rules
 
 SECONDS: Final = 30.0
 """How much time on the processor one file may take."""

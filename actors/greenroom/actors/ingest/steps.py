@@ -7,14 +7,14 @@ from typing import Final, NamedTuple, TypeVar, TypeVarTuple
 
 import trio
 
-from greenroom.actors.base.plain_files import UnreadableFileError
-from greenroom.actors.corpus.readers import is_newer, reader_of
+from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.documents import digest_of
 from greenroom.actors.ingest.parser_process import Job
-from greenroom.actors.ingest.places import is_below
-from greenroom.actors.ingest.reading import read_document
-from greenroom.actors.ingest.run_state import Step
-from greenroom.actors.ingest.walk import UNREADABLE, Found, LeftOut
+from greenroom.actors.knowledge.corpora.storage.readers import is_newer, reader_of
+from greenroom.actors.knowledge.ingest.files.file_content import read_document
+from greenroom.actors.knowledge.ingest.files.places import is_below
+from greenroom.actors.knowledge.ingest.files.walk import UNREADABLE, Found, LeftOut
+from greenroom.actors.knowledge.ingest.run_state import Step
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")

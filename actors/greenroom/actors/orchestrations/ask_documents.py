@@ -8,14 +8,14 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.base.built import CheckedWhenBuilt
-from greenroom.actors.base.grades import least_of
-from greenroom.actors.corpus.asking import Answered, ReadPassages, SearchCorpora
-from greenroom.actors.ingest.freshness import with_changes
+from greenroom.actors.core.replies.grades import least_of
+from greenroom.actors.core.replies.sources import note_cache, note_whole
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.core.validation.types import RARE, UNLISTED
+from greenroom.actors.knowledge.corpora.requests import corpus_requests as schemas
+from greenroom.actors.knowledge.corpora.tools.query_service import Answered, ReadPassages, SearchCorpora
+from greenroom.actors.knowledge.ingest.freshness import with_changes
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.savings.sources import note_cache, note_whole
-from greenroom.actors.schemas import corpus as schemas
-from greenroom.actors.schemas.types import RARE, UNLISTED
 
 R = TypeVar("R", schemas.ChunksFound, schemas.FullContent)
 

@@ -14,32 +14,32 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.auth import policy, scopes
-from greenroom.actors.auth.namespaces import project_of_path, project_part, workflow_key
-from greenroom.actors.auth.principal import Principal
+from greenroom.actors.app.client.prompts import PromptSource
+from greenroom.actors.app.savings.ledger import Ledger
 from greenroom.actors.base.orchestration import Orchestration
-from greenroom.actors.base.unicode_forms import composed
-from greenroom.actors.ingest.places import Reach
-from greenroom.actors.keys.quota import Quota
-from greenroom.actors.passport.signing import Signers
-from greenroom.actors.savings.ledger import Ledger
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth import policy, scopes
+from greenroom.actors.core.auth.namespaces import project_of_path, project_part, workflow_key
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.base.unicode_forms import composed
+from greenroom.actors.core.presence.requests import ProcessPresence
+from greenroom.actors.knowledge.ingest.files.places import Reach
+from greenroom.actors.knowledge.workspaces.index_lease import Workspaces
+from greenroom.actors.memories.storage.quota import Quota
 from greenroom.actors.schemas import session_continuation as continuation
-from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.schemas.presence import ProcessPresence
-from greenroom.actors.schemas.prompts import PromptSource
-from greenroom.actors.schemas.session_travel import (
+from greenroom.actors.sessions.client_tools import client_tool
+from greenroom.actors.sessions.passports.signing import Signers
+from greenroom.actors.sessions.requests import session_context as travel
+from greenroom.actors.sessions.requests.requests import AddMessage
+from greenroom.actors.sessions.requests.session_context import (
     ContextRead,
     GetSessionContext,
     SessionContext,
     TalkView,
 )
-from greenroom.actors.schemas.sessions import AddMessage
-from greenroom.actors.schemas.workflows import KIND as WORKFLOW
-from greenroom.actors.schemas.workflows import NoteStep
-from greenroom.actors.session.briefing import LEAST_ROOM, MOST_BYTES
-from greenroom.actors.session.client_tools import client_tool
-from greenroom.actors.workspace.keeper import Workspaces
+from greenroom.actors.sessions.summary.briefing import LEAST_ROOM, MOST_BYTES
+from greenroom.actors.sessions.workflows.requests import KIND as WORKFLOW
+from greenroom.actors.sessions.workflows.requests import NoteStep
 from greenroom.runtime import Address, GreenroomError, Idempotency, Message, RuntimeClient, Subscriber
 
 R = TypeVar("R")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from greenroom.actors.base.built import CheckedWhenBuilt
-from greenroom.actors.corpus.completing import CompleteNames
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.knowledge.corpora.handlers.completion import CompleteNames
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, begin, roots_of
 from greenroom.actors.schemas.completion import Begun, NameCompletion, NameKind

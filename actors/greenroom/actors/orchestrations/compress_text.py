@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.auth.principal import Principal
-from greenroom.actors.base.built import CheckedWhenBuilt
 from greenroom.actors.base.orchestration import Orchestration
-from greenroom.actors.base.paging import BYTES_PER_TOKEN, tokens_of_size
-from greenroom.actors.base.threads import run_in_thread
-from greenroom.actors.compression import compress
-from greenroom.actors.savings.sources import note_whole
+from greenroom.actors.content.compression import compress
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.base.threads import run_in_thread
+from greenroom.actors.core.replies.paging import BYTES_PER_TOKEN, tokens_of_size
+from greenroom.actors.core.replies.sources import note_whole
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.schemas import compression as schemas
 from greenroom.runtime import RuntimeClient
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from greenroom.actors.core.presence.actor import PRESENCE
+from greenroom.actors.core.presence.requests import ProcessPresence, ReadPresence, TellPresence
 from greenroom.actors.orchestrations.client_session import ClientSessionState
-from greenroom.actors.presence.actor import PRESENCE
-from greenroom.actors.schemas.presence import ProcessPresence, ReadPresence, TellPresence
 
 
 class Processes(NamedTuple):

@@ -9,17 +9,18 @@ from typing import ClassVar, Final
 import msgspec
 from msgspec import UNSET
 
-from greenroom.actors.base.built import CheckedWhenBuilt
-from greenroom.actors.base.threads import read_in_thread
-from greenroom.actors.corpus.facts import source_of
+from greenroom.actors.content.syntax import graphs
+from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.knowledge.corpora.requests import code_relations as schemas
+from greenroom.actors.knowledge.corpora.storage.facts import source_of
+from greenroom.actors.knowledge.workspaces.places import checked_file
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import facts_of, places_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.in_text import lines_in_text
-from greenroom.actors.orchestrations.workspace_facts import facts_of, places_of
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, opened, progress_of, roots_of
-from greenroom.actors.schemas import code_relations as schemas
 from greenroom.actors.schemas.code import FactsOfFile, LineOfText
-from greenroom.actors.syntax import Places, Reached, graphs, inverted, reach, resolve_import
-from greenroom.actors.workspace.places import checked_file
+from greenroom.actors.syntax import Places, Reached, inverted, reach, resolve_import
 
 MAX_DEFINITIONS: Final = 20
 """Definitions of one name that are looked at."""

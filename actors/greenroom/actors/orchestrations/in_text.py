@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final
 
-from greenroom.actors.base.plain_files import UnreadableFileError
-from greenroom.actors.base.threads import read_in_thread
+from greenroom.actors.content.documents.decode import SourceText
+from greenroom.actors.content.syntax.plain_text import lines_with
+from greenroom.actors.core.base.regular_files import UnreadableFileError
+from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.corpus.code_asking import AskForCode
-from greenroom.actors.corpus.readers import counted_reader, unread_by
-from greenroom.actors.documents.decode import SourceText
-from greenroom.actors.ingest.reading import read_document
+from greenroom.actors.knowledge.corpora.storage.readers import counted_reader, unread_by
+from greenroom.actors.knowledge.ingest.files.file_content import read_document
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import documents_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
-from greenroom.actors.orchestrations.workspace_facts import documents_of
 from greenroom.actors.orchestrations.workspace_of import Workspace
 from greenroom.actors.schemas.code import CodeFilters, FindCode, LineOfText
-from greenroom.actors.syntax.as_text import lines_with
 
 MAX_FILES: Final = 50
 """How many files are looked through; of more, those that the index says have most of the name."""

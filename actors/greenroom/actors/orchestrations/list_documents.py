@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from msgspec import UNSET, UnsetType
 
-from greenroom.actors.base.built import CheckedWhenBuilt
-from greenroom.actors.base.times import to_datetime
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.core.validation.times import to_datetime
 from greenroom.actors.corpus.listing import ReadPage
-from greenroom.actors.ingest.freshness import states_of, with_states
+from greenroom.actors.knowledge.corpora.requests import corpus_requests as schemas
+from greenroom.actors.knowledge.corpora.requests import listing_requests as listing
+from greenroom.actors.knowledge.ingest.freshness import states_of, with_states
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.schemas import corpus as schemas
-from greenroom.actors.schemas import corpus_listing as listing
 from greenroom.actors.syntax import language_of
 
 

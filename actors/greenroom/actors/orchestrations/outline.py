@@ -6,14 +6,18 @@ from typing import ClassVar, Final
 
 from msgspec import UNSET
 
-from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.base.built import CheckedWhenBuilt
-from greenroom.actors.base.paging import BYTES_PER_TOKEN
-from greenroom.actors.base.plain_files import UnreadableFileError
-from greenroom.actors.base.threads import read_in_thread
-from greenroom.actors.corpus.catalogue import corpus_address
-from greenroom.actors.corpus.facts import source_of
-from greenroom.actors.corpus.readers import why_unread
+from greenroom.actors.content.syntax import outlines
+from greenroom.actors.content.syntax.plain_text import first_lines
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.base.regular_files import UnreadableFileError
+from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.replies.paging import BYTES_PER_TOKEN
+from greenroom.actors.core.replies.sources import are_wanted, note_whole
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
+from greenroom.actors.knowledge.corpora.storage.facts import source_of
+from greenroom.actors.knowledge.corpora.storage.readers import why_unread
+from greenroom.actors.knowledge.workspaces.places import Place, checked_file
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import (
     CodeOrchestration,
@@ -22,12 +26,8 @@ from greenroom.actors.orchestrations.workspace_of import (
     progress_of,
     roots_of,
 )
-from greenroom.actors.savings.sources import are_wanted, note_whole
 from greenroom.actors.schemas import code as schemas
-from greenroom.actors.syntax import outlines
-from greenroom.actors.syntax.as_text import first_lines
 from greenroom.actors.workspace.files import read_part, versions_at
-from greenroom.actors.workspace.places import Place, checked_file
 
 _MOST_TEXT: Final = 1 << 20
 

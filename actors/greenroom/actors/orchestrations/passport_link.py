@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from greenroom.actors.audit.actor import tell
-from greenroom.actors.base.threads import run_in_thread
+from greenroom.actors.core.audit.actor import tell
+from greenroom.actors.core.base.threads import run_in_thread
 from greenroom.actors.orchestrations.client_session import ClientSessionState, PassportOptions
-from greenroom.actors.orchestrations.passport_export import ID_BYTES, ExportSession, Made, collected
 from greenroom.actors.passport.claims import Claim, claim_text, png
-from greenroom.actors.schemas import passports as requests
+from greenroom.actors.sessions.passports import requests
+from greenroom.actors.sessions.passports.export import ID_BYTES, ExportSession, Made, collected
 from greenroom.runtime import Refusal, RuntimeClient
 
 LINK_PATH: Final = "/passport/"

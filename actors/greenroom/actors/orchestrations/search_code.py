@@ -8,10 +8,14 @@ import msgspec
 import trio
 from msgspec import UNSET
 
-from greenroom.actors.base.built import CheckedWhenBuilt
-from greenroom.actors.base.grades import least_of
-from greenroom.actors.base.threads import read_in_thread
+from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.replies.grades import least_of
+from greenroom.actors.core.replies.sources import are_wanted, note_cache, note_whole
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.core.validation.types import RARE
 from greenroom.actors.corpus.code_asking import AskForCode
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import QueryText
+from greenroom.actors.knowledge.workspaces.places import Place, checked_file
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import (
     CodeOrchestration,
@@ -20,12 +24,8 @@ from greenroom.actors.orchestrations.workspace_of import (
     progress_of,
     roots_of,
 )
-from greenroom.actors.savings.sources import are_wanted, note_cache, note_whole
 from greenroom.actors.schemas import code as schemas
-from greenroom.actors.schemas.corpus import QueryText
-from greenroom.actors.schemas.types import RARE
 from greenroom.actors.workspace.files import versions_at
-from greenroom.actors.workspace.places import Place, checked_file
 
 LATE = (
     "the search was cut after 2 s, before the index answered: it is being read, or others are before you; "

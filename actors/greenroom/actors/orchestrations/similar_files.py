@@ -8,21 +8,21 @@ from typing import ClassVar, Final
 
 from msgspec import UNSET
 
-from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.base.built import CheckedWhenBuilt
-from greenroom.actors.base.emptiness import because
-from greenroom.actors.base.threads import read_in_thread
-from greenroom.actors.corpus.catalogue import corpus_address
-from greenroom.actors.corpus.code_filters import with_recency
-from greenroom.actors.corpus.facts import source_of
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.replies.empty_reasons import because
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.knowledge.corpora.requests import code_relations as schemas
+from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
+from greenroom.actors.knowledge.corpora.requests.code_filters import with_recency
+from greenroom.actors.knowledge.corpora.storage.facts import source_of
+from greenroom.actors.knowledge.workspaces.places import checked_file
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import facts_of, places_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
-from greenroom.actors.orchestrations.workspace_facts import facts_of, places_of
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, opened, progress_of, roots_of
 from greenroom.actors.schemas import code as code_schemas
-from greenroom.actors.schemas import code_relations as schemas
 from greenroom.actors.schemas.code import FactsOfFile
 from greenroom.actors.syntax import Places, alike_by_imports
-from greenroom.actors.workspace.places import checked_file
 
 LOOKED_AT: Final = 100
 """Files, the likest by their terms and names, whose imports are compared."""
@@ -89,7 +89,7 @@ class SimilarFiles(
     def _ranked(
         self, path: str, found: Sequence[schemas.Similar], packed: Sequence[FactsOfFile], places: Places
     ) -> list[schemas.SimilarFile]:
-        from greenroom.actors.ranking.likeness import likeness_of  # noqa: PLC0415 - needs numpy; in a thread
+        from greenroom.actors.search.ranking.likeness import likeness_of  # noqa: PLC0415 - needs numpy; in a thread
 
         files = {each.path: source for each in packed if (source := source_of(each)) is not None}
         imports = alike_by_imports(path, files, places)

@@ -9,12 +9,13 @@ from typing import ClassVar, Final
 import msgspec
 from msgspec import UNSET
 
-from greenroom.actors.base.built import CheckedWhenBuilt
-from greenroom.actors.base.threads import read_in_thread
-from greenroom.actors.corpus.facts import found_symbol, source_of
+from greenroom.actors.content.text.words import symbol_name
+from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.knowledge.corpora.storage.facts import found_symbol, source_of
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import facts_of, places_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.in_text import lines_in_text
-from greenroom.actors.orchestrations.workspace_facts import facts_of, places_of
 from greenroom.actors.orchestrations.workspace_of import (
     CodeOrchestration,
     Workspace,
@@ -25,7 +26,6 @@ from greenroom.actors.orchestrations.workspace_of import (
 from greenroom.actors.schemas import code as schemas
 from greenroom.actors.schemas.code import FactsOfFile, SymbolUsed
 from greenroom.actors.syntax import Meanings, Node, Places, Source, is_like, is_path
-from greenroom.actors.text.words import symbol_name
 
 MAX_ALIKE: Final = 10
 """Names that are looked for in the place of one that nothing has."""
@@ -120,7 +120,7 @@ def _sources(packed: Sequence[FactsOfFile]) -> dict[str, Source]:
 
 
 def _alike(symbol: str, files: Mapping[str, Source]) -> list[str]:
-    from greenroom.actors.syntax.alike import alike  # noqa: PLC0415 - not before a name is nowhere
+    from greenroom.actors.content.syntax.similar_names import alike  # noqa: PLC0415 - not before a name is nowhere
 
     return alike(symbol, {each.path for source in files.values() for each in source.symbols}, MAX_ALIKE)
 

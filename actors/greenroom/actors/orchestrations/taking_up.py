@@ -8,12 +8,12 @@ from typing import Final
 
 from msgspec import UNSET
 
+from greenroom.actors.content.text.escape import inert
+from greenroom.actors.memories.requests.transfer import ReleaseImport
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.schemas import session_continuation as continuation
-from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.schemas.passports import SessionRestored
-from greenroom.actors.schemas.transfer import ReleaseImport
-from greenroom.actors.text.inert import inert
+from greenroom.actors.sessions.passports.requests import SessionRestored
+from greenroom.actors.sessions.requests import session_context as travel
 from greenroom.runtime import Address, Idempotency, Refusal
 
 SESSION_DIGITS: Final = 8

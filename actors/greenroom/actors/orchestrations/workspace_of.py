@@ -8,19 +8,19 @@ import msgspec
 import trio
 from msgspec import UNSET, UnsetType
 
-from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.auth import policy
-from greenroom.actors.base.threads import read_in_thread
-from greenroom.actors.corpus.catalogue import corpus_address
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth import policy
+from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.corpus.managing import found_corpus, made_corpus
-from greenroom.actors.corpus.readers import unread_sentence
-from greenroom.actors.ingest.places import CLIENT_FOLDERS
+from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow
+from greenroom.actors.knowledge.corpora.storage.readers import unread_sentence
+from greenroom.actors.knowledge.ingest.files.places import CLIENT_FOLDERS
+from greenroom.actors.knowledge.workspaces.index_lease import Keeper, released
+from greenroom.actors.knowledge.workspaces.places import checked_root, workspace_name
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.schemas.code import CodeFreshness
-from greenroom.actors.schemas.corpus import CorpusRow
 from greenroom.actors.schemas.workspace import DescribeWorkspace, WorkspaceState
-from greenroom.actors.workspace.keeper import Keeper, released
-from greenroom.actors.workspace.places import checked_root, workspace_name
 from greenroom.runtime import Refusal
 
 R_co = TypeVar("R_co", covariant=True)

@@ -15,11 +15,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from greenroom.actors.auth import passport_errors
-from greenroom.actors.base.compression import zstd
-from greenroom.actors.passport.packing import decompressed, frame_size
-from greenroom.actors.passport.signing import SIGNATURE_BYTES, Signers
-from greenroom.actors.schemas import types
+from greenroom.actors.core.auth import passport_errors
+from greenroom.actors.core.base.zstd import zstd
+from greenroom.actors.core.validation import types
+from greenroom.actors.sessions.passports.packing import decompressed, frame_size
+from greenroom.actors.sessions.passports.signing import SIGNATURE_BYTES, Signers
 
 PASSPORT: Final = "GREENROOM:P1:"
 CLAIM: Final = "GREENROOM:C1:"

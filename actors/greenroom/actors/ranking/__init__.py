@@ -3,9 +3,9 @@
 Import it where something is searched, not at start.
 """
 
-from greenroom.actors.ranking.query import RankQuery as RankQuery
-from greenroom.actors.ranking.rank import Ranked as Ranked
-from greenroom.actors.ranking.rank import rank as rank
-from greenroom.actors.ranking.rank import signals as signals
-from greenroom.actors.ranking.view import Corpus as Corpus
-from greenroom.actors.ranking.view import View as View
+from greenroom.actors.search.ranking.query import RankQuery as RankQuery
+from greenroom.actors.search.ranking.rank import Ranked as Ranked
+from greenroom.actors.search.ranking.rank import rank as rank
+from greenroom.actors.search.ranking.rank import signals as signals
+from greenroom.actors.search.ranking.view import Corpus as Corpus
+from greenroom.actors.search.ranking.view import View as View

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from greenroom.actors.base.grades import NONE_LEAST, Least
-from greenroom.actors.ranking.chunks import best_places
-from greenroom.actors.ranking.code_query import CodeQuery
-from greenroom.actors.ranking.code_signals import SourceView, file_signals, passages_say, read_terms
+from greenroom.actors.core.replies.grades import NONE_LEAST, Least
 from greenroom.actors.ranking.sums import Asked, place_among
+from greenroom.actors.search.ranking.chunks import best_places
+from greenroom.actors.search.ranking.code_query import CodeQuery
+from greenroom.actors.search.ranking.code_signals import SourceView, file_signals, passages_say, read_terms
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from greenroom.actors.ranking.view import Floats, Mask
+    from greenroom.actors.search.ranking.view import Floats, Mask
 
 WEIGHTS: Final[Mapping[str, float]] = {
     "passage": 0.07,

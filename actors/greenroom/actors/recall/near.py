@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from greenroom.actors.auth.namespaces import OF_A_FOLDER, PROJECT, memory_address, segment, user_namespace
-from greenroom.actors.auth.principal import Principal
-from greenroom.actors.recall.scatter_gather import Root
-from greenroom.actors.recall.search import SearchResult
+from greenroom.actors.core.auth.namespaces import (
+    OF_A_FOLDER,
+    PROJECT,
+    memory_address,
+    segment,
+    user_namespace,
+)
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.memories.recall.scatter_gather import Root
+from greenroom.actors.memories.recall.search import SearchResult
 
 LEAST_CHANCE: Final = 0.4
 LEAST_OF_FEW: Final = 0.2

@@ -6,9 +6,9 @@ import math
 from array import array
 from typing import NamedTuple
 
-from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.embedding.service import EmbeddingService
-from greenroom.actors.schemas.memory_types import QueryVectors
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.replies.memory_types import QueryVectors
+from greenroom.actors.search.embedding.embedding_service import EmbeddingService
 
 
 class QueryEmbedding(NamedTuple):

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import trio
 
-from greenroom.actors.base.times import to_datetime, to_microseconds
-from greenroom.actors.recall.time_window import days_come_first, time_zone
-from greenroom.actors.schemas.memory_types import TimeSpan
+from greenroom.actors.core.replies.memory_types import TimeSpan
+from greenroom.actors.core.validation.times import to_datetime, to_microseconds
+from greenroom.actors.memories.recall.time_window import days_come_first, time_zone
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 

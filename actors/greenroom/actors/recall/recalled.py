@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from greenroom.actors.auth.namespaces import user_namespace
-from greenroom.actors.recall.replies import RecalledMemory
-from greenroom.actors.recall.search import SearchResult
+from greenroom.actors.core.auth.namespaces import user_namespace
+from greenroom.actors.memories.recall.replies import RecalledMemory
+from greenroom.actors.memories.recall.search import SearchResult
 from greenroom.actors.schemas.hook_work import KIND, GivenMemory, NoteRecalled
 from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, ProcedureContext
 

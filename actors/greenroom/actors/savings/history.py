@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from itertools import groupby
 
-from greenroom.actors.schemas.overview import PeriodSavings
-from greenroom.actors.schemas.savings import SavingsCount, SavingsRow
+from greenroom.actors.app.administration.replies import PeriodSavings
+from greenroom.actors.app.savings.requests import SavingsCount, SavingsRow
 
 
 def periods(rows: Iterable[SavingsRow], begins: Callable[[int], datetime]) -> list[PeriodSavings]:

@@ -8,12 +8,12 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.base.grades import Grade
-from greenroom.actors.schemas.corpus import CorpusName, QueryText
-from greenroom.actors.schemas.memory_types import Fraction
-from greenroom.actors.schemas.replies import PartialReply, Reply
-from greenroom.actors.schemas.results_explained import NamedResult
-from greenroom.actors.schemas.types import NUMBER, UNLISTED
+from greenroom.actors.core.replies.grades import Grade
+from greenroom.actors.core.replies.memory_types import Fraction
+from greenroom.actors.core.replies.replies import PartialReply, Reply
+from greenroom.actors.core.replies.results_explained import NamedResult
+from greenroom.actors.core.validation.types import NUMBER, UNLISTED
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusName, QueryText
 from greenroom.runtime import Message
 
 FilePath = Annotated[str, Meta(min_length=1, max_length=4_096)]

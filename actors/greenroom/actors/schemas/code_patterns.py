@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.core.replies.replies import PartialReply
 from greenroom.actors.schemas.code import CodeFreshness, LinesOfText
-from greenroom.actors.schemas.replies import PartialReply
 
 PatternText = Annotated[
     str,

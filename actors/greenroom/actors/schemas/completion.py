@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from greenroom.actors.schemas.corpus import CorpusName
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusName
 from greenroom.runtime import Message
 
 MAX_VALUES: Final = 100

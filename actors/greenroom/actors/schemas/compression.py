@@ -7,9 +7,9 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from greenroom.actors.schemas.memory_types import Fraction
-from greenroom.actors.schemas.replies import Reply
-from greenroom.actors.schemas.types import BRIEF
+from greenroom.actors.core.replies.memory_types import Fraction
+from greenroom.actors.core.replies.replies import Reply
+from greenroom.actors.core.validation.types import BRIEF
 
 MAX_TEXT: Final = 500_000
 USUAL_RATIO: Final = 0.5

@@ -6,9 +6,9 @@ from datetime import datetime
 
 import msgspec
 
-from greenroom.actors.schemas import replies
+from greenroom.actors.core.replies import replies
 from greenroom.actors.schemas.resource_info import ResourceInfo
-from greenroom.actors.schemas.session_travel import ContextRead
+from greenroom.actors.sessions.requests.session_context import ContextRead
 
 
 class TierCounts(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from greenroom.actors.auth.person import Person
+from greenroom.actors.core.auth.person import Person
 from greenroom.runtime import Message
 
 

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from greenroom.actors.schemas.hooks import HookName, Short, Turn
-from greenroom.actors.schemas.memory_replies import KnownMemory
-from greenroom.actors.schemas.replies import Reply
-from greenroom.actors.schemas.session_travel import Offer, SessionContext
+from greenroom.actors.core.replies.replies import Reply
+from greenroom.actors.memories.requests.replies import KnownMemory
+from greenroom.actors.sessions.requests.hook_events import HookName, Short, Turn
+from greenroom.actors.sessions.requests.session_context import Offer, SessionContext
 from greenroom.runtime import Message
 
 KIND = "hooks"

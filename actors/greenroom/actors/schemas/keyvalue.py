@@ -5,10 +5,11 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from greenroom.actors.base.built import CheckedWhenBuilt
-from greenroom.actors.schemas import memory_types as kinds
-from greenroom.actors.schemas import replies, types
-from greenroom.actors.schemas.sessions import StatusOfSession
+from greenroom.actors.core.replies import memory_types as kinds
+from greenroom.actors.core.replies import replies
+from greenroom.actors.core.validation import types
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.sessions.requests.requests import StatusOfSession
 from greenroom.runtime import Address, Message
 
 

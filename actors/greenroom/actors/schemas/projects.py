@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from greenroom.actors.schemas.corpus import CorpusName
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusName
 from greenroom.actors.schemas.resource_info import ResourceInfo
 from greenroom.runtime import Message
 

@@ -7,17 +7,17 @@ from datetime import datetime
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from greenroom.actors.base.built import CheckedWhenBuilt
-from greenroom.actors.schemas import replies
+from greenroom.actors.app.savings.requests import SavingsReport
+from greenroom.actors.core.replies import replies
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusView
+from greenroom.actors.knowledge.corpora.requests.ingestion import FailedFile, Filling
+from greenroom.actors.memories.preferences.requests import PreferencesResource
 from greenroom.actors.schemas.conversations import ConversationResource, CurrentSessionResource
-from greenroom.actors.schemas.corpus import CorpusView
-from greenroom.actors.schemas.ingest import FailedFile, Filling
-from greenroom.actors.schemas.preferences import PreferencesResource
 from greenroom.actors.schemas.projects import ProjectResource
 from greenroom.actors.schemas.resource_info import ResourceInfo as ResourceInfo
-from greenroom.actors.schemas.savings import SavingsReport
-from greenroom.actors.schemas.workflows import WorkflowPattern
 from greenroom.actors.schemas.workspace import WorkspaceState
+from greenroom.actors.sessions.workflows.requests import WorkflowPattern
 from greenroom.runtime import Message
 
 

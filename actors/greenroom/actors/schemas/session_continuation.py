@@ -7,7 +7,7 @@ from typing import ClassVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.sessions.requests import session_context as travel
 from greenroom.runtime import Address, Message
 
 

@@ -8,8 +8,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from greenroom.actors.base.built import CheckedWhenBuilt
-from greenroom.actors.schemas import replies, types
+from greenroom.actors.core.replies import replies
+from greenroom.actors.core.validation import types
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.runtime import Message
 
 

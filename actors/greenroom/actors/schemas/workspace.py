@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from greenroom.actors.schemas.corpus import CorpusName
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusName
 from greenroom.runtime import Message
 
 Kept = Literal["indexing", "watching", "unwatched"]

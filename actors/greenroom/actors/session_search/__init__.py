@@ -4,6 +4,6 @@ Every search of texts needs `text.analyze`, which has words, and `preview`. Only
 needs numpy and is imported at the first search.
 """
 
-from greenroom.actors.session_search.preview import Preview as Preview
-from greenroom.actors.session_search.preview import preview as preview
-from greenroom.actors.text.analyze import metadata_text as metadata_text
+from greenroom.actors.content.text.analyze import metadata_text as metadata_text
+from greenroom.actors.sessions.search.preview import Preview as Preview
+from greenroom.actors.sessions.search.preview import preview as preview

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.ranking.lexical import K_CONVERSATION, B, idf, pseudo_documents
+from greenroom.actors.search.ranking.lexical import K_CONVERSATION, B, idf, pseudo_documents
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from greenroom.actors.ranking.lexical import TermVariants
-    from greenroom.actors.ranking.view import Floats, View
+    from greenroom.actors.search.ranking.lexical import TermVariants
+    from greenroom.actors.search.ranking.view import Floats, View
 
     Doubles = npt.NDArray[np.float64]
 

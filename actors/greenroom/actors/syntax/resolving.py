@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from greenroom.actors.syntax.languages import NO_LANGUAGE, language_named
-from greenroom.actors.syntax.places import Places
-from greenroom.actors.syntax.source import Import
+from greenroom.actors.content.syntax.languages import NO_LANGUAGE, language_named
+from greenroom.actors.content.syntax.places import Places
+from greenroom.actors.content.syntax.source import Import
 
 
 def resolve_import(imported: Import, importer: str, language: str, places: Places) -> list[str]:

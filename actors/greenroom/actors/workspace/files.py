@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from greenroom.actors.base.plain_files import UnreadableFileError, opened
+from greenroom.actors.content.documents.decode import SourceText, is_binary, shown
+from greenroom.actors.core.base.regular_files import UnreadableFileError, opened
 from greenroom.actors.documents import digest_of
-from greenroom.actors.documents.decode import SourceText, is_binary, shown
-from greenroom.actors.ingest.exclusions import content_reason
-from greenroom.actors.ingest.reading import rest
+from greenroom.actors.knowledge.ingest.files.exclusions import content_reason
+from greenroom.actors.knowledge.ingest.files.file_content import rest
 
 MAX_BYTES: Final = 64 << 20
 """The most bytes of a file that is read in parts."""

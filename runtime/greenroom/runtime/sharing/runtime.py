@@ -23,9 +23,9 @@ from greenroom.runtime.base.store_settings import apply_settings
 from greenroom.runtime.kernel.callbacks import MessageSink
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
 from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
-from greenroom.runtime.sharing.election import May, joined
-from greenroom.runtime.sharing.member import Member
+from greenroom.runtime.sharing.lock_or_attach import May, joined
 from greenroom.runtime.sharing.pending import AGAIN
+from greenroom.runtime.sharing.process import Member
 from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 R = TypeVar("R")

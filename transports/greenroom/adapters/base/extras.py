@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from greenroom.actors.base.packages import install
+from greenroom.actors.core.base.optional_packages import install
 
 
 @contextmanager

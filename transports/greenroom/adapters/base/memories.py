@@ -15,7 +15,7 @@ from greenroom.actors import (
     memory_address,
     parse_request,
 )
-from greenroom.actors.auth.errors import not_serializable
+from greenroom.actors.core.auth.errors import not_serializable
 from greenroom.runtime import Message, Procedure
 
 R = TypeVar("R")

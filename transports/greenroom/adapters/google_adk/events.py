@@ -8,9 +8,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+from greenroom.actors.app.services.base import from_json
 from greenroom.actors.base.two_ends import two_ends
-from greenroom.actors.schemas.sessions import EventView
-from greenroom.actors.services.base import from_json
+from greenroom.actors.sessions.requests.requests import EventView
 from greenroom.adapters.base.extras import needs
 from greenroom.adapters.google_adk.names import actor_of
 

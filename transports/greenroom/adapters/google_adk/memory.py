@@ -9,9 +9,9 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from greenroom.actors import Database, MemorySearch, MemoryService, ServiceError, StoreMemory, parse_request
-from greenroom.actors.auth.namespaces import memory_address
-from greenroom.actors.recall.replies import MemoryHit
-from greenroom.actors.services.base import from_json, to_json
+from greenroom.actors.app.services.base import from_json, to_json
+from greenroom.actors.core.auth.namespaces import memory_address
+from greenroom.actors.memories.recall.replies import MemoryHit
 from greenroom.adapters.base.extras import needs
 from greenroom.adapters.google_adk import names
 from greenroom.adapters.google_adk.events import said_in, texts_in, time_of

@@ -7,8 +7,8 @@ import re
 from hashlib import blake2b
 
 from greenroom.actors import Principal
-from greenroom.actors.auth.namespaces import USER, segment
-from greenroom.actors.auth.policy import own_project
+from greenroom.actors.core.auth.namespaces import USER, segment
+from greenroom.actors.core.auth.policy import own_project
 
 _DIGEST_BYTES = 20
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.-]")

@@ -10,10 +10,10 @@ import msgspec
 from anyio.lowlevel import checkpoint
 
 from greenroom.actors import Database, ServiceError, SessionService, parse_request
-from greenroom.actors.schemas import sessions as requests
-from greenroom.actors.services.base import from_json, to_json
-from greenroom.actors.services.session import append_request
-from greenroom.actors.session.directory import SessionsOfProgram
+from greenroom.actors.app.services.base import from_json, to_json
+from greenroom.actors.app.services.session import append_request
+from greenroom.actors.sessions.requests import requests
+from greenroom.actors.sessions.storage.directory import SessionsOfProgram
 from greenroom.adapters.base.extras import needs
 from greenroom.adapters.google_adk import names
 from greenroom.adapters.google_adk.events import is_message, restored, time_of, to_append

@@ -10,7 +10,7 @@ from agents.memory import SessionSettings
 from anyio.lowlevel import checkpoint
 
 from greenroom.actors import Database, Event, Principal, ServiceError, SessionService
-from greenroom.actors.schemas.sessions import TakeSnapshot
+from greenroom.actors.sessions.requests.requests import TakeSnapshot
 from greenroom.adapters.openai_agents.items import content_of, is_lost, item_of, shown_of
 from greenroom.adapters.openai_agents.session_keys import session_key
 from greenroom.runtime import Address, Refusal

@@ -21,7 +21,7 @@ from greenroom.actors import (
     SessionService,
 )
 from greenroom.adapters.base.extras import needs
-from greenroom.adapters.pydantic_ai.shown import LONGEST, as_event
+from greenroom.adapters.pydantic_ai.events import LONGEST, as_event
 from greenroom.runtime import Address
 
 with needs("pydantic-ai"):

@@ -26,17 +26,23 @@ import msgspec
 import trio
 
 from greenroom.actors import KeyCache, KeyRefusedError, Principal
-from greenroom.actors.auth.grants import OAUTH, Credential, KeyRecord, check_claims, credential_of
-from greenroom.actors.auth.key_format import PREFIX, read_key, without_keys
-from greenroom.actors.keys.key_cache import KeyEndedError
-from greenroom.actors.keys.rate_limits import TokenBucket, TokenBuckets
+from greenroom.actors.core.auth.grants import OAUTH, Credential, KeyRecord, check_claims, credential_of
+from greenroom.actors.core.auth.key_format import PREFIX, read_key, without_keys
+from greenroom.actors.core.keys.key_cache import KeyEndedError
+from greenroom.actors.core.keys.rate_limits import TokenBucket, TokenBuckets
 from greenroom.runtime import GreenroomError, Refusal
 from greenroom.transports.auth.caller import Caller, Headers, RateLimit, header_values
 from greenroom.transports.base.errors import HttpRefusedError
-from greenroom.transports.net.addresses import is_loopback
-from greenroom.transports.net.body_budget import BodyBudget, BodyBudgets
-from greenroom.transports.net.forwarded import FORWARDED, Network, address_prefix, client_address, is_trusted
-from greenroom.transports.observability.access import AccessMeter
+from greenroom.transports.base.net.addresses import is_loopback
+from greenroom.transports.base.net.body_budget import BodyBudget, BodyBudgets
+from greenroom.transports.base.net.forwarded import (
+    FORWARDED,
+    Network,
+    address_prefix,
+    client_address,
+    is_trusted,
+)
+from greenroom.transports.base.observability.access import AccessMeter
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier

@@ -12,11 +12,11 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from greenroom.actors.auth.grants import Credential
-from greenroom.actors.auth.key_format import has_key
-from greenroom.actors.auth.tool_profiles import SCHEMA_FORMS, TOOL_PROFILES, SchemaForm
+from greenroom.actors.core.auth.grants import Credential
+from greenroom.actors.core.auth.key_format import has_key
+from greenroom.actors.core.auth.tool_profiles import SCHEMA_FORMS, TOOL_PROFILES, SchemaForm
+from greenroom.transports.base.config.parsers import name, word
 from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError, InvalidValueError
-from greenroom.transports.config.parsers import name, word
 
 AGENT_ID_LENGTH: Final = 100
 NAMELESS_AGENT: Final = "agent"

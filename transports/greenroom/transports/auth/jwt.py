@@ -26,11 +26,11 @@ import jwt
 import msgspec
 import trio
 
-from greenroom.actors.auth.grants import OAUTH, Credential, Grant
-from greenroom.actors.auth.scopes import unknown_scopes
-from greenroom.actors.base.times import SECOND
+from greenroom.actors.core.auth.grants import OAUTH, Credential, Grant
+from greenroom.actors.core.auth.scopes import unknown_scopes
+from greenroom.actors.core.validation.times import SECOND
 from greenroom.transports.auth.caller import AGENT_ID_LENGTH, fit_agent_id
-from greenroom.transports.net.addresses import is_loopback
+from greenroom.transports.base.net.addresses import is_loopback
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import AccessToken

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import Final
 
 from greenroom.transports.base.errors import AccessDeniedError
-from greenroom.transports.net.addresses import host_of, is_loopback, origin_parts
+from greenroom.transports.base.net.addresses import host_of, is_loopback, origin_parts
 
 _REMEMBERED: Final = 256  # a client sends the same headers with each of its requests
 

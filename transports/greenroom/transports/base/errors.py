@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from greenroom.actors.auth.key_format import without_keys
+from greenroom.actors.core.auth.key_format import without_keys
 from greenroom.runtime import GreenroomError
 
 

@@ -6,7 +6,7 @@ import errno
 import resource
 from typing import Final
 
-from greenroom.actors.embedding.errors import ModelMissingError
+from greenroom.actors.search.embedding.errors import ModelMissingError
 from greenroom.runtime import (
     GreenroomError,
     StoreDamagedError,

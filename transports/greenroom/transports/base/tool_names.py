@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from greenroom.actors.auth.scopes import TOOLS
+from greenroom.actors.core.auth.scopes import TOOLS
 
 _LONGER_FIRST = sorted((name for name in TOOLS if "_" in name), key=len, reverse=True)
 _PARTS: Final = re.compile(

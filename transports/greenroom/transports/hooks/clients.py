@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from greenroom.actors.schemas.hooks import HookName
+from greenroom.actors.sessions.requests.hook_events import HookName
 
 SECONDS: Final[Mapping[HookName, int]] = {
     "session-start": 10,

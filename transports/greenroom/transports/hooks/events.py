@@ -7,15 +7,15 @@ import secrets as randomness
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from greenroom.actors.auth.namespaces import project_of_path
 from greenroom.actors.base.two_ends import two_ends
-from greenroom.actors.hooks.secrets import without_secrets
-from greenroom.actors.schemas.hooks import MAX_PROMPT, HookEvent, HookName, Turn
-from greenroom.transports.hooks.dialects import Said
+from greenroom.actors.content.secrets.detect import without_secrets
+from greenroom.actors.core.auth.namespaces import project_of_path
+from greenroom.actors.sessions.requests.hook_events import MAX_PROMPT, HookEvent, HookName, Turn
+from greenroom.transports.clients.hooks.dialects import Said
+from greenroom.transports.clients.hooks.tool_calls import ToolCall
+from greenroom.transports.clients.hooks.transcript import GAP, MAX_COMMAND, limit_of
+from greenroom.transports.clients.hooks.turns import RawTurn
 from greenroom.transports.hooks.loose_json import without_halves
-from greenroom.transports.hooks.tool_calls import ToolCall
-from greenroom.transports.hooks.transcript import GAP, MAX_COMMAND, limit_of
-from greenroom.transports.hooks.turns import RawTurn
 
 _MAX_PATH = 4_096
 _MAX_NAME = 255

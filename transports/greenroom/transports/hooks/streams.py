@@ -6,7 +6,7 @@ import os
 import select
 from typing import Final
 
-from greenroom.transports.hooks.dialects import NotUnderstoodError
+from greenroom.transports.clients.hooks.dialects import NotUnderstoodError
 from greenroom.transports.hooks.loose_json import decoded
 
 MAX_INPUT: Final = 32 << 20

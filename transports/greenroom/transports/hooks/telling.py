@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from greenroom.actors.auth.principal import Principal
-from greenroom.actors.schemas.hooks import HookEvent, HookName
-from greenroom.transports.hooks.dialects import DIALECTS, Said, Transcripts
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.sessions.requests.hook_events import HookEvent, HookName
+from greenroom.transports.clients.hooks.dialects import DIALECTS, Said, Transcripts
+from greenroom.transports.clients.hooks.spool import Entry, Spool, held
+from greenroom.transports.clients.hooks.transcript import checked_path, key_of, read_tail
+from greenroom.transports.clients.hooks.turns import RawTurn
 from greenroom.transports.hooks.events import make_event, own_turns, session_of
-from greenroom.transports.hooks.spool import Entry, Spool, held
-from greenroom.transports.hooks.transcript import checked_path, key_of, read_tail
-from greenroom.transports.hooks.turns import RawTurn
 
 
 class NothingKeptError(Exception):

@@ -7,9 +7,9 @@ from typing import Any
 
 from greenroom.transports.auth.caller import fit_agent_id
 from greenroom.transports.mcp.agent_port import AgentPort
-from greenroom.transports.mcp.frames import Frame
-from greenroom.transports.mcp.ordering import IN_ORDER
-from greenroom.transports.mcp.versions import (
+from greenroom.transports.mcp.clients.ordering import IN_ORDER
+from greenroom.transports.mcp.frames.frames import Frame
+from greenroom.transports.mcp.frames.versions import (
     HANDSHAKE_VERSIONS,
     MODERN_VERSION,
     Era,

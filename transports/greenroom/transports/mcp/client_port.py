@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from greenroom.transports.base.observability.meter import Outcome
 from greenroom.transports.mcp.agent_port import SubscriberPort
-from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.client_identity import ClientIdentity
+from greenroom.transports.mcp.clients.open_streams import OpenStreams
+from greenroom.transports.mcp.clients.ordering import OrderedQueue
+from greenroom.transports.mcp.clients.roots import Roots
 from greenroom.transports.mcp.domain_requests import DomainRequests, Spawn
+from greenroom.transports.mcp.frames.calls import Call
 from greenroom.transports.mcp.limits import Limits
-from greenroom.transports.mcp.offered_tools import ToolOffer
-from greenroom.transports.mcp.open_streams import OpenStreams
-from greenroom.transports.mcp.ordering import OrderedQueue
 from greenroom.transports.mcp.response_sink import ResponseSink
-from greenroom.transports.mcp.roots import Roots
-from greenroom.transports.observability.meter import Outcome
+from greenroom.transports.mcp.tools.offered_tools import ToolOffer
 
 
 class ClientPort(Protocol):

@@ -20,8 +20,8 @@ import trio
 
 from greenroom.transports.auth.caller import NO_CHOICE, RateLimit, ToolChoice
 from greenroom.transports.mcp.agent_port import AgentPort
-from greenroom.transports.mcp.client import Client
-from greenroom.transports.mcp.frames import (
+from greenroom.transports.mcp.clients.client import Client
+from greenroom.transports.mcp.frames.frames import (
     INVALID_REQUEST,
     Frame,
     FrameError,
@@ -29,8 +29,8 @@ from greenroom.transports.mcp.frames import (
     error_line,
     parse_frame,
 )
+from greenroom.transports.mcp.frames.line_io import FrameSink, FrameSource
 from greenroom.transports.mcp.limits import Limits as Limits
-from greenroom.transports.mcp.line_io import FrameSink, FrameSource
 from greenroom.transports.mcp.server import McpServer
 
 WRITE_SIZE = 256 * 1024

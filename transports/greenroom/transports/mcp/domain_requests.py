@@ -11,10 +11,10 @@ import trio
 
 from greenroom.actors import PROGRESS_CALLBACK, Orchestration
 from greenroom.runtime import Procedure, Query, Refusal, StoreFailedError
-from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.client_identity import ClientIdentity
-from greenroom.transports.mcp.frames import INTERNAL_ERROR
-from greenroom.transports.mcp.ordering import OrderedQueue
+from greenroom.transports.mcp.clients.ordering import OrderedQueue
+from greenroom.transports.mcp.frames.calls import Call
+from greenroom.transports.mcp.frames.frames import INTERNAL_ERROR
 from greenroom.transports.mcp.progress import report_for
 
 logger = logging.getLogger(__name__)

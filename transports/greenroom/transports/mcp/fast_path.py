@@ -18,32 +18,32 @@ import trio
 from msgspec import UNSET, UnsetType
 
 from greenroom.actors import TEMPLATES, GetPrompt, ListPrompts, ListResources, ReadResource, StartSession
-from greenroom.actors.auth.key_format import without_keys
-from greenroom.actors.auth.scopes import resources_of
 from greenroom.actors.base.orchestration import Orchestration
-from greenroom.actors.schemas.replies import ListReply
+from greenroom.actors.core.auth.key_format import without_keys
+from greenroom.actors.core.auth.scopes import resources_of
+from greenroom.actors.core.replies.replies import ListReply
 from greenroom.runtime import Refusal
-from greenroom.transports.mcp.answer_times import AnswerTimes, Moment
-from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
-from greenroom.transports.mcp.content_blocks import Content, shown
+from greenroom.transports.mcp.clients.roots import Roots, needs_folder, tells_folders
+from greenroom.transports.mcp.clients.subscriptions import Subscriptions, Wanted
 from greenroom.transports.mcp.folders import learn_folders
-from greenroom.transports.mcp.frames import INTERNAL_ERROR, INVALID_PARAMS, Frame, RequestError
-from greenroom.transports.mcp.named_tools import worded_for
-from greenroom.transports.mcp.offered_tools import ToolOffer
-from greenroom.transports.mcp.response_encoder import FRESH, STATIC, ResponseEncoder, encode, result_line
-from greenroom.transports.mcp.roots import Roots, needs_folder, tells_folders
-from greenroom.transports.mcp.server_info import ServerInfo
-from greenroom.transports.mcp.subscriptions import Subscriptions, Wanted
-from greenroom.transports.mcp.tool_errors import Failure, timeout_failure, tool_failure
-from greenroom.transports.mcp.tools import Tool, visible_tools
-from greenroom.transports.mcp.versions import (
+from greenroom.transports.mcp.frames.calls import Call, Deadlines
+from greenroom.transports.mcp.frames.frames import INTERNAL_ERROR, INVALID_PARAMS, Frame, RequestError
+from greenroom.transports.mcp.frames.versions import (
     MODERN_VERSION,
     RESOURCE_NOT_FOUND,
     SUBSCRIPTION_ID_KEY,
     Era,
     is_plain,
 )
+from greenroom.transports.mcp.named_tools import worded_for
+from greenroom.transports.mcp.response_encoder import FRESH, STATIC, ResponseEncoder, encode, result_line
+from greenroom.transports.mcp.server_info import ServerInfo
+from greenroom.transports.mcp.tools.answer_times import AnswerTimes, Moment
+from greenroom.transports.mcp.tools.content_blocks import Content, shown
+from greenroom.transports.mcp.tools.offered_tools import ToolOffer
+from greenroom.transports.mcp.tools.tool_errors import Failure, timeout_failure, tool_failure
+from greenroom.transports.mcp.tools.tools import Tool, visible_tools
 
 Method = Callable[[ClientPort, Call], bool]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from greenroom.actors.ingest.places import CLIENT_FOLDERS
-from greenroom.transports.mcp.calls import Call
+from greenroom.actors.knowledge.ingest.files.places import CLIENT_FOLDERS
 from greenroom.transports.mcp.client_port import ClientPort
-from greenroom.transports.mcp.roots import Roots, tells_folders
+from greenroom.transports.mcp.clients.roots import Roots, tells_folders
+from greenroom.transports.mcp.frames.calls import Call
 
 
 async def learn_folders(client: ClientPort, call: Call) -> None:

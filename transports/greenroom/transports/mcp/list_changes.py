@@ -10,11 +10,11 @@ from typing import Final, Protocol
 
 import trio
 
-from greenroom.actors.auth.scopes import contexts_of
+from greenroom.actors.core.auth.scopes import contexts_of
 from greenroom.transports.mcp.client_identity import ClientIdentity
 from greenroom.transports.mcp.domain_requests import Spawn
+from greenroom.transports.mcp.frames.versions import Era
 from greenroom.transports.mcp.response_sink import ResponseSink
-from greenroom.transports.mcp.versions import Era
 
 METHOD: Final = "notifications/prompts/list_changed"
 _LINE: Final = b'{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}\n'

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from greenroom.actors.auth.scopes import TOOLS, allows
+from greenroom.actors.core.auth.scopes import TOOLS, allows
 from greenroom.transports.base.tool_names import tools_in, with_tools
-from greenroom.transports.mcp.offered_tools import ToolOffer
-from greenroom.transports.mcp.tool_profiles import PROFILES
-from greenroom.transports.mcp.tools import visible_tools
+from greenroom.transports.mcp.tools.offered_tools import ToolOffer
+from greenroom.transports.mcp.tools.tool_profiles import PROFILES
+from greenroom.transports.mcp.tools.tools import visible_tools
 
 
 def open_to(sentence: str, scopes: frozenset[str]) -> str:

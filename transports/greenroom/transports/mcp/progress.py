@@ -7,7 +7,7 @@ from typing import Any, Final
 import trio
 
 from greenroom.actors import ProgressCallback
-from greenroom.transports.mcp.calls import Call
+from greenroom.transports.mcp.frames.calls import Call
 from greenroom.transports.mcp.response_encoder import encode
 
 INTERVAL_SECONDS: Final = 0.1

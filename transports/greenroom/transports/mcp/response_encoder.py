@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from greenroom.transports.mcp.answer_times import AT_KEY, Moment
-from greenroom.transports.mcp.content_blocks import Content
+from greenroom.transports.mcp.frames.versions import SERVER_INFO_KEY, Era
 from greenroom.transports.mcp.server_info import ServerInfo
-from greenroom.transports.mcp.versions import SERVER_INFO_KEY, Era
+from greenroom.transports.mcp.tools.answer_times import AT_KEY, Moment
+from greenroom.transports.mcp.tools.content_blocks import Content
 
 encode = msgspec.json.encode
 

@@ -17,12 +17,12 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 
-from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.client_port import ClientPort
-from greenroom.transports.mcp.frames import Frame
+from greenroom.transports.mcp.frames.calls import Call
+from greenroom.transports.mcp.frames.frames import Frame
+from greenroom.transports.mcp.frames.versions import Era
 from greenroom.transports.mcp.response_encoder import encode
 from greenroom.transports.mcp.response_sink import ResponseSink
-from greenroom.transports.mcp.versions import Era
 
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT

@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.client_port import ClientPort
-from greenroom.transports.mcp.frames import Frame
+from greenroom.transports.mcp.frames.calls import Call
+from greenroom.transports.mcp.frames.frames import Frame
 
 if TYPE_CHECKING:
     from greenroom.transports.mcp.sdk_server import SdkServer, SdkSession

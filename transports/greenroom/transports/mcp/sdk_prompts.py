@@ -17,15 +17,15 @@ from mcp_types import (
 )
 
 from greenroom.actors import CompletePrompt, CompleteResource, GetPrompt, ListPrompts
-from greenroom.actors.schemas.prompts import Prompt
-from greenroom.transports.mcp.content_blocks import Content
+from greenroom.actors.app.client.prompts import Prompt
 from greenroom.transports.mcp.response_encoder import FRESH
+from greenroom.transports.mcp.tools.content_blocks import Content
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from greenroom.transports.mcp.calls import Call
     from greenroom.transports.mcp.client_port import ClientPort
+    from greenroom.transports.mcp.frames.calls import Call
 
     Context = ServerRequestContext[ClientPort, Call]
 

@@ -49,10 +49,8 @@ from mcp_types import (
 )
 
 from greenroom.actors import ListResources, ReadResource
-from greenroom.transports.mcp.answer_times import AnswerTimes
-from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.client_port import ClientPort
-from greenroom.transports.mcp.content_blocks import Content, shown
+from greenroom.transports.mcp.clients.subscriptions import Subscriptions, Wanted
 from greenroom.transports.mcp.fast_path import (
     ALL_SCOPES,
     CACHED_LISTINGS,
@@ -67,15 +65,17 @@ from greenroom.transports.mcp.fast_path import (
     unknown_tool_message,
 )
 from greenroom.transports.mcp.folders import learn_folders
-from greenroom.transports.mcp.frames import Frame, RequestError
-from greenroom.transports.mcp.offered_tools import ToolOffer
+from greenroom.transports.mcp.frames.calls import Call
+from greenroom.transports.mcp.frames.frames import Frame, RequestError
+from greenroom.transports.mcp.frames.versions import MODERN_VERSION, SUBSCRIPTION_ID_KEY, Era
 from greenroom.transports.mcp.response_encoder import encode, result_line
 from greenroom.transports.mcp.sdk_channel import SdkChannel, ServerRequests
 from greenroom.transports.mcp.sdk_prompts import PromptMethods
 from greenroom.transports.mcp.server_info import ServerInfo
-from greenroom.transports.mcp.subscriptions import Subscriptions, Wanted
-from greenroom.transports.mcp.tools import visible_tools
-from greenroom.transports.mcp.versions import MODERN_VERSION, SUBSCRIPTION_ID_KEY, Era
+from greenroom.transports.mcp.tools.answer_times import AnswerTimes
+from greenroom.transports.mcp.tools.content_blocks import Content, shown
+from greenroom.transports.mcp.tools.offered_tools import ToolOffer
+from greenroom.transports.mcp.tools.tools import visible_tools
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext

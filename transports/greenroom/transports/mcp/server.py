@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from greenroom.actors.auth.tool_profiles import SchemaForm
+from greenroom.actors.core.auth.tool_profiles import SchemaForm
+from greenroom.transports.base.observability.meter import Outcome, RequestMeter
+from greenroom.transports.base.observability.request_log import UNREAD, RequestLog, trace_id_of
+from greenroom.transports.base.observability.tracing import Tracer, find_tracer
 from greenroom.transports.mcp.agent_port import AgentPort
-from greenroom.transports.mcp.answer_times import AnswerTimes
-from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
-from greenroom.transports.mcp.connected import ConnectedClients
+from greenroom.transports.mcp.clients.connected import ConnectedClients
+from greenroom.transports.mcp.clients.subscriptions import Subscriptions
 from greenroom.transports.mcp.fast_path import FastPath, answer_limited, answer_overdue
+from greenroom.transports.mcp.frames.calls import Call, Deadlines
+from greenroom.transports.mcp.frames.versions import Era
 from greenroom.transports.mcp.list_changes import ListChanges
-from greenroom.transports.mcp.offered_tools import ToolOffer, ToolOffers
 from greenroom.transports.mcp.response_encoder import encode
 from greenroom.transports.mcp.server_info import GREENROOM, ServerInfo
-from greenroom.transports.mcp.subscriptions import Subscriptions
-from greenroom.transports.mcp.tool_profiles import DEFAULT
-from greenroom.transports.mcp.tools import Tool
-from greenroom.transports.mcp.versions import Era
-from greenroom.transports.observability.meter import Outcome, RequestMeter
-from greenroom.transports.observability.request_log import UNREAD, RequestLog, trace_id_of
-from greenroom.transports.observability.tracing import Tracer, find_tracer
+from greenroom.transports.mcp.tools.answer_times import AnswerTimes
+from greenroom.transports.mcp.tools.offered_tools import ToolOffer, ToolOffers
+from greenroom.transports.mcp.tools.tool_profiles import DEFAULT
+from greenroom.transports.mcp.tools.tools import Tool
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from greenroom.actors.auth.scopes import EVERYTHING, allows, contexts_of, resources_of, tools_of
+from greenroom.actors.core.auth.scopes import EVERYTHING, allows, contexts_of, resources_of, tools_of
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):

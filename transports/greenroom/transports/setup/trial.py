@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import trio
 
-from greenroom.transports.setup.change import SetupError
+from greenroom.transports.clients.setup.change import SetupError
 
 _PATIENCE = 60.0  # seconds; the first start makes a store
 

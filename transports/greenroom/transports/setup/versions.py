@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from greenroom.transports.setup.clients import Client
+from greenroom.transports.clients.table import Client
 from greenroom.transports.setup.run import run
 
 _PATIENCE: Final = 10.0  # seconds; the slowest known takes two

@@ -1,1 +1,1 @@
-"""What each command of `greenroom` does; `greenroom.transports.cli` says which there are."""
+"""What each command of `greenroom` does; `greenroom.transports.ops.cli` says which there are."""

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from greenroom.transports.cli.support import gauges
-from greenroom.transports.cli.support.gauges import Sample
-from greenroom.transports.cli.support.terminal import painted, printable, whole_screen
+from greenroom.transports.ops.cli.support import top_screen as gauges
+from greenroom.transports.ops.cli.support.terminal import painted, printable, whole_screen
+from greenroom.transports.ops.cli.support.top_screen import Sample
 
 _HISTORY: Final = 60  # samples whose rates are drawn as bars
 

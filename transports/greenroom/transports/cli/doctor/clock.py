@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from greenroom.actors.audit.record import JOURNAL
-from greenroom.transports.cli.doctor.audit import day, seen_of
-from greenroom.transports.cli.doctor.facts import Facts
-from greenroom.transports.cli.doctor.finding import Finding, ok, warning
+from greenroom.actors.core.audit.record import JOURNAL
+from greenroom.transports.ops.cli.doctor.audit import day, seen_of
+from greenroom.transports.ops.cli.doctor.facts import Facts
+from greenroom.transports.ops.cli.doctor.finding import Finding, ok, warning
 
 _TOPIC: Final = "clock"
 _TOLERANCE: Final = 60.0  # seconds

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from greenroom.actors.orchestrations.health import FULL, LITTLE_DISK
+from greenroom.actors.app.administration.health import FULL, LITTLE_DISK
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.doctor.facts import Facts
-from greenroom.transports.cli.doctor.finding import Finding, error, ok, warning
-from greenroom.transports.cli.support.store_texts import size
+from greenroom.transports.ops.cli.doctor.facts import Facts
+from greenroom.transports.ops.cli.doctor.finding import Finding, error, ok, warning
+from greenroom.transports.ops.cli.support.store_texts import size
 
 _TOPIC: Final = "disk"
 _FEW_FILES: Final = 1_000

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from greenroom.runtime import StoreKeyError
-from greenroom.transports.cli.doctor.facts import Facts
-from greenroom.transports.cli.doctor.finding import Finding, ok, refused, warning
-from greenroom.transports.cli.support.open_store import encryption
+from greenroom.transports.ops.cli.doctor.facts import Facts
+from greenroom.transports.ops.cli.doctor.finding import Finding, ok, refused, warning
+from greenroom.transports.ops.cli.support.open_store import encryption
 
 _TOPIC: Final = "encryption"
 _REMEDY: Final = "bring the key back to where it was, or name where it is with --encryption-key"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.doctor.facts import Facts
-from greenroom.transports.cli.doctor.finding import Finding, error, ok, warning
-from greenroom.transports.cli.support.store_texts import size
+from greenroom.transports.ops.cli.doctor.facts import Facts
+from greenroom.transports.ops.cli.doctor.finding import Finding, error, ok, warning
+from greenroom.transports.ops.cli.support.store_texts import size
 
 _TOPIC: Final = "limits"
 _FEW_OPEN: Final = 256

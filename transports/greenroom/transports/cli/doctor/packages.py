@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from greenroom.actors.base.packages import install, missing_extras
-from greenroom.actors.corpus.readers import lacking
-from greenroom.transports.cli.doctor.facts import Facts
-from greenroom.transports.cli.doctor.finding import Finding, ok, warning
+from greenroom.actors.core.base.optional_packages import install, missing_extras
+from greenroom.actors.knowledge.corpora.storage.readers import lacking
+from greenroom.transports.ops.cli.doctor.facts import Facts
+from greenroom.transports.ops.cli.doctor.finding import Finding, ok, warning
 
 _TOPIC: Final = "packages"
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from greenroom.runtime.base.arguments import did_you_mean
-from greenroom.transports.cli.doctor.facts import Facts
-from greenroom.transports.cli.doctor.finding import Finding, ok, warning
-from greenroom.transports.config.settings import all_settings, variable
+from greenroom.transports.base.config.settings import all_settings, variable
+from greenroom.transports.ops.cli.doctor.facts import Facts
+from greenroom.transports.ops.cli.doctor.finding import Finding, ok, warning
 
 _TOPIC: Final = "settings"
 

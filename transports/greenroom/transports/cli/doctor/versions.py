@@ -11,8 +11,8 @@ from typing import Final
 import lmdb
 
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.doctor.facts import Facts
-from greenroom.transports.cli.doctor.finding import Finding, error, ok, warning
+from greenroom.transports.ops.cli.doctor.facts import Facts
+from greenroom.transports.ops.cli.doctor.finding import Finding, error, ok, warning
 
 _TOPIC: Final = "versions"
 _PACKAGES: Final = ("msgspec", "trio", "mcp", "h11", "wsproto", "psutil", "platformdirs")

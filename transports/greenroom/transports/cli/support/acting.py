@@ -6,13 +6,13 @@ import os
 from dataclasses import replace
 
 from greenroom.actors import Principal
-from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.auth.scopes import allows
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth.scopes import allows
 from greenroom.runtime import RuntimeClient
 from greenroom.transports.auth.caller import NAMELESS_AGENT
-from greenroom.transports.cli.support.authentication import open_authentication
-from greenroom.transports.config.settings import Settings
-from greenroom.transports.observability.access import AccessMeter
+from greenroom.transports.base.config.settings import Settings
+from greenroom.transports.base.observability.access import AccessMeter
+from greenroom.transports.ops.cli.support.authentication import open_authentication
 
 
 async def acting_principal(

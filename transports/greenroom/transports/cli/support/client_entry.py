@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from greenroom.transports.cli.support.startup_notice import program
-from greenroom.transports.config.load import Resolved
+from greenroom.transports.base.config.load import Resolved
+from greenroom.transports.ops.cli.support.startup_notice import program
 
 
 def started(name: str, resolved: Resolved) -> tuple[str, list[str]]:

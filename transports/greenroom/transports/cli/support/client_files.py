@@ -9,8 +9,8 @@ from pathlib import Path
 
 import trio
 
-from greenroom.transports.cli.output import remark, say
-from greenroom.transports.cli.support.terminal import printable
+from greenroom.transports.ops.cli.output import remark, say
+from greenroom.transports.ops.cli.support.terminal import printable
 
 
 def show_change(path: Path, before: str, after: str) -> None:

@@ -8,8 +8,8 @@ import traceback
 from datetime import UTC, datetime
 from typing import Any
 
-from greenroom.actors.auth.key_format import without_keys
-from greenroom.transports.observability.request_log import EVENT
+from greenroom.actors.core.auth.key_format import without_keys
+from greenroom.transports.base.observability.request_log import EVENT
 
 
 class JsonLines(logging.Formatter):

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from greenroom.transports.cli.output import say
+from greenroom.transports.ops.cli.output import say
 
 
 def say_json(value: object) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from greenroom.actors import GetSessionContext, ListPassports, ReadResource, ReadTranscript
-from greenroom.actors.base.paging import estimate_tokens
-from greenroom.actors.schemas.resource_uris import conversation_uri, session_uri
-from greenroom.transports.console.view import Place, Reader, View
+from greenroom.actors.core.replies.paging import estimate_tokens
+from greenroom.actors.core.resources.resource_uris import conversation_uri, session_uri
 from greenroom.transports.console.views.threads import answers_of, in_threads, in_time
-from greenroom.transports.console.views.time_line import stays
+from greenroom.transports.web.console.view import Place, Reader, View
+from greenroom.transports.web.console.views.time_line import stays
 
 CLOSED: Final = frozenset({"terminated", "archived"})
 GROWING: Final = 300

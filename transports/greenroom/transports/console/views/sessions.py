@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from greenroom.actors import FindSessions
 from greenroom.runtime import Refusal
-from greenroom.transports.console.view import Place, Reader, View, not_found
 from greenroom.transports.console.views.session import TABS, transcript
+from greenroom.transports.web.console.view import Place, Reader, View, not_found
 
 STATUSES: Final = ("created", "active", "paused", "terminated", "archived")
 _FILTERS: Final = {"q": "text", "status": "status", "project": "project_id", "agent": "agent", "tool": "tool"}

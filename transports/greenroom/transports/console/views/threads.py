@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from greenroom.actors.schemas.replies import MessageView
+from greenroom.actors.core.replies.replies import MessageView
 from greenroom.actors.schemas.transcripts import AnsweredMessage
 
 DEEPEST: Final = 6

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from greenroom.transports.mcp.answer_times import Moment
+from greenroom.transports.mcp.tools.answer_times import Moment
 
 
 class Made(msgspec.Struct, frozen=True):

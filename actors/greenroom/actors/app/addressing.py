@@ -1,0 +1,203 @@
+"""Where the requests of one client go: the actor of each, and what is meant where a request leaves it out."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+
+from greenroom.actors.app.resources.kinds import ResourceReader, find_kind, scope_kind
+from greenroom.actors.app.resources.listing import CompleteResource, ListResources
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth import scopes as auth_scopes
+from greenroom.actors.core.auth.corpora import CORPUS_KIND
+from greenroom.actors.core.auth.namespaces import (
+    agent_namespace,
+    memory_address,
+    tag_of_id,
+    tag_of_root,
+    user_namespace,
+)
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.base.unicode_forms import composed
+from greenroom.actors.core.resources.resource_uris import is_of_current_session
+from greenroom.actors.core.validation.strict_json import canonical
+from greenroom.actors.knowledge.corpora.handlers.completion import CompleteNames
+from greenroom.actors.memories.preferences.actor import preferences_address
+from greenroom.actors.memories.recall.memory_search import MemorySearch
+from greenroom.actors.memories.storage.directory import RootOfMemory
+from greenroom.actors.orchestrations.client_session import ClientSessionState
+from greenroom.actors.requests import Route
+from greenroom.actors.schemas.resources import ReadResource
+from greenroom.actors.sessions.requests import requests as sessions
+from greenroom.actors.sessions.search.context_search import SearchSession
+from greenroom.runtime import Address, Idempotency, Procedure, RuntimeClient
+
+_ID_ALPHABET: Final = string.ascii_letters + string.digits
+
+
+class Addressing:
+    """Finds the actors of a client's requests.
+
+    Args:
+        runtime: What `open_greenroom` opened.
+        principal: Who asks.
+        state: Knows the session that the client works in.
+        scope: Of the principal, as `idempotency_scope` returns it.
+        timezone: Of words such as "yesterday" in searches that name none; the machine's for None.
+    """
+
+    def __init__(
+        self,
+        runtime: RuntimeClient,
+        principal: Principal,
+        state: ClientSessionState,
+        scope: str,
+        timezone: str | None,
+    ) -> None:
+        self._runtime = runtime
+        self._principal = principal
+        self._client_state = state
+        self._scope = scope
+        self._timezone = timezone
+        self._memory = memory_address(agent_namespace(principal))
+        self._namespace = user_namespace(principal)
+        self._resources = auth_scopes.resources_of(principal.scopes)
+
+    def addressed(self, request: Any, route: Route) -> tuple[Address, Any, Idempotency | None]:
+        """Return the request's actor, the request with an id if it had none, and what marks a repeat."""
+        idempotency = None
+        if route.is_write and request.idempotency_key is not None:
+            # The caller's arguments count, not the id that is made up for a nameless session.
+            arguments = msgspec.structs.replace(request, idempotency_key=None)
+            scope = f"{self._scope} {route.tool}"
+            idempotency = Idempotency(scope, composed(request.idempotency_key), _fingerprint(arguments))
+        if route.makes_name and request.session_id is None:
+            session_id = "session_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(16))
+            request = msgspec.structs.replace(request, session_id=session_id)
+        if route.kind == "session":
+            if request.session_id is None:
+                request = self._client_state.with_session(request)
+            return Address("session", request.session_id), request, idempotency
+        if route.kind == "agent":
+            named = getattr(request, "namespace", None)
+            return self._memory if named is None else memory_address(named), request, idempotency
+        if route.kind == "namespace":
+            namespaced = self._namespaced(request)
+            namespace = getattr(namespaced, "namespace", None) or self._namespace
+            return memory_address(namespace), namespaced, idempotency
+        if route.kind == "preferences":
+            return preferences_address(self._principal), request, idempotency
+        return self.address_of_resource(request.uri), request, idempotency
+
+    def address_of_resource(self, uri: str) -> Address:
+        """Return the actor that has a resource.
+
+        Raises:
+            Refusal: ``RESOURCE_NOT_FOUND``: no actor has such a one, for this client;
+                ``PERMISSION_DENIED``: its scopes do not reach so far.
+        """
+        if (scoped := scope_kind(uri)) is not None:
+            self.check_resource_kind(scoped)
+        found = find_kind(uri)
+        if found is None:
+            raise auth_errors.resource_not_found(uri)
+        kind, named = found
+        address = kind.address(named, self.reader())
+        if address is not None:
+            return address
+        if is_of_current_session(uri):
+            raise auth_errors.no_current_session(uri)
+        raise auth_errors.denial(auth_errors.resource_not_found(uri))
+
+    async def address_of(self, memory_id: str) -> Address:
+        """Return the actor of a memory; for one that is nowhere the user's, which does not know it either."""
+        if tag_of_root(self._namespace) == tag_of_id(memory_id):
+            return memory_address(self._namespace)
+        root = await self._runtime.query(RootOfMemory(memory_id=memory_id), principal=self._principal)
+        return memory_address(root or self._namespace)
+
+    def in_full(self, request: Any) -> Any:
+        """Return the query or procedure that carries a request out, with what is known of the client."""
+        if isinstance(request, sessions.SearchContext):
+            return SearchSession(
+                session_id=self._client_state.resolve_session(request.session_id), asked=request
+            )
+        if isinstance(request, ReadResource):
+            return self._procedure(request.uri)
+        if isinstance(request, ListResources):
+            return msgspec.structs.replace(request, current=self._client_state.current_session)
+        if isinstance(request, CompleteResource) and request.is_path and CORPUS_KIND in self._resources:
+            corpus = request.known.get("corpus", "")
+            return CompleteNames(corpus=corpus, kind="path", value=request.value)
+        return self._timed(request)
+
+    def check_resource_kind(self, kind: str) -> None:
+        """Check that a kind of resource is open to the client.
+
+        Raises:
+            Refusal: ``PERMISSION_DENIED``: its scopes do not reach so far.
+        """
+        if kind not in self._resources:
+            raise auth_errors.scope_missing("this resource", auth_scopes.RESOURCES[kind])
+
+    def reader(self) -> ResourceReader:
+        """Return who reads resources now."""
+        state = self._client_state
+        return ResourceReader(self._principal, state.current_session, state.token)
+
+    def _procedure(self, uri: str) -> Procedure[Any]:
+        """Return what reads a resource of several actors; raises as `address_of_resource`."""
+        self.address_of_resource(uri)
+        found = find_kind(uri)
+        assert found is not None, "it has an address"
+        assert found[0].procedure is not None, "it takes several actors"
+        return found[0].procedure(uri)
+
+    def _namespaced(self, request: Any) -> Any:
+        """Return a request with the namespace that is meant, unless an id tells it."""
+        if getattr(request, "memory_id", None) is not None or request.namespace is not None:
+            return request
+        filters = getattr(request, "filters", None)
+        within = None if filters is None else filters.namespace
+        return msgspec.structs.replace(request, namespace=within or self._namespace)
+
+    def _timed(self, request: Any) -> Any:
+        """Return a request with the time zone in which its words are meant."""
+        if isinstance(request, MemorySearch) and self._timezone is not None:
+            return request.with_words_in(self._timezone)
+        return request
+
+
+def idempotency_scope(principal: Principal) -> str:
+    """Return the idempotency scope of an identity, a digest: one that may see less gets no old answer.
+
+    The key and the address are no part of it: a repeat may come by others. That there was a key is, since
+    without one more is seen. The spelling is that of stores from before there were scopes.
+    """
+    everything = auth_scopes.EVERYTHING in principal.scopes
+    identity = {
+        "agent_id": principal.agent_id,
+        "agent_type": principal.agent_type,
+        "user": principal.user,
+        "projects": None if principal.projects is None else sorted(principal.projects),
+        "scopes": [] if everything else sorted(principal.scopes),
+        **({"authenticated": True} if principal.is_authenticated else {}),
+    }
+    return blake2b(msgspec.json.encode(identity), digest_size=16).hexdigest()
+
+
+def _fingerprint(arguments: msgspec.Struct) -> bytes:
+    """Return a digest of the arguments, however they are written.
+
+    What older versions did not take counts where it is given alone, so that their repeats are known.
+    """
+    said = msgspec.json.encode(arguments)
+    newer = [name for name in getattr(arguments, "newer", ()) if getattr(arguments, name) is None]
+    if newer:
+        members = msgspec.json.decode(said, type=dict[str, msgspec.Raw])
+        said = msgspec.json.encode({name: value for name, value in members.items() if name not in newer})
+    return blake2b(canonical(said), digest_size=16).digest()

@@ -1,0 +1,245 @@
+"""What people see first; see `Overview`."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import version
+from typing import Any, ClassVar, Final, Literal
+from weakref import WeakKeyDictionary
+
+import msgspec
+import trio
+from msgspec import UNSET
+
+from greenroom.actors.app.administration import replies as schemas
+from greenroom.actors.app.administration.advice import Known, advice
+from greenroom.actors.app.administration.health import parts_of
+from greenroom.actors.app.savings.actor import EVERYBODY
+from greenroom.actors.app.savings.report import report
+from greenroom.actors.app.savings.requests import KEPT_DAYS, KEPT_HOURS
+from greenroom.actors.core.audit.actor import LOG, BackupNoted, ReadLastBackup
+from greenroom.actors.core.audit.query import GetAuditState
+from greenroom.actors.core.auth.namespaces import memory_address, user_namespace
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.auth.scopes import ADMIN, KNOWLEDGE, SESSIONS, allows
+from greenroom.actors.core.keys.actor import KEYS_ADDRESS
+from greenroom.actors.core.keys.requests import ReadKeys
+from greenroom.actors.core.presence.requests import ConnectedClient, ProcessPresence
+from greenroom.actors.core.presence.traffic import rates_of
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.core.validation.times import DAY, HOUR, optional_datetime, to_datetime
+from greenroom.actors.knowledge.corpora.requests.catalogue import VisibleCorpora
+from greenroom.actors.memories.requests.requests import CountMemories
+from greenroom.actors.memories.storage.directory import ListNamespaces
+from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
+from greenroom.actors.orchestrations.connected import told_of
+from greenroom.actors.savings.history import periods
+from greenroom.actors.search.embedding.embedding_service import EmbeddingStatistics, GetEmbedding
+from greenroom.actors.sessions.storage.directory import CountSessions, ListSessions
+from greenroom.runtime import RuntimeClient, RuntimeStatistics
+
+MOST_COUNTED: Final = 10_000
+"""Sessions, or memories, that are counted; of more it is said that there are more."""
+MOST_ROOTS: Final = 50
+"""Namespaces whose memories are counted, likewise."""
+MANY: Final = 1_000
+"""Counts above this are kept for `COUNTED_SECONDS`, so that many consoles cost no more than one."""
+COUNTED_SECONDS: Final = 30.0
+MOST_KEPT: Final = 64
+_MEMORY: Final = "memory:read"
+
+_COUNTS: Final[WeakKeyDictionary[RuntimeClient, dict[Any, tuple[float, schemas.Counted]]]] = (
+    WeakKeyDictionary()
+)
+"""Large counts by who may see them and of what they are, and until when they hold."""
+
+
+class GetOverview(
+    ClientOrchestration[schemas.Overview], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
+    """Tell what is in the store, who is connected, how the server is, and what should be done."""
+
+    writes: ClassVar[bool] = False
+
+    async def carry_out(self, client: ClientSessionState) -> schemas.Overview:
+        """Look at statistics and listings; what tells of others is for administrators alone."""
+        runtime, principal = client.runtime, client.principal
+        is_admin = allows(principal.scopes, ADMIN)
+        processes, own = await told_of(client)
+        statistics = runtime.statistics()
+        embedding = await runtime.query(GetEmbedding())
+        now = client.ledger.now()
+        parts = parts_of(statistics, embedding, is_sound=runtime.is_sound, names=is_admin)
+        seen = processes if is_admin else [_own_clients(each, principal) for each in processes]
+        said = schemas.Overview(
+            version=_version(),
+            health=parts,
+            advice=[],
+            sessions=await _sessions(runtime, principal),
+            memories=await _memories(runtime, principal),
+            corpora=await _corpora(runtime, principal),
+            processes=[_shown(each, own, is_admin=is_admin) for each in seen if is_admin or each.clients],
+            savings=await _savings(client, is_admin=is_admin),
+            looked_at=to_datetime(now),
+        )
+        if not is_admin:
+            return said
+        backup = await runtime.ask(LOG, ReadLastBackup())
+        audit = await runtime.query(GetAuditState(), principal=principal)
+        read = await runtime.ask(KEYS_ADDRESS, ReadKeys())  # by the server itself: no deed of the caller
+        known = Known(now, runtime.is_sound, statistics, embedding, backup, audit.gaps, read.keys, processes)
+        return msgspec.structs.replace(
+            said,
+            advice=advice(known),
+            rates=rates_of([each.traffic for each in processes], now),
+            store=_store(statistics, audit.last),
+            embedder=_embedder(embedding),
+            backup=None if backup is None else _backup(backup),
+        )
+
+
+async def _sessions(runtime: RuntimeClient, principal: Principal) -> schemas.Counted | msgspec.UnsetType:
+    if not allows(principal.scopes, SESSIONS):
+        return UNSET
+    if (kept := _kept(runtime, principal, "sessions")) is not None:
+        return kept
+    counted = await runtime.query(CountSessions(most=MOST_COUNTED), principal=principal)
+    newest = (await runtime.query(ListSessions(limit=1), principal=principal)).sessions
+    found = schemas.Counted(
+        count=counted.count,
+        is_more=counted.is_more,
+        newest=newest[0].session_id if newest else None,
+        newest_at=newest[0].last_activity if newest else None,
+    )
+    return _keep(runtime, principal, "sessions", found)
+
+
+async def _memories(runtime: RuntimeClient, principal: Principal) -> schemas.Counted | msgspec.UnsetType:
+    if not allows(principal.scopes, _MEMORY):
+        return UNSET
+    if (kept := _kept(runtime, principal, "memories")) is not None:
+        return kept
+    count, is_more, newest, newest_at = 0, False, None, 0
+    roots = await runtime.query(ListNamespaces(), principal=principal)
+    for root in sorted(roots, key=lambda root: root != user_namespace(principal))[:MOST_ROOTS]:
+        left = MOST_COUNTED - count
+        part = await runtime.ask(memory_address(root), CountMemories(most=left), principal=principal)
+        count, is_more = count + part.count, is_more or part.is_more
+        if part.newest_at > newest_at:
+            newest, newest_at = part.newest, part.newest_at
+    found = schemas.Counted(
+        count=count,
+        is_more=is_more or len(roots) > MOST_ROOTS,
+        newest=newest,
+        newest_at=optional_datetime(newest_at or None),
+    )
+    return _keep(runtime, principal, "memories", found)
+
+
+async def _corpora(runtime: RuntimeClient, principal: Principal) -> schemas.Counted | msgspec.UnsetType:
+    if not allows(principal.scopes, KNOWLEDGE):
+        return UNSET
+    rows = await runtime.query(VisibleCorpora(), principal=principal)
+    newest = max(rows, key=lambda row: row.created_at, default=None)
+    return schemas.Counted(
+        count=len(rows),
+        newest=None if newest is None else newest.full_name,
+        newest_at=None if newest is None else to_datetime(newest.created_at),
+    )
+
+
+@cache
+def _version() -> str:
+    return version("greenroom")  # which reads and parses a file
+
+
+def _kept(runtime: RuntimeClient, principal: Principal, what: str) -> schemas.Counted | None:
+    until, counted = _COUNTS.get(runtime, {}).get(_who(principal, what), (0.0, None))
+    return counted if trio.current_time() < until else None
+
+
+def _keep(runtime: RuntimeClient, principal: Principal, what: str, found: schemas.Counted) -> schemas.Counted:
+    kept = _COUNTS.setdefault(runtime, {})
+    if found.count > MANY:
+        kept.pop(_who(principal, what), None)
+        kept[_who(principal, what)] = trio.current_time() + COUNTED_SECONDS, found
+    if len(kept) > MOST_KEPT:
+        del kept[next(iter(kept))]
+    return found
+
+
+def _who(principal: Principal, what: str) -> tuple[Principal, str]:
+    return principal.sight, what
+
+
+def _own_clients(process: ProcessPresence, principal: Principal) -> ProcessPresence:
+    """Return a process with the clients alone that belong to the caller."""
+    clients = [each for each in process.clients if _is_own(each, principal)]
+    return msgspec.structs.replace(process, clients=clients, clients_left_out=0, connections={})
+
+
+def _is_own(client: ConnectedClient, principal: Principal) -> bool:
+    if principal.user is None:
+        return client.agent == principal.agent_id and client.user is None
+    return client.user == principal.user
+
+
+def _shown(process: ProcessPresence, own: str | None, *, is_admin: bool) -> schemas.ProcessView:
+    return schemas.ProcessView(
+        pid=process.pid if is_admin else None,
+        version=process.version,
+        role=process.role,
+        is_this=process.id == own,
+        since=process.since,
+        clients=process.clients,
+        left_out=process.clients_left_out,
+        connections=process.connections,
+        calls=sum(sum(each.buckets) for each in process.traffic.minutes) if is_admin else 0,
+    )
+
+
+def _store(statistics: RuntimeStatistics, audit_records: int) -> schemas.StoreView:
+    store = statistics.store
+    return schemas.StoreView(
+        used_bytes=store.used_bytes,
+        max_bytes=store.map_bytes,
+        file_bytes=store.file_bytes,
+        disk_free=store.disk_free,
+        rows=store.rows,
+        commits=store.commits,
+        last_commit_seconds=store.last_commit_seconds,
+        is_checked=store.integrity == "checked",
+        audit_records=audit_records,
+    )
+
+
+def _embedder(embedding: EmbeddingStatistics) -> schemas.EmbedderView:
+    return schemas.EmbedderView(
+        embedder=embedding.embedder,
+        state=embedding.state,
+        texts_waiting=embedding.texts_waiting,
+        embedded=embedding.embedded,
+        queries=embedding.queries,
+        queries_without=embedding.queries_without,
+        trouble=embedding.trouble,
+    )
+
+
+def _backup(backup: BackupNoted) -> schemas.BackupView:
+    return schemas.BackupView(made_at=to_datetime(backup.at), path=backup.to, bytes=backup.bytes)
+
+
+async def _savings(client: ClientSessionState, *, is_admin: bool) -> schemas.SavingsHistory:
+    owner = EVERYBODY if is_admin else user_namespace(client.principal)
+    ledger = client.ledger
+    whose: Literal["mine", "all"] = "all" if is_admin else "mine"
+    today, hour = ledger.today(), ledger.hour()
+    since = max(0, today - KEPT_DAYS + 1)
+    days = await ledger.read(owner, since)
+    hours = await ledger.read_hours(owner, max(0, hour - KEPT_HOURS + 1))
+    return schemas.SavingsHistory(
+        whose=whose,
+        hours=periods(hours, lambda hour: to_datetime(hour * HOUR)),
+        days=periods(days, lambda day: to_datetime(day * DAY)),
+        report=report(days, whose, since, today, ledger.token_price),
+    )

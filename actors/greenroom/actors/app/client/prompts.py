@@ -1,0 +1,226 @@
+"""Prompts: what one is, what is asked, and what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from greenroom.actors.core.validation.types import UNLISTED
+from greenroom.actors.schemas.completion import NameKind
+
+MAX_ARGUMENT = 20_000
+"""Characters of one argument."""
+
+Detail = Annotated[
+    Literal["brief", "normal", "thorough"],
+    Meta(description="how much of it: brief, normal or thorough; how much context is looked up, too"),
+]
+ContextTokens = Annotated[
+    int, Meta(ge=500, le=50_000, description="how long the context may be, in tokens, instead of detail's")
+]
+PromptPath = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=4_096,
+        description="file, below the workspace's folder",
+        extra={"completes": "path"},
+    ),
+]
+PromptFolder = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=4_096,
+        description="file or folder, below the workspace's",
+        extra={"completes": "path"},
+    ),
+]
+PromptSymbol = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=200,
+        description="function, class or other symbol, such as Class.method",
+        extra={"completes": "symbol"},
+    ),
+]
+
+
+class PromptArgument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An argument of a prompt, which is always a text.
+
+    Attributes:
+        completes: What of the workspace it is completed with.
+        values: The values that it is completed with instead.
+    """
+
+    name: str
+    description: str = ""
+    required: bool = False
+    completes: NameKind | None = None
+    values: tuple[str, ...] = ()
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt as it is listed."""
+
+    name: str
+    title: str
+    description: str
+    arguments: tuple[PromptArgument, ...]
+
+
+class OwnPrompt(Prompt, frozen=True, kw_only=True):
+    """A prompt of the user's own.
+
+    Attributes:
+        body: What it says, with places such as ``{{name}}`` for the arguments.
+    """
+
+    body: str
+
+
+class PromptSource(Protocol):
+    """Where prompts of the user's own come from."""
+
+    @property
+    def prompts(self) -> Sequence[OwnPrompt]:
+        """Those that there are now, in the order of their names."""
+
+
+class PromptList(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `ListPrompts`."""
+
+    prompts: list[Prompt]
+    next_cursor: str | None
+
+
+class PromptFilled(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `GetPrompt`.
+
+    Attributes:
+        text: What the user says to the model.
+        sources: Where each piece of context in it is from.
+        missing: What could not be looked up, and why.
+        tokens: An estimate of what the context costs.
+    """
+
+    description: str
+    text: str
+    sources: list[str]
+    missing: list[str]
+    tokens: int
+
+
+# -- the arguments of each prompt ----------------------------------------------------------------------
+
+
+class PromptArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every prompt of Greenroom takes."""
+
+    detail: Detail = "normal"
+    max_tokens: ContextTokens | None = None
+
+
+class AboutCode(PromptArguments, frozen=True, kw_only=True):
+    """What a prompt about a piece of code takes: a file, a symbol, or a symbol in a file."""
+
+    path: PromptPath | None = None
+    symbol: PromptSymbol | None = None
+
+
+class ExplainCode(AboutCode, frozen=True, kw_only=True):
+    """Arguments of ``explain-code``; ``code_snippet`` is listed where the system that has it is asked for."""
+
+    code_snippet: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=MAX_ARGUMENT,
+                description="the code itself",
+                extra_json_schema=UNLISTED,
+            ),
+        ]
+        | None
+    ) = None
+
+
+class FindSimilar(AboutCode, frozen=True, kw_only=True):
+    """Arguments of ``find-similar``."""
+
+    description: (
+        Annotated[
+            str, Meta(min_length=1, max_length=MAX_ARGUMENT, description="what the code does, in words")
+        ]
+        | None
+    ) = None
+
+
+class SuggestRefactor(AboutCode, frozen=True, kw_only=True):
+    """Arguments of ``suggest-refactor``."""
+
+    goal: (
+        Annotated[str, Meta(min_length=1, max_length=MAX_ARGUMENT, description="what is to become better")]
+        | None
+    ) = None
+
+
+class DebugHelp(AboutCode, frozen=True, kw_only=True):
+    """Arguments of ``debug-help``."""
+
+    problem: Annotated[
+        str,
+        Meta(
+            min_length=1, max_length=MAX_ARGUMENT, description="what goes wrong, with the error and its trace"
+        ),
+    ]
+
+
+class ImplementFeature(PromptArguments, frozen=True, kw_only=True):
+    """Arguments of ``implement-feature``."""
+
+    feature: Annotated[str, Meta(min_length=1, max_length=MAX_ARGUMENT, description="what is wanted")]
+    path: PromptFolder | None = None
+
+
+class ReviewChanges(PromptArguments, frozen=True, kw_only=True):
+    """Arguments of ``review-changes``."""
+
+    path: PromptFolder | None = None
+    focus: (
+        Annotated[str, Meta(min_length=1, max_length=MAX_ARGUMENT, description="what to look at above all")]
+        | None
+    ) = None
+
+
+class WriteTests(AboutCode, frozen=True, kw_only=True):
+    """Arguments of ``write-tests``."""
+
+    framework: (
+        Annotated[
+            str,
+            Meta(min_length=1, max_length=MAX_ARGUMENT, description="with what they are run, such as pytest"),
+        ]
+        | None
+    ) = None
+
+
+class DocumentCode(AboutCode, frozen=True, kw_only=True):
+    """Arguments of ``document-code``."""
+
+    style: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=MAX_ARGUMENT,
+                description="form and readers, such as Google docstrings",
+            ),
+        ]
+        | None
+    ) = None

@@ -1,0 +1,126 @@
+"""Which filters of a search leave nothing: found by asking again with fewer of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.replies.empty_reasons import EmptyBecause, because, no_match
+
+Values = Callable[[Any], Iterable[str | None]]
+
+_PAGED: Final = ("cursor", "offset")
+"""Parameters that say where in a listing a page begins."""
+_WIDE: Final = {"limit": 200, "max_tokens": None}
+
+
+class Asker(NamedTuple):
+    """In whose name is looked why an answer is empty.
+
+    Attributes:
+        principal: Who asks: nothing is said that it could not ask for itself.
+        ask: Returns the answer to a request of its own; it is counted nowhere.
+        learns_workflows: Whether its calls are recorded as steps of work.
+    """
+
+    principal: Principal
+    ask: Callable[[Any], Awaitable[Any]]
+    learns_workflows: bool = False
+
+    def because(self, code: str, **said: object) -> EmptyBecause:
+        """Return a reason, with advice that the caller can follow."""
+        return because(self.principal.scopes, code, **said)
+
+
+class Filter(NamedTuple):
+    """A parameter that narrows a search.
+
+    Attributes:
+        values: Returns what things in an answer have of what it compares; None where nothing is misspelled.
+        widest: Its value that leaves everything.
+    """
+
+    values: Values | None = None
+    widest: Any = None
+
+
+Why = Callable[[Asker, Any, Any], Awaitable[EmptyBecause | None]]
+"""Returns why an answer to a request is empty, or None where it is for another reason."""
+
+
+class Explained(NamedTuple):
+    """How it is found out why an answer is empty.
+
+    Attributes:
+        what: What is searched or listed, as sentences call it.
+        filters: What narrows it, by parameter; ``outer.inner`` is a member of an object.
+        first: What is looked at before the filters.
+        last: What is looked at where the filters are not to blame: else nothing is stored.
+        wide: Parameters with which much is answered at once.
+    """
+
+    what: str
+    filters: Mapping[str, Filter] = {}
+    first: Why | None = None
+    last: Why | None = None
+    wide: Mapping[str, Any] = _WIDE
+
+    async def explain(self, asker: Asker, request: Any, reply: Any) -> EmptyBecause:
+        """Return why an answer is empty."""
+        if getattr(reply, "left_out", None):
+            return asker.because("over_budget", what=self.what)
+        if getattr(reply, "next_cursor", None):
+            return asker.because("goes_on", what=self.what)
+        begins = [name for name in _PAGED if getattr(request, name, None)]
+        if begins:
+            return asker.because("no_more", filters=begins[0])
+        found = self.first and await self.first(asker, request, reply)
+        found = found or await self._no_match(asker, request)
+        found = found or (self.last and await self.last(asker, request, reply))
+        return found or asker.because("nothing_stored", what=self.what)
+
+    async def _no_match(self, asker: Asker, request: Any) -> EmptyBecause | None:
+        """Return which filters leave nothing of what there is without them."""
+        given = {
+            name: value
+            for name, filter_ in self.filters.items()
+            if (value := value_of(request, name)) not in (filter_.widest, [])
+        }
+        if not given:
+            return None
+        wide = {name: value for name, value in self.wide.items() if name in request.__struct_fields__}
+        whole = _with(request, wide | {name: self.filters[name].widest for name in given})
+        found = await asker.ask(whole)
+        if found.lacks_reason:
+            return None
+        alone = {
+            name: value
+            for name, value in given.items()
+            if len(given) == 1 or (await asker.ask(_with(whole, {name: value}))).lacks_reason
+        }
+        return no_match(asker.principal.scopes, self.what, alone or given, partial(self._known, found))
+
+    def _known(self, found: Any, name: str) -> set[str]:
+        """Return the values in an answer that a filter compares."""
+        values = self.filters[name].values
+        return set() if values is None else {each for each in values(found) if each}
+
+
+def value_of(request: Any, name: str) -> Any:
+    """Return the value of a parameter, or of a member of one."""
+    outer, _, inner = name.partition(".")
+    value = getattr(request, outer)
+    return getattr(value, inner, None) if inner else value
+
+
+def _with(request: Any, values: Mapping[str, Any]) -> Any:
+    """Return a request with other values of parameters, or of members of them."""
+    for name, value in values.items():
+        outer, _, inner = name.partition(".")
+        new = msgspec.structs.replace(getattr(request, outer), **{inner: value}) if inner else value
+        request = msgspec.structs.replace(request, **{outer: new})
+    return request

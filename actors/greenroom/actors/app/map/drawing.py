@@ -1,0 +1,198 @@
+"""A map drawn of what the actors answered. Needs numpy. Nothing here does I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Final, NamedTuple, get_args
+
+import msgspec
+import numpy as np
+import trio
+
+from greenroom.actors.app.map import layout
+from greenroom.actors.app.map.known import Known
+from greenroom.actors.app.map.linking import LINKS, Check, Linked, Other, linked
+from greenroom.actors.app.map.memories import LARGEST, Floats, Memories, Vectors, in_order, vectors_of
+from greenroom.actors.app.map.neighbours import neighbours
+from greenroom.actors.memories.requests import map_replies as schemas
+from greenroom.actors.memories.requests.map_replies import MappedRoot, NodeType
+
+MOST_LINKS: Final = 20_000
+SIMILAR: Final = 0.6
+"""From which cosine on neighbours are linked."""
+_TYPES: Final[tuple[NodeType, ...]] = get_args(NodeType)
+_SECOND: Final = 1_000_000
+_PLANE_STEPS, _PLANE_REACH = 40, 0.05
+_GRAPH_STEPS, _GRAPH_REACH = 60, 0.1
+_DIGITS: Final = 4
+_ID_DIGITS: Final = 12
+"""Of the end of an id, which is as good as drawn by lot."""
+_NOWHERE: Final = np.zeros((0, 2), np.float32)
+
+
+class _Near(NamedTuple):
+    """Which nodes are nearest to each other by meaning, and their cosines."""
+
+    links: layout.Links
+    cosines: Floats
+
+
+def drawn(
+    kind: schemas.MapKind, order: schemas.MapOrder, roots: list[MappedRoot], known: Known
+) -> schemas.MemoryMapped:
+    """Return the map of what owners answered; in a thread of trio it ends when its caller is cancelled."""
+    check = trio.from_thread.check_cancelled
+    notes = list(known.notes)
+    memories = in_order(roots, order)
+    vectors = vectors_of(roots, memories, notes)
+    if not all(root.all_texts for root in roots):
+        notes.append("entities are missing: not all texts were looked through")
+    found = linked(roots, memories, known, notes, check)
+    near = _near(vectors, check)
+    links, types = _links(found, near, notes)
+    if kind == "plane" and vectors is None:
+        kind = "graph"
+        if memories.shown:
+            notes.append("no memory here has a vector yet, so they are placed by their links")
+    places = _NOWHERE
+    if kind == "plane" and vectors is not None:
+        places = _on_plane(len(memories.shown), len(found.others), vectors, near.links, links, check)
+    elif kind == "graph":
+        places = _by_links(memories, len(found.others), vectors, links, check)
+    names = [*(memory.namespace for memory in memories.shown), *_below(found.others)]
+    kinds = _numbers(memory.kind for memory in memories.shown)
+    namespaces = _numbers(names)
+    return schemas.MemoryMapped(
+        kind=kind,
+        nodes=_nodes(memories, found.others, kinds, namespaces, links, places),
+        edges=schemas.MapLinks(source=links.source.tolist(), target=links.target.tolist(), type=types),
+        types=list(_TYPES),
+        links=list(LINKS),
+        kinds=list(kinds),
+        namespaces=list(namespaces),
+        memories=len(memories.shown),
+        total=sum(root.total for root in roots),
+        without_vectors=len(memories.shown) - (0 if vectors is None else len(vectors.nodes)),
+        space=None if vectors is None else vectors.space,
+        method={"plane": layout.PLANE, "graph": layout.GRAPH, "list": ""}[kind],
+        notes=notes,
+        revision=_revision(roots, known),
+    )
+
+
+def _revision(roots: list[MappedRoot], known: Known) -> str:
+    """Return a digest of all that a map may show; of the same the same, in whichever order it came."""
+    shown = (
+        sorted(root.revision for root in roots),
+        sorted(known.purposes.items()),
+        sorted(known.entities, key=lambda entity: entity.name),
+    )
+    return blake2b(msgspec.msgpack.encode(shown), digest_size=16).hexdigest()
+
+
+# -- what there is -------------------------------------------------------------------------------
+
+
+def _near(vectors: Vectors | None, check: Check) -> _Near:
+    if vectors is None:
+        return _Near(layout.Links(*np.zeros((2, 0), np.intp)), np.zeros(0, np.float32))
+    pairs = neighbours(vectors.values, check)
+    return _Near(layout.Links(vectors.nodes[pairs.first], vectors.nodes[pairs.second]), pairs.cosines)
+
+
+def _links(found: Linked, near: _Near, notes: list[str]) -> tuple[layout.Links, list[int]]:
+    """Return as many links as have room, and their types: last those of likeness, the closest first."""
+    closest = np.argsort(-near.cosines, kind="stable")[: int((near.cosines >= SIMILAR).sum())]
+    left_out = len(found.types) + len(closest) - MOST_LINKS
+    if left_out > 0:
+        notes.append(f"{left_out:,} links are left out, those between the least similar memories first")
+    closest = closest[: max(0, MOST_LINKS - len(found.types))]
+    links = layout.Links(
+        np.concatenate((found.links.source[:MOST_LINKS], near.links.source[closest])),
+        np.concatenate((found.links.target[:MOST_LINKS], near.links.target[closest])),
+    )
+    return links, found.types[:MOST_LINKS].tolist() + [LINKS.index("similar")] * len(closest)
+
+
+def _nodes(
+    memories: Memories,
+    others: list[Other],
+    kinds: dict[str, int],
+    namespaces: dict[str, int],
+    links: layout.Links,
+    places: Floats,
+) -> schemas.MapNodes:
+    shown = memories.shown
+    count = len(shown) + len(others)
+    degrees = np.bincount(links.target, minlength=count)
+    sizes = np.minimum(LARGEST, 2 + np.log2(1 + degrees))
+    sizes[: len(shown)] = memories.sizes
+    nothing = [0] * len(others)
+    at = np.round(places.astype(np.float64), _DIGITS)
+    return schemas.MapNodes(
+        id=[memory.memory_id for memory in shown] + [other.id for other in others],
+        label=[memory.label or memory.memory_id for memory in shown]
+        + [other.label or other.type for other in others],
+        type=[0] * len(shown) + [_TYPES.index(other.type) for other in others],
+        kind=[kinds[memory.kind] for memory in shown] + [-1] * len(others),
+        namespace=[namespaces[memory.namespace] for memory in shown]
+        + [-1 if other.namespace is None else namespaces[other.namespace] for other in others],
+        size=np.round(sizes, 1).tolist(),
+        uses=memories.uses.tolist() + nothing,
+        rating=np.round(memories.ratings, 2).tolist() + [0.0] * len(others),
+        created=[memory.created_at // _SECOND for memory in shown] + nothing,
+        x=at[:, 0].tolist(),
+        y=at[:, 1].tolist(),
+    )
+
+
+def _below(others: Iterable[Other]) -> list[str]:
+    """Return the namespaces of those that have one."""
+    return [other.namespace for other in others if other.namespace is not None]
+
+
+def _numbers(names: Iterable[str]) -> dict[str, int]:
+    """Return numbers for names, in the order in which these come first."""
+    return {name: number for number, name in enumerate(dict.fromkeys(names))}
+
+
+# -- where it lies -------------------------------------------------------------------------------
+
+
+def _on_plane(
+    count: int, others: int, vectors: Vectors, near: layout.Links, links: layout.Links, check: Check
+) -> Floats:
+    """Return places by meaning; what has no vector lies around, and others amid what they are linked to."""
+    places = np.zeros((count + others, 2), np.float32)
+    own = np.full(count, -1, np.intp)
+    own[vectors.nodes] = np.arange(len(vectors.nodes))
+    places[vectors.nodes] = layout.relaxed(
+        layout.components(vectors.values),
+        layout.Links(own[near.source], own[near.target]),
+        steps=_PLANE_STEPS,
+        reach=_PLANE_REACH,
+        check=check,
+    )
+    without = np.flatnonzero(own < 0)
+    places[without] = layout.around(len(without))
+    return layout.amid(places, count, links)
+
+
+def _by_links(
+    memories: Memories, others: int, vectors: Vectors | None, links: layout.Links, check: Check
+) -> Floats:
+    """Return places by links; those of one meaning start beside each other, or those of one namespace."""
+    count = len(memories.shown)
+    places = np.zeros((count + others, 2), np.float32)
+    namespaces = sorted({memory.namespace for memory in memories.shown})
+    number = {namespace: place for place, namespace in enumerate(namespaces)}
+    places[:count] = layout.scattered(
+        np.array([number[memory.namespace] for memory in memories.shown], np.intp),
+        np.array([int(memory.memory_id[-_ID_DIGITS:], 16) for memory in memories.shown], np.int64),
+    )
+    if vectors is not None:
+        places[vectors.nodes] = layout.components(vectors.values)
+    return layout.relaxed(
+        layout.amid(places, count, links), links, steps=_GRAPH_STEPS, reach=_GRAPH_REACH, check=check
+    )

@@ -1,0 +1,305 @@
+"""The options of `Database` and `open_greenroom`: names, allowed values and defaults.
+
+Beside the older names there are those of the settings of `greenroom serve` that concern the store. They mean
+the same here as on the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast, get_args
+
+from greenroom.actors.core.auth.errors import MAX_VALUE_BYTES
+from greenroom.actors.core.base.byte_sizes import AUDIT_SIZES, FREE_SIZES, STORE_SIZES, SizeRange
+from greenroom.actors.hooks.findings import Extractor
+from greenroom.actors.search.embedding.embedder import EmbedderChoice, read_choice
+from greenroom.actors.sessions.conversation_tiers import TierSizes, checked_tiers
+from greenroom.runtime import (
+    Actor,
+    CommonConfig,
+    Encryption,
+    Index,
+    Procedure,
+    Query,
+    RuntimeOptions,
+    key_source,
+)
+from greenroom.runtime.base.arguments import option_names, refuse_unknown
+from greenroom.runtime.base.options import Durability
+from greenroom.runtime.lmdb.encryption import KEY_BYTES
+from greenroom.runtime.sharing.lock_or_attach import May
+
+AUDIT_DAYS: Final = 90
+CONTENT_LIMIT: Final = 10_000
+
+
+class GreenroomOptions(CommonConfig, total=False):
+    """The options of `Database` and `open_greenroom`.
+
+    The settings of `greenroom serve` that concern the store have their own names here, too. Where an older
+    name sets the same, one of the two is given.
+
+    Attributes:
+        content_limit: The most characters that a message may have, up to 1,048,576; 10,000 unless given.
+        conversation_tiers: How many of the newest messages a conversation has as they are, how many older
+            ones shortened, and how many of those before them by a line; 20, 80 and 200 unless given.
+        audit_days: How long audit records are kept, in days; 90 unless given.
+        audit_size: How many bytes of them are kept, the newest ones: a number, or a text such as ``1GiB``;
+            all unless given.
+        audit_bytes: The same as a number; None for all.
+        embedder: What makes vectors of memories: ``minilm`` for the model that `greenroom embedder install`
+            brings, ``static`` for word vectors that ship with the program, ``auto`` for the best of these
+            that is there (unless given), ``onnx:DIR`` for a sentence-transformers export, ``http:URL`` for an
+            endpoint, ``python:MODULE:CLASS`` for a class, ``none``, or an `EmbedderChoice`. That of the
+            process that owns the folder counts.
+        embedder_model: The name of the model that an endpoint is to embed with.
+        embedder_key: The API key that an endpoint asks for.
+        models: The folder of installed models; in the user's data folder unless given.
+        language: Snowball's names of the languages whose words are reduced to their stems, in this store;
+            ``english`` unless given. After another choice an index is made anew when
+            it is wanted.
+        languages: The same.
+        extractor: Finds what is worth a memory in what hooks tell about this store; plain rules do unless
+            given. That of the process that owns the folder counts.
+        actors: Actor classes of one's own besides.
+        indexes: Shared indexes of one's own besides.
+        queries: Queries and procedures of one's own besides.
+        secrets: The folder of the store's secret, from which the keys of the audit log, of API keys and of
+            passports follow; made there at first need. None for where it is: in the folder of the data, or
+            where the command keeps it by default. A new one is then made in the folder of the data, where it
+            does not protect against a reader of that folder.
+        may: How far this process may go, as in `open_shared_runtime`.
+        durability: What an answered write outlives: ``power`` a power cut, ``process`` only the end of the
+            process; ``power`` unless given.
+        max_size: How large the store may grow: a number of bytes, or a text such as ``256GiB``.
+        min_free: Writes stop when the disk has less free than this, likewise.
+        encryption_key: The key of an encrypted store: its 32 bytes, or where it is kept, as
+            ``file:PATH``, ``env:NAME`` or ``keyring:NAME``. A new store is made encrypted, and one that is
+            not encrypted is refused.
+        encrypt: Whether the store is to be encrypted. True goes with ``encryption_key``, which says so
+            already.
+    """
+
+    content_limit: int
+    conversation_tiers: Sequence[int]
+    audit_days: int
+    audit_size: int | str
+    audit_bytes: int | None
+    embedder: str | EmbedderChoice
+    embedder_model: str | None
+    embedder_key: str | None
+    models: str | Path
+    language: str | Sequence[str]
+    languages: Sequence[str]
+    extractor: Extractor | None
+    actors: Iterable[type[Actor]]
+    indexes: Iterable[Index]
+    queries: Iterable[type[Query[Any] | Procedure[Any]]]
+    secrets: str | Path | None
+    may: May
+    durability: Durability
+    max_size: int | str
+    min_free: int | str
+    encryption_key: bytes | str
+    encrypt: bool
+
+
+_SAME: Final = (
+    ("audit_size", "audit_bytes"),
+    ("language", "languages"),
+    ("durability", "options"),
+    ("max_size", "options"),
+    ("min_free", "options"),
+    ("encryption_key", "encryption"),
+    ("encrypt", "encryption"),
+    ("encryption_key", "codec"),
+    ("encrypt", "codec"),
+)
+"""Names of settings, each with another option that decides the same."""
+
+_KEY_ALLOWED: Final = (
+    f"{KEY_BYTES} bytes are allowed, or where they are kept: file:PATH, env:NAME or keyring:NAME"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedOptions:
+    """What the options come to, each under one name and with its default.
+
+    Attributes:
+        content_limit: As in `GreenroomOptions`, and so are all that are not named here.
+        tiers: The sizes of the tiers of a conversation.
+        common: What the runtime takes as it is.
+    """
+
+    content_limit: int
+    tiers: TierSizes
+    audit_days: int
+    audit_bytes: int | None
+    embedder: EmbedderChoice
+    languages: Sequence[str]
+    extractor: Extractor | None
+    actors: tuple[type[Actor], ...]
+    indexes: tuple[Index, ...]
+    queries: tuple[type[Query[Any] | Procedure[Any]], ...]
+    secrets: Path | None
+    may: May
+    common: CommonConfig
+
+
+def check_greenroom_options(function: str, options: GreenroomOptions) -> CheckedOptions:
+    """Check options and return what they come to; nothing is opened or made.
+
+    Args:
+        function: What was called.
+        options: What it was given.
+
+    Raises:
+        TypeError: there is no such option, two of them decide the same, or one is of a wrong type.
+        ValueError: a value is not allowed.
+    """
+    given: Mapping[str, Any] = options
+    refuse_unknown(function, given, option_names(GreenroomOptions))
+    for new, old in _SAME:
+        if new in given and old in given:
+            raise TypeError(
+                f"{function}() was given both {new!r} and {old!r}; give one, they decide the same"
+            )
+    common = {name: given[name] for name in option_names(CommonConfig) if name in given}
+    common.update(_runtime_options(given))
+    common.update(_encryption(function, given))
+    secrets = given.get("secrets")
+    audit_bytes = given.get("audit_bytes")
+    if "audit_size" in given:
+        audit_bytes = _size("audit_size", given["audit_size"], AUDIT_SIZES)
+    elif audit_bytes is not None:
+        audit_bytes = _count("audit_bytes", audit_bytes, 1)
+    return CheckedOptions(
+        content_limit=_count("content_limit", given.get("content_limit", CONTENT_LIMIT), 1, MAX_VALUE_BYTES),
+        tiers=_tiers(given.get("conversation_tiers", TierSizes())),
+        audit_days=_count("audit_days", given.get("audit_days", AUDIT_DAYS), 1),
+        audit_bytes=audit_bytes,
+        embedder=_embedder(function, given),
+        languages=_languages(given),
+        extractor=given.get("extractor"),
+        actors=tuple(given.get("actors", ())),
+        indexes=tuple(given.get("indexes", ())),
+        queries=tuple(given.get("queries", ())),
+        secrets=None if secrets is None else _folder("secrets", secrets),
+        may=cast("May", _word("may", given.get("may", "create"), get_args(May))),
+        common=cast("CommonConfig", common),
+    )
+
+
+def _runtime_options(given: Mapping[str, Any]) -> dict[str, RuntimeOptions]:
+    limits: dict[str, Any] = {}
+    if "durability" in given:
+        limits["durability"] = _word("durability", given["durability"], get_args(Durability))
+    for name, sizes in (("max_size", STORE_SIZES), ("min_free", FREE_SIZES)):
+        if name in given:
+            limits[name] = _size(name, given[name], sizes)
+    return {"options": RuntimeOptions(**limits)} if limits else {}
+
+
+def _encryption(function: str, given: Mapping[str, Any]) -> dict[str, Encryption]:
+    """Return the encryption of the store.
+
+    Where a key is given, or ``encrypt``, the store is never opened in the clear.
+    """
+    encrypt = given.get("encrypt", "encryption_key" in given)
+    if not isinstance(encrypt, bool):
+        raise TypeError(f"encrypt is {encrypt!r}, but True or False is allowed")
+    if "encryption_key" not in given:
+        if encrypt:
+            raise ValueError(f"encrypt needs a key: give {function}() an encryption_key; {_KEY_ALLOWED}")
+        return {}
+    if not encrypt:
+        raise ValueError("encrypt is False and an encryption_key is given; leave one of them out")
+    key = given["encryption_key"]
+    if isinstance(key, str):
+        try:
+            return {"encryption": Encryption(key_source(key), required=True)}
+        except ValueError:
+            raise ValueError(
+                f"encryption_key is a text that does not say where the key is; {_KEY_ALLOWED}"
+            ) from None
+    if not isinstance(key, bytes):
+        raise TypeError(f"encryption_key is of the type {type(key).__name__}; {_KEY_ALLOWED}")
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"encryption_key has {len(key)} bytes; {_KEY_ALLOWED}")
+    return {"encryption": Encryption(lambda: key, required=True)}
+
+
+def _embedder(function: str, given: Mapping[str, Any]) -> EmbedderChoice:
+    embedder = given.get("embedder", "auto")
+    parts = {name: given.get(name) for name in ("embedder_model", "embedder_key")}
+    for name, part in parts.items():
+        if not isinstance(part, str | None):
+            raise TypeError(f"{name} is {type(part).__name__}, but a text is allowed")
+    if isinstance(embedder, EmbedderChoice):
+        for name in (*parts, "models"):
+            if given.get(name) is not None:
+                raise TypeError(
+                    f"{function}() was given {name!r} beside an EmbedderChoice as 'embedder'; put it there"
+                )
+        return embedder
+    if not isinstance(embedder, str):
+        raise TypeError(
+            f"embedder is {embedder!r}, but a text such as 'auto' or an EmbedderChoice is allowed"
+        )
+    return read_choice(
+        embedder,
+        model=parts["embedder_model"],
+        key=parts["embedder_key"],
+        models=_folder("models", given["models"]).expanduser() if "models" in given else None,
+    )
+
+
+def _languages(given: Mapping[str, Any]) -> Sequence[str]:
+    name = "language" if "language" in given else "languages"
+    found = given.get(name, ("english",))
+    if isinstance(found, str):
+        found = [each.strip().lower() for each in found.split(",")]
+    if not isinstance(found, Sequence) or not all(isinstance(each, str) for each in found):
+        raise TypeError(f"{name} is {found!r}, but a list of languages such as 'english' is allowed")
+    return tuple(found)
+
+
+def _tiers(sizes: Any) -> TierSizes:
+    if isinstance(sizes, str) or not isinstance(sizes, Sequence):
+        raise TypeError(
+            f"conversation_tiers is {sizes!r}, but three whole numbers such as (20, 80, 200) are allowed"
+        )
+    return checked_tiers([_count("conversation_tiers", each, 0) for each in sizes])
+
+
+def _count(name: str, value: Any, least: int, most: int | None = None) -> int:
+    allowed = f"at least {least}" if most is None else f"between {least} and {most}"
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r} and must be a whole number {allowed}")
+    if value < least or (most is not None and value > most):
+        raise ValueError(f"{name} is {value} and must be {allowed}")
+    return value
+
+
+def _size(name: str, value: Any, sizes: SizeRange) -> int:
+    if not isinstance(value, int | str) or isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}, but {sizes.allowed}")
+    try:
+        return sizes.read(value)
+    except (ValueError, KeyError):
+        raise ValueError(f"{name} is {value!r}, but {sizes.allowed}") from None
+
+
+def _word(name: str, value: Any, words: tuple[str, ...]) -> str:
+    if value not in words:
+        raise ValueError(f"{name} is {value!r}, but {', '.join(words[:-1])} or {words[-1]} is allowed")
+    return str(value)
+
+
+def _folder(name: str, value: Any) -> Path:
+    if not isinstance(value, str | Path):
+        raise TypeError(f"{name} is {value!r}, but the path of a folder is allowed")
+    return Path(value)

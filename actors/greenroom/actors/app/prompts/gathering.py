@@ -1,0 +1,348 @@
+"""Looking up what a prompt is filled with: code, memories and the session, as far as there are any.
+
+Nothing here fails because something is missing: it is said. Only a path that is named and is in no workspace,
+or is not there, is an error, as it is of the tools.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+from msgspec import UNSET, UnsetType
+
+from greenroom.actors.app.prompts.context import Kind, Piece, language_of
+from greenroom.actors.core.auth import scopes
+from greenroom.actors.core.auth.namespaces import project_of_path
+from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.replies.memory_types import by_author
+from greenroom.actors.knowledge.corpora.requests.code_relations import Dependency
+from greenroom.actors.knowledge.workspaces.changes import changes_in
+from greenroom.actors.knowledge.workspaces.places import checked_file
+from greenroom.actors.knowledge.workspaces.tools.read_file import ReadFile
+from greenroom.actors.knowledge.workspaces.work_tree import NotAWorkTreeError
+from greenroom.actors.memories.recall.memory_search import RecallContext
+from greenroom.actors.orchestrations.client_session import ClientSessionState
+from greenroom.actors.orchestrations.dependency_search import DependencySearch
+from greenroom.actors.orchestrations.outline import Outline
+from greenroom.actors.orchestrations.search_code import code_found
+from greenroom.actors.orchestrations.similar_files import SimilarFiles
+from greenroom.actors.orchestrations.symbol_search import SymbolSearch
+from greenroom.actors.orchestrations.workspace_of import opened, progress_of, roots_of
+from greenroom.actors.schemas.code import (
+    LONG_EXCERPT_BYTES,
+    CodeFile,
+    CodeFilters,
+    CodeFreshness,
+    FileRead,
+    FindCode,
+)
+from greenroom.actors.sessions.requests.session_context import GetSessionContext
+from greenroom.runtime import Address, Refusal
+
+MAX_QUERY: Final = 500
+MAX_TASK: Final = 2_000
+"""Characters that are searched with."""
+SIMILAR: Final = 6
+MEMORY_TOKENS: Final = 2_000
+MEMORIES: Final = 8
+FRAMES: Final = 5
+_AROUND_FRAME: Final = 12
+_SHOWN_ALIKE: Final = 3
+_FRAME: Final = re.compile(
+    r"""File "([^"\n]{1,400})", line (\d{1,7})|(?<![\w./-])([\w./@-]{1,400}\.\w{1,8}):(\d{1,7})"""
+)
+
+
+class Gathering:
+    """What is looked up for one prompt.
+
+    Args:
+        client: Who asks.
+
+    Attributes:
+        pieces: What was found, the most important first.
+        missing: What was not, and why.
+    """
+
+    def __init__(self, client: ClientSessionState) -> None:
+        self.pieces: list[Piece] = []
+        self.missing: list[str] = []
+        self._client = client
+        self._reader = client.without_memory_of_files()
+        self._root: str | None = None
+
+    # -- code ----------------------------------------------------------------------------------------
+
+    async def opens_workspace(self) -> bool:
+        """Return whether there is a workspace that the client may read; say so where there is none."""
+        if not self._may("code", "code"):
+            return False
+        try:
+            self._root = (await roots_of(self._client))[0]
+            workspace = await opened(self._client, self._root)
+        except Refusal as refusal:
+            self.missing.append(f"code: {refusal.sentence}")
+            return False
+        self._say_how_fresh((await progress_of(self._client, workspace)).freshness)
+        return True
+
+    async def subject(self, path: str | None, symbol: str | None) -> str:
+        """Look up the code that a prompt is about; return its text.
+
+        Raises:
+            Refusal: the path is in no workspace, or not there.
+        """
+        if path is None:
+            assert symbol is not None, "one of both was asked for"
+            found = await SymbolSearch(symbol=symbol, limit=3).carry_out(self._client)
+            if not found.definitions or found.names:
+                near = f"; like it are {', '.join(found.names)}" if found.names else ""
+                near += f"; {found.partial_reason}" if found.partial else ""
+                self.missing.append(f"code: no symbol {symbol!r} is known in {found.workspace}{near}")
+            texts = [
+                await self._file(
+                    ReadFile(path=each.file_path, lines=f"{each.lines[0]}-{each.lines[1]}", again=True),
+                    f"The code of {each.symbol}",
+                )
+                for each in found.definitions
+            ]
+            return "\n".join(texts)
+        try:
+            asked = ReadFile(path=path, symbol=symbol, again=True)
+            return await self._file(asked, f"The code of {symbol}" if symbol else "The file")
+        except Refusal as refusal:
+            if symbol is None or refusal.details.get("field") != "symbol":
+                raise
+            self.missing.append(f"code: {refusal.sentence}")
+        return await self._file(ReadFile(path=path, again=True), "The file")
+
+    async def outline(self, path: str, tokens: int) -> None:
+        """Look up the symbols of a file or a folder."""
+
+        async def look_up() -> None:
+            made = await Outline(path=path, max_tokens=tokens).carry_out(self._client)
+            if made.outline:
+                source = f"outline of {path or 'the workspace'}"
+                self._add("code", "Symbols", source, made.outline, share=0.15)
+
+        await self._or_say("outline", look_up)
+
+    async def related(self, path: str | None, symbol: str | None) -> list[Dependency]:
+        """Look up what the code uses and what uses it; return the latter."""
+        users: list[Dependency] = []
+
+        async def look_up() -> None:
+            target = symbol or (await self._below(path or ""))
+            found = await DependencySearch(target=target, depth=1, limit=30).carry_out(self._client)
+            if found.target_is == "unknown":
+                self.missing.append(f"dependencies: {target!r} is not indexed, or not by its syntax")
+                return
+            uses, used_by = _listed(found.dependencies), _listed(found.dependents)
+            users.extend(found.dependents or [])
+            lines = [f"uses {each}" for each in uses] + [f"is used by {each}" for each in used_by]
+            about = f"dependencies of {target}, {found.are}"
+            self._add("code", "What it uses, and what uses it", about, "\n".join(lines), share=0.1)
+
+        await self._or_say("dependencies", look_up)
+        return users
+
+    async def similar(
+        self, query: str, title: str, *, without: str | None = None, only: Callable[[str], bool] | None = None
+    ) -> list[CodeFile]:
+        """Look up code by what it does; return where it is."""
+        found: list[CodeFile] = []
+
+        async def look_up() -> None:
+            filters = CodeFilters(exclude_paths=[await self._below(without)] if without else [])
+            asked = FindCode(
+                corpus="",
+                query=query[:MAX_QUERY],
+                limit=SIMILAR * 3,
+                filters=filters,
+                excerpt_bytes=LONG_EXCERPT_BYTES,
+            )
+            _, _, said = await code_found(self._client, "", asked)
+            results = [] if said is None else said.results
+            kept = [each for each in results if only is None or only(each.file_path)]
+            for each in kept[:SIMILAR]:
+                first, last = each.line_range
+                source = f"{each.file_path}:{first}-{last}"
+                self._add("code", title, source, each.excerpt, language_of(each.file_path), share=0.12)
+            found.extend(kept)
+            if not kept:
+                self.missing.append(f"{title}: nothing like that is indexed")
+
+        if query.strip():
+            await self._or_say(title, look_up)
+        return found
+
+    async def like(self, path: str) -> None:
+        """Look up files that are like one, and how the likest begin."""
+
+        async def look_up() -> None:
+            found = await SimilarFiles(path=path, limit=SIMILAR).carry_out(self._client)
+            if not found.results:
+                because = found.empty_because
+                self.missing.append(f"Like it: {because.sentence if because else 'no file is'}")
+            lines = [
+                f"{each.file_path}: {each.relevance_score:g} by "
+                f"{', '.join(each.signals)}{'; both have ' if each.shared else ''}{', '.join(each.shared)}"
+                for each in found.results
+            ]
+            self._add("code", "Files like it", f"files like {path}", "\n".join(lines))
+            for each in found.results[:_SHOWN_ALIKE]:
+                await self.file(each.file_path, "Like it")
+
+        await self._or_say("Like it", look_up)
+
+    async def file(self, path: str, title: str) -> None:
+        """Look up the beginning of a file that was found."""
+
+        async def look_up() -> None:
+            await self._file(ReadFile(path=path, lines="1-120", again=True), title, share=0.2)
+
+        await self._or_say(title, look_up)
+
+    async def frames(self, problem: str) -> None:
+        """Look up the places of the workspace that a trace names, the last ones first."""
+        places = [(one or other, int(line or number)) for one, line, other, number in _FRAME.findall(problem)]
+        seen: set[tuple[str, int]] = set()
+        for path, line in reversed(places):
+            if len(seen) == FRAMES:
+                return
+            if (path, line) in seen or not line:
+                continue
+            try:
+                asked = ReadFile(path=path, lines=f"{line}-{line}", around=_AROUND_FRAME, again=True)
+                await self._file(asked, f"Around line {line}", share=0.2)
+            except Refusal:  # of a library, or of another machine
+                continue
+            seen.add((path, line))
+
+    async def changes(self, path: str | None) -> list[str]:
+        """Look up what changed since the last commit; return the changed files.
+
+        Raises:
+            Refusal: the path is in no workspace.
+        """
+        roots = await roots_of(self._client)
+        place = await read_in_thread(checked_file, "path", path or "", roots, self._client.reach.closed)
+        try:
+            found = await changes_in(place.root, place.name, self._client.reach.closed)
+        except NotAWorkTreeError as error:
+            self.missing.append(f"changes: {error}")
+            return []
+        for each in found.files:
+            if each.diff:
+                self._add("code", "Changed", f"git diff of {each.path}", each.diff, "diff", share=0.4)
+            else:
+                await self.file(f"{place.root}/{each.path}", "New file")
+        self.missing += [f"changes: {each}" for each in found.left_out]
+        if not found.files:
+            self.missing.append("changes: nothing differs from the last commit")
+        return [each.path for each in found.files]
+
+    # -- memory and session --------------------------------------------------------------------------
+
+    async def memories(self, task: str) -> None:
+        """Look up what the user and the project remember of a task, but for what nobody has looked at."""
+        if not self._may("memory", "memories"):
+            return
+
+        async def look_up() -> None:
+            of_folder = None if self._root is None else project_of_path(self._root)
+            asked = RecallContext(
+                task=task[:MAX_TASK],
+                max_tokens=MEMORY_TOKENS,
+                unreviewed=False,
+                unasked_for=self._client.own_project or of_folder or "",
+            )
+            found = await self._client.runtime.query(asked, principal=self._client.principal)
+            for each in found.memories[:MEMORIES]:
+                said = each.content if each.content is not None else bytes(each.value or b"").decode()
+                by = by_author(each.author, each.imported, each.updated_by)
+                source = f"memory {each.key} in {each.namespace}{by}, {each.created_at:%Y-%m-%d}"
+                self._add("memory", "Remembered", source, said, share=0.08)
+            if not found.memories:
+                self.missing.append("memories: nothing is remembered that fits")
+
+        await self._or_say("memories", look_up)
+
+    async def session(self) -> None:
+        """Look up what was done in the session that the client works in."""
+        if not self._may("session", "session"):
+            return
+        session_id = self._client.session_id
+        if session_id is None:
+            self.missing.append("session: you work in none yet")
+            return
+
+        async def look_up() -> None:
+            asked = GetSessionContext(session_id=session_id, tool_id=self._client.tool)
+            read = await self._client.ask(Address("session", session_id), asked)
+            self._add(
+                "session",
+                "This session",
+                f"session {session_id}",
+                await self._client.briefing_of(read),
+                share=0.1,
+            )
+
+        await self._or_say("session", look_up)
+
+    # -- how -----------------------------------------------------------------------------------------
+
+    async def _or_say(self, what: str, look_up: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await look_up()
+        except Refusal as refusal:
+            self.missing.append(f"{what}: {refusal.sentence}")
+
+    def _may(self, kind: Kind, what: str) -> bool:
+        needed = scopes.PROMPTS[kind]
+        if not scopes.allows(self._client.principal.scopes, needed):
+            self.missing.append(f"{what}: that needs the scope {needed!r}, which you were not given")
+            return False
+        return True
+
+    def _say_how_fresh(self, freshness: CodeFreshness) -> None:
+        if freshness.state == "watching":
+            return
+        of = "" if freshness.of is None else f" of {freshness.of:,}"
+        self.missing.append(
+            f"index: it has {freshness.indexed:,}{of} files and its state is {freshness.state}; what it says "
+            "may be missing or old"
+        )
+
+    async def _file(self, asked: ReadFile, title: str, share: float = 0.6) -> str:
+        (read,) = (await asked.carry_out(self._reader)).files
+        text = read.text or ""
+        self._add("code", title, _where(read), text, language_of(read.path), share)
+        return text
+
+    async def _below(self, path: str) -> str:
+        """Return a path as it is below its workspace."""
+        roots = await roots_of(self._client)
+        return (await read_in_thread(checked_file, "path", path, roots, self._client.reach.closed)).name
+
+    def _add(
+        self, kind: Kind, title: str, source: str, text: str, language: str = "", share: float = 0.3
+    ) -> None:
+        if text.strip():
+            self.pieces.append(Piece(kind, title, source, text, language, share))
+
+
+def _where(read: FileRead) -> str:
+    if read.lines is UNSET or not read.lines[0]:
+        return read.path
+    return f"{read.path}:{read.lines[0]}-{read.lines[1]}"
+
+
+def _listed(found: Iterable[Dependency] | UnsetType) -> list[str]:
+    return [
+        f"{each.file_path}{f':{each.symbol}' if each.symbol else ''}"
+        f"{f' (line {each.line})' if each.line else ''}"
+        for each in (() if isinstance(found, UnsetType) else found)
+    ]

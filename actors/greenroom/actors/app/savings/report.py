@@ -1,0 +1,120 @@
+"""What was saved, as it is told: sums of the counts that are kept; pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+from typing import Final, Literal, cast
+
+from greenroom.actors.app.savings.baselines import BASELINES, CACHES, NONE
+from greenroom.actors.app.savings.requests import (
+    BOUNDS,
+    CacheLevel,
+    CacheSavings,
+    DaySavings,
+    OperationSavings,
+    SavingsCount,
+    SavingsReport,
+    SavingsRow,
+)
+
+_EPOCH: Final = date(1970, 1, 1)
+_MILLION: Final = 1_000_000
+_HALF: Final = 0.5
+_MOST: Final = 0.95
+
+
+def report(
+    rows: Sequence[SavingsRow], whose: Literal["mine", "all"], since: int, today: int, token_price: float
+) -> SavingsReport:
+    """Return what rows say.
+
+    Args:
+        rows: The counts, in any order.
+        whose: Of whom they are.
+        since: The first day that was looked at, since 1970.
+        today: The last one.
+        token_price: What a million tokens costs.
+    """
+    by_operation: dict[tuple[str, str], SavingsCount] = {}
+    by_day: dict[int, SavingsCount] = {}
+    for row in rows:
+        which = row.operation, row.baseline
+        by_operation[which] = by_operation.get(which, SavingsCount()).plus(row.count)
+        by_day[row.day] = by_day.get(row.day, SavingsCount()).plus(row.count)
+    total = SavingsCount()
+    for count in by_day.values():
+        total = total.plus(count)
+    operations = [_operation(*which, count, token_price) for which, count in by_operation.items()]
+    return SavingsReport(
+        whose=whose,
+        since=_EPOCH + timedelta(since),
+        until=_EPOCH + timedelta(today),
+        calls=total.calls,
+        baseline_tokens=total.baseline,
+        answer_tokens=total.answered,
+        saved_tokens=total.baseline - total.answered,
+        saved_cost=cost(total, token_price),
+        token_price=token_price,
+        operations=sorted(operations, key=lambda each: (-each.saved_tokens, each.operation, each.baseline)),
+        caches=list(_caches(by_operation.items())),
+        days=[_day(day, count, token_price) for day, count in sorted(by_day.items())],
+    )
+
+
+def cost(count: SavingsCount, token_price: float) -> float:
+    """Return what the tokens that were saved would have cost."""
+    return round((count.baseline - count.answered) * token_price / _MILLION, 6)
+
+
+def within(count: SavingsCount, share: float) -> float | None:
+    """Return the bound in milliseconds that a share of the calls kept; None beyond the last one."""
+    wanted, seen = share * sum(count.times), 0
+    for bound, calls in zip(BOUNDS, count.times, strict=False):
+        seen += calls
+        if seen >= wanted:
+            return bound * 1_000
+    return None
+
+
+def _operation(operation: str, baseline: str, count: SavingsCount, token_price: float) -> OperationSavings:
+    return OperationSavings(
+        operation=operation,
+        baseline=baseline,
+        would_have_read=BASELINES.get(baseline, BASELINES[NONE]).would_have_read,
+        calls=count.calls,
+        baseline_tokens=count.baseline,
+        answer_tokens=count.answered,
+        saved_tokens=count.baseline - count.answered,
+        saved_cost=cost(count, token_price),
+        half_within_ms=within(count, _HALF),
+        most_within_ms=within(count, _MOST),
+    )
+
+
+def _day(day: int, count: SavingsCount, token_price: float) -> DaySavings:
+    return DaySavings(
+        day=_EPOCH + timedelta(day),
+        calls=count.calls,
+        baseline_tokens=count.baseline,
+        answer_tokens=count.answered,
+        saved_tokens=count.baseline - count.answered,
+        saved_cost=cost(count, token_price),
+    )
+
+
+def _caches(counts: Iterable[tuple[tuple[str, str], SavingsCount]]) -> Iterable[CacheSavings]:
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
+    for (operation, _), count in counts:
+        for level, (hits, misses) in count.caches.items():
+            had, lacked = sums.get((level, operation), (0, 0))
+            sums[level, operation] = had + hits, lacked + misses
+    for (level, operation), (hits, misses) in sorted(sums.items()):
+        yield CacheSavings(
+            level=cast("CacheLevel", level),
+            operation=operation,
+            cache=CACHES[level, operation],
+            hits=hits,
+            misses=misses,
+            rate=round(hits / (hits + misses), 4),
+        )

@@ -1,0 +1,189 @@
+"""What the services share: whom they ask, what they return, their "no", and Python values as strict JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import Field, field
+from datetime import UTC, date, datetime
+from functools import partial
+from inspect import Parameter, Signature, get_annotations
+from operator import itemgetter
+from typing import Any, ClassVar, NoReturn, Protocol, TypeVar, dataclass_transform, get_args
+
+import msgspec
+
+from greenroom.actors.core.auth.errors import not_serializable
+from greenroom.actors.core.validation.times import given_time
+from greenroom.runtime import Address, Message, Procedure, Query, Refusal
+
+R = TypeVar("R")
+
+
+class Askable(Protocol):
+    """What a service asks: a runtime of this event loop, or a `Database` from any."""
+
+    async def ask(self, address: Address, message: Message[R], *, principal: Any = None) -> R:
+        """Return an actor's reply, as `RuntimeClient.ask` does."""
+        ...
+
+    async def query(self, query: Query[R] | Procedure[R], *, principal: Any = None) -> R:
+        """Return the answer of a query, as `RuntimeClient.query` does."""
+        ...
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+class ServiceResult(dict[str, Any]):
+    """What a service returns: a dictionary as JSON has it, with attributes as Python has them.
+
+    ``result["status"]`` is ``result.status``, but for times: a datetime as an attribute, and by key its text
+    (RFC 3339, in UTC) as in an answer of a tool. It cannot be changed, though what is in it can be;
+    ``result.copy()`` is a plain dictionary. ``Event(**json.loads(text))`` makes one from its JSON again.
+    """
+
+    __signature__: ClassVar[Signature] = Signature()
+    _names: ClassVar[tuple[str, ...]] = ()
+    _times: ClassVar[tuple[str, ...]] = ()
+    _parts: ClassVar[Mapping[str, type[ServiceResult]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        hints = get_annotations(cls, eval_str=True)
+        parameters = dict(cls.__signature__.parameters)
+        for name, hint in hints.items():
+            default = cls.__dict__.get(name, Parameter.empty)
+            parameters[name] = Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+        times = [name for name, hint in hints.items() if datetime in (hint, *get_args(hint))]
+        parts = {name: part for name, hint in hints.items() for part in get_args(hint) if _is_result(part)}
+        for name in hints:
+            setattr(cls, name, property(partial(_time, name) if name in times else itemgetter(name)))
+        cls.__signature__ = Signature(list(parameters.values()))
+        cls._names = tuple(parameters)
+        cls._times = (*cls._times, *times)
+        cls._parts = {**cls._parts, **parts}
+
+    def __init__(self, **given: Any) -> None:
+        """Take every field by its name.
+
+        Raises:
+            TypeError: a field is unknown or missing.
+            ServiceError: ``VALIDATION_ERROR``: a time is none.
+        """
+        if tuple(given) != self._names:
+            given = self._completed(given)
+        for name in self._times:
+            if given[name] is not None:
+                given[name] = _time_text(name, given[name])
+        for name, part in self._parts.items():
+            given[name] = [each if isinstance(each, part) else part(**each) for each in given[name]]
+        super().__init__(given)
+
+    def _completed(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields in their order, with defaults.
+
+        Raises:
+            TypeError: a field is unknown or missing.
+        """
+        try:
+            bound = self.__signature__.bind(**given)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}: {error}") from None
+        bound.apply_defaults()
+        return {name: _default(value) for name, value in bound.arguments.items()}
+
+    def _refuse(self, *_given: Any, **_named: Any) -> NoReturn:
+        name = type(self).__name__
+        raise TypeError(f"{name}: it cannot be changed; dict(result) is a dictionary that can")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__}: it cannot be changed, nor get an attribute {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__}: it cannot be changed, nor lose its {name!r}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.items())})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (type(self), dict(self))
+
+
+def _default(value: Any) -> Any:
+    return value.default_factory() if isinstance(value, Field) and callable(value.default_factory) else value
+
+
+def _is_result(part: Any) -> bool:
+    return isinstance(part, type) and issubclass(part, ServiceResult)
+
+
+def _made(result_type: type[ServiceResult], fields: dict[str, Any]) -> ServiceResult:
+    return result_type(**fields)
+
+
+def _time(name: str, result: ServiceResult) -> datetime | None:
+    text = result[name]
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _time_text(name: str, given: Any) -> str:
+    """Return the text that JSON has for a time, which may be one already.
+
+    Raises:
+        ServiceError: ``VALIDATION_ERROR``: it is no time.
+    """
+    if type(given) is datetime and given.tzinfo is UTC:
+        return str(msgspec.to_builtins(given))  # the same as below, and several times as fast
+    text = given.isoformat() if isinstance(given, date) else given
+    if not isinstance(text, str):
+        sentence = f"{name}: it takes a time, or its text such as 2026-01-31T12:00:00Z, and got {given!r:.60}"
+        raise ServiceError("VALIDATION_ERROR", sentence, field=name)
+    try:
+        return given_time(name, text).isoformat().replace("+00:00", "Z")
+    except Refusal as refusal:
+        raise ServiceError.of(refusal) from None
+
+
+def to_json(value: Any) -> bytes:
+    """Return the JSON of a value that comes back equal from it.
+
+    Raises:
+        Refusal: ``SERIALIZATION_ERROR``: JSON has nothing like it (a tuple, a key that is no text, NaN, …).
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        unchanged = json.loads(text) == value
+    except (TypeError, ValueError, RecursionError) as error:
+        raise not_serializable(f"this is no value for JSON: {error}") from None
+    if not unchanged:
+        raise not_serializable(
+            "this is no value for JSON: keys must be texts, and a sequence must be a list and no tuple"
+        )
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise not_serializable(f"a text holds a lone surrogate at character {error.start}") from None
+
+
+def from_json(raw: msgspec.Raw) -> Any:
+    """Return the value of JSON that was checked, so that none of its integers is too long for Python."""
+    return json.loads(bytes(raw))
+
+
+def plain(value: Any) -> Any:
+    """Return a mapping as the dictionary that JSON has; anything else as it is."""
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+class ServiceError(Refusal, ValueError):
+    """A service says no: an unknown session, a taken id, an impossible step, a value that cannot be kept.
+
+    It is a ``ValueError`` with the ``code``, ``sentence`` and ``details`` of the `Refusal` that an MCP
+    client would get. Nothing was changed. Errors that are not the caller's (a full store, a mailbox
+    that is full) are no `ServiceError`.
+    """
+
+    @classmethod
+    def of(cls, refusal: Refusal) -> ServiceError:
+        """Return what a service says in the place of a refusal."""
+        return cls(refusal.code, refusal.sentence, **refusal.details)

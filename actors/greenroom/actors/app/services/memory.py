@@ -1,0 +1,395 @@
+"""Memories for a program that embeds Greenroom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from greenroom.actors.app.administration.index_verification import AllNamespaces
+from greenroom.actors.app.services.base import Askable, ServiceError, from_json, plain, to_json
+from greenroom.actors.app.services.memory_values import (
+    ListedMemories,
+    Memory,
+    MemoryChange,
+    MemoryLease,
+    MemoryVersion,
+)
+from greenroom.actors.core.auth.errors import invalid
+from greenroom.actors.core.auth.namespaces import is_below, memory_address, owner_of, root_of
+from greenroom.actors.core.auth.principal import Principal, check_principal
+from greenroom.actors.core.replies.memory_types import MAX_CHANGES
+from greenroom.actors.core.validation.parse import parse_request
+from greenroom.actors.memories.requests import requests
+from greenroom.actors.memories.requests.replies import MemoryView, VersionView
+from greenroom.actors.memories.storage.directory import ListNamespaces
+from greenroom.runtime import Message, Refusal
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+APP = "app"
+PAGE = 200
+
+
+class MemoryService:
+    r"""Memories in namespaces, in Python objects: the same memories that the MCP tools show.
+
+    A namespace is 2 to 8 segments joined by a colon, such as ``user:alice:preferences``. One that begins
+    with ``user:`` or ``agent:`` belongs to that user or agent alone, one with ``project:`` to the
+    project's members. Memories in the first two are private, all others are shared with the members
+    of the writer's projects.
+
+    A value holds what JSON can hold, up to 1 MB, and comes back equal; dictionaries have text keys.
+    Keys have 1-255 characters and none of ``/ \ : * ? " < > |``. A change is carried out whole or not at
+    all, and is on disk when the method returns. A "no" is a `ServiceError`, which is a ``ValueError``.
+
+    Args:
+        runtime: What `open_greenroom` opened, or a `Database`.
+        principal: In whose name the service asks; what this one may not see or write, the service
+            does not either. Without one it asks in the name of whoever owns the namespace, and elsewhere
+            as the agent ``app``, a member of every project: the program answers for its users.
+    """
+
+    def __init__(self, runtime: Askable, principal: Principal | None = None) -> None:
+        self._runtime = runtime
+        self._principal = None if principal is None else check_principal(principal)
+
+    async def add_memory(
+        self,
+        namespace: str,
+        key: str,
+        value: Mapping[str, Any],
+        memory_type: str,
+        created_by: str,
+        task_id: str,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Store a new memory.
+
+        Args:
+            namespace: Where.
+            key: Under which key.
+            value: A dictionary.
+            memory_type: ``semantic``, ``episodic`` or ``procedural``.
+            created_by: Who writes it.
+            task_id: For which task; it goes into the audit record.
+            metadata: A dictionary.
+
+        Returns:
+            The number of its first version.
+
+        Raises:
+            ServiceError: the key is taken, or an argument breaks a rule.
+        """
+        saved = await self._ask(
+            requests.AddMemory,
+            namespace,
+            key=key,
+            value=plain(value),
+            memory_type=memory_type,
+            created_by=created_by,
+            task_id=task_id,
+            metadata={} if metadata is None else plain(metadata),
+        )
+        return saved.id
+
+    async def get_memory(self, namespace: str, key: str, version: int | None = None) -> Memory | None:
+        """Return the newest version of a memory, or an older one; None when there is no such.
+
+        Raises:
+            ServiceError: an argument breaks a rule.
+        """
+        try:
+            shown = await self._ask(requests.ReadMemory, namespace, key=key, version=version)
+        except ServiceError as error:
+            if error.code == "MEMORY_NOT_FOUND":
+                return None
+            raise
+        return _memory(shown.memory)
+
+    async def update_memory(
+        self,
+        namespace: str,
+        key: str,
+        value: Mapping[str, Any],
+        updated_by: str,
+        task_id: str,
+        *,
+        expected_version: int | None = None,
+    ) -> int:
+        """Store the next version of a memory; older ones stay readable.
+
+        Args:
+            namespace: Where it is.
+            key: Its key.
+            value: The whole new value.
+            updated_by: Who writes it.
+            task_id: For which task; it goes into the audit record.
+            expected_version: The version that this one is to follow. When another writer came before, it
+                is a conflict (``VERSION_CONFLICT``, with ``current_version`` in the details).
+
+        Returns:
+            The number of the new version.
+
+        Raises:
+            ServiceError: there is no such memory, it is at another version, or an argument breaks a rule.
+        """
+        saved = await self._ask(
+            requests.ReviseMemory,
+            namespace,
+            key=key,
+            value=plain(value),
+            updated_by=updated_by,
+            task_id=task_id,
+            expected_version=expected_version,
+        )
+        return saved.id
+
+    async def delete_memory(self, namespace: str, key: str, deleted_by: str, task_id: str) -> bool:
+        """Delete a memory: it is gone from reads and searches, and its history is kept until it is purged.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            ServiceError: an argument breaks a rule.
+        """
+        dropped = await self._ask(
+            requests.DropMemory, namespace, key=key, deleted_by=deleted_by, task_id=task_id
+        )
+        return dropped.forgotten > 0
+
+    async def purge_memory(self, namespace: str, key: str, deleted_by: str, task_id: str) -> bool:
+        """Remove a memory with its history, and what was deleted under its key before.
+
+        Returns:
+            Whether there was anything.
+
+        Raises:
+            ServiceError: an argument breaks a rule.
+        """
+        given = {"key": key, "deleted_by": deleted_by, "task_id": task_id, "purge": True}
+        first = dropped = await self._ask(requests.DropMemory, namespace, **given)
+        while dropped.remaining:
+            dropped = await self._ask(requests.DropMemory, namespace, **given)
+        return first.forgotten > 0
+
+    async def list_versions(self, namespace: str, key: str) -> list[MemoryVersion]:
+        """Return every version under a key that was not purged, oldest first, also of deleted memories.
+
+        Raises:
+            ServiceError: an argument breaks a rule.
+        """
+        found: list[MemoryVersion] = []
+        cursor: str | None = None
+        while True:
+            try:
+                page = await self._ask(requests.ListVersions, namespace, key=key, limit=1_000, cursor=cursor)
+            except ServiceError as error:
+                if error.code == "MEMORY_NOT_FOUND":
+                    return found
+                raise
+            found += [_version(view) for view in page.versions]
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+    async def search_memories(
+        self, namespace_prefix: str, memory_type: str | None = None, limit: int = 50
+    ) -> list[Memory]:
+        """Return the memories at or below a namespace, newest update first.
+
+        Args:
+            namespace_prefix: Whole segments: ``user:al`` finds nothing of ``user:alice``, and ``user``
+                finds what lies in any user's namespace. A colon at the end changes nothing.
+            memory_type: Only of this kind.
+            limit: At most so many, from 1 on.
+
+        Raises:
+            ServiceError: an argument breaks a rule.
+        """
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            sentence = f"limit: it takes a whole number from 1 and got {limit!r}"
+            raise ServiceError("VALIDATION_ERROR", sentence, field="limit")
+        found: list[Memory] = []
+        places = await self._places(
+            namespace_prefix.removesuffix(":") if isinstance(namespace_prefix, str) else namespace_prefix
+        )
+        for place in places:
+            found += await self._newest(place, memory_type, limit)
+            if len(places) > 1:
+                found.sort(key=lambda memory: memory.updated_at, reverse=True)
+                del found[limit:]
+        return found
+
+    async def page_memories(
+        self, namespace: str, limit: int = PAGE, cursor: str | None = None
+    ) -> ListedMemories:
+        """Return some of the memories at or below a namespace, newest update first.
+
+        Args:
+            namespace: At least two whole segments.
+            limit: At most so many, 1-200.
+            cursor: That of the page before. What is updated between pages may be in neither.
+
+        Raises:
+            ServiceError: an argument breaks a rule.
+        """
+        return await self._page(namespace, limit, cursor, superseded=True)
+
+    async def list_namespaces(self, namespace: str) -> list[str]:
+        """Return the namespaces at or below one in which there are memories, sorted.
+
+        Args:
+            namespace: At least two whole segments.
+
+        Raises:
+            ServiceError: the name breaks a rule.
+        """
+        found: list[str] = []
+        cursor: str | None = None
+        while True:
+            listed = await self._ask(requests.ListSubNamespaces, namespace, cursor=cursor)
+            found += listed.namespaces
+            cursor = listed.next_cursor
+            if cursor is None:
+                return sorted(found)
+
+    async def change_memories(self, changes: Sequence[MemoryChange]) -> None:
+        """Store and remove memories below one root, in this order; up to 1,000 as a whole or not at all.
+
+        Raises:
+            ServiceError: one of them breaks a rule, and nothing was changed; or they are below several roots.
+        """
+        with _answers():
+            checked = [
+                parse_request(requests.MemoryChange, _given(msgspec.structs.asdict(each))) for each in changes
+            ]
+        for some in _parts(checked):
+            await self._tell(requests.ChangeMemories(changes=some), [each.namespace for each in some])
+
+    async def prolong_memories(self, leases: Sequence[MemoryLease]) -> None:
+        """Let memories below one root end later than they would; one that is gone or has no end is no error.
+
+        Raises:
+            ServiceError: one of them breaks a rule, and nothing was changed; or they are below several roots.
+        """
+        with _answers():
+            checked = [
+                parse_request(requests.MemoryLease, _given(msgspec.structs.asdict(each))) for each in leases
+            ]
+        for some in _parts(checked):
+            await self._tell(requests.ProlongMemories(leases=some), [each.namespace for each in some])
+
+    async def _newest(self, namespace: str, memory_type: str | None, limit: int) -> list[Memory]:
+        found: list[Memory] = []
+        cursor: str | None = None
+        filters = {} if memory_type is None else {"kind": memory_type}
+        while True:
+            page = await self._page(
+                namespace, min(PAGE, limit - len(found)), cursor, superseded=True, **filters
+            )
+            found += page.memories
+            cursor = page.next_cursor
+            if cursor is None or len(found) >= limit:
+                return found
+
+    async def _page(self, namespace: str, limit: int, cursor: str | None, **filters: Any) -> ListedMemories:
+        page = await self._ask(requests.ListMemories, namespace, filters=filters, limit=limit, cursor=cursor)
+        found: list[Memory] = []
+        for view in page.memories:
+            memory = await self.get_memory(view.namespace, view.key) if view.withheld else _memory(view)
+            if memory is not None:
+                found.append(memory)
+        return ListedMemories(memories=found, next_cursor=page.next_cursor)
+
+    async def _places(self, prefix: str) -> list[str]:
+        """Return what to ask about: the prefix itself, or all roots that begin with it alone."""
+        if not isinstance(prefix, str) or ":" in prefix:
+            return [prefix]
+        with _answers():
+            asked = parse_request(ListNamespaces, to_json({"prefix": prefix}))
+        if self._principal is not None:
+            return sorted(await self._runtime.query(asked, principal=self._principal))
+        everything = await self._runtime.query(AllNamespaces())
+        return sorted(root for root in everything if is_below(root, prefix))
+
+    async def _ask(self, request_type: type[Message[R]], namespace: str, **arguments: Any) -> R:
+        """Check the arguments as those of a tool, and ask the owner of the namespace.
+
+        Raises:
+            ServiceError: in the place of any `Refusal`.
+        """
+        with _answers():
+            request = parse_request(request_type, _given({"namespace": namespace, **arguments}))
+            return await self._runtime.ask(
+                memory_address(namespace), request, principal=self._asker(namespace)
+            )
+
+    async def _tell(self, request: Message[None], namespaces: list[str]) -> None:
+        roots = sorted({root_of(namespace) for namespace in namespaces})
+        with _answers():
+            if len(roots) > 1:
+                raise invalid(
+                    "namespace",
+                    f"namespace: they are below {roots[0]!r} and {roots[1]!r}; take one root a call",
+                )
+            await self._runtime.ask(memory_address(roots[0]), request, principal=self._asker(roots[0]))
+
+    def _asker(self, namespace: str) -> Principal:
+        return self._principal or owner_of(namespace, Principal(agent_id=APP))
+
+
+@contextmanager
+def _answers() -> Iterator[None]:
+    """Raise a `ServiceError` in the place of any `Refusal`."""
+    try:
+        yield
+    except Refusal as refusal:
+        raise ServiceError.of(refusal) from None
+
+
+def _given(arguments: Mapping[str, Any]) -> bytes:
+    """Return as JSON what is given of arguments."""
+    return to_json({name: plain(value) for name, value in arguments.items() if value is not None})
+
+
+def _parts(checked: list[T]) -> Iterator[list[T]]:
+    """Yield as many at a time as one commit takes."""
+    for first in range(0, len(checked), MAX_CHANGES):
+        yield checked[first : first + MAX_CHANGES]
+
+
+def _memory(view: MemoryView) -> Memory:
+    value = {"content": view.content} if view.value is UNSET else from_json(view.value)
+    return Memory(
+        id=view.id,
+        memory_id=view.memory_id,
+        namespace=view.namespace,
+        key=view.key,
+        value=value,
+        memory_type=view.kind,
+        metadata={} if view.metadata is UNSET else from_json(view.metadata),
+        version=view.version,
+        created_by=view.author,
+        updated_by=view.updated_by,
+        created_at=view.created_at,
+        updated_at=view.updated_at,
+        expires_at=view.expires_at,
+    )
+
+
+def _version(view: VersionView) -> MemoryVersion:
+    return MemoryVersion(
+        id=view.id,
+        memory_id=view.memory_id,
+        version=view.version,
+        author=view.author,
+        stored_at=view.stored_at,
+        task_id=view.task_id,
+        deleted_at=view.deleted_at,
+    )

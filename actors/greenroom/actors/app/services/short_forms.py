@@ -1,0 +1,116 @@
+"""The shortest way to store a text for somebody and to find it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from greenroom.actors.app.services.base import Askable, ServiceError, ServiceResult, to_json
+from greenroom.actors.app.services.memory import APP
+from greenroom.actors.app.services.search import MemoryMatch, SearchService
+from greenroom.actors.core.auth.errors import invalid
+from greenroom.actors.core.auth.namespaces import AGENT, PROJECT, USER, memory_address, segment
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.validation.parse import parse_request
+from greenroom.actors.memories.requests.requests import StoreMemory
+from greenroom.runtime import Refusal
+
+
+class StoredMemory(ServiceResult):
+    """What is stored now.
+
+    Attributes:
+        id: The UUID of the memory, as searches and tools have it.
+        key: Its key; one is made up where none was given.
+        namespace: Where it is.
+        version: Counts from 1.
+        created: Whether it is a new memory, and no new version of one.
+        stored_at: When.
+    """
+
+    id: str
+    key: str
+    namespace: str
+    version: int
+    created: bool
+    stored_at: datetime
+
+
+async def store_text(
+    runtime: Askable,
+    content: str,
+    user: str | None,
+    project: str | None,
+    key: str | None,
+    tags: Sequence[str],
+) -> StoredMemory:
+    """Store a text; `Database.remember` says how.
+
+    Raises:
+        ServiceError: an argument breaks a rule.
+    """
+    try:
+        namespace = find_namespace(user, project)
+        given = {"content": content, "namespace": namespace, "tags": _as_given(tags)}
+        request = parse_request(StoreMemory, to_json(given if key is None else {**given, "key": key}))
+        saved = await runtime.ask(memory_address(namespace), request, principal=_principal(user))
+    except Refusal as refusal:
+        raise ServiceError.of(refusal) from None
+    return StoredMemory(
+        id=saved.memory_id,
+        key=saved.key,
+        namespace=saved.namespace,
+        version=saved.version,
+        created=saved.created,
+        stored_at=saved.stored_at,
+    )
+
+
+async def find_texts(
+    runtime: Askable, query: str, user: str | None, project: str | None, tags: Sequence[str], limit: int
+) -> list[MemoryMatch]:
+    """Find what `store_text` stored for the same user and project; `Database.search` says how.
+
+    Raises:
+        ServiceError: an argument breaks a rule.
+    """
+    try:
+        namespace, principal = find_namespace(user, project), _principal(user)
+    except Refusal as refusal:
+        raise ServiceError.of(refusal) from None
+    found = await SearchService(runtime, principal).search_memories(
+        query, namespace=namespace, tags=_as_given(tags) or None, limit=limit
+    )
+    return found.memories
+
+
+def find_namespace(user: str | None, project: str | None) -> str:
+    """Return where texts for a user, a project or both are.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: a name is empty or no text.
+    """
+    named = [(name, given) for name, given in (("user", user), ("project", project)) if given is not None]
+    segments = [_segment(name, given) for name, given in named]
+    if user is None:
+        return f"{PROJECT}{segments[0]}" if segments else f"{AGENT}{APP}"
+    return USER + ":".join(segments)
+
+
+def _segment(name: str, given: object) -> str:
+    if not isinstance(given, str) or not given.strip():
+        raise invalid(name, f"{name}: it takes a text that is not empty and got {given!r:.80}")
+    try:
+        return segment(given)
+    except UnicodeEncodeError as error:
+        raise invalid(name, f"{name}: it holds a lone surrogate at character {error.start}") from None
+
+
+def _principal(user: str | None) -> Principal:
+    return Principal(agent_id=APP, user=user)
+
+
+def _as_given(tags: Any) -> Any:
+    """Return tags as JSON has them; what is no sequence of them is left to be refused by name."""
+    return list(tags) if isinstance(tags, Iterable) and not isinstance(tags, str) else tags

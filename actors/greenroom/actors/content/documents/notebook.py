@@ -1,0 +1,93 @@
+"""The cells of Jupyter notebooks: what is written and what is computed, without what came out of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from greenroom.actors.content.documents import markdown
+from greenroom.actors.content.documents.blocks import Block, Blocks
+from greenroom.actors.content.documents.decode import SourceText
+from greenroom.actors.content.documents.sections import Outline, bodies
+from greenroom.actors.documents.errors import UnreadableDocumentError
+
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+
+
+def read(source: SourceText) -> Blocks:
+    """Return the blocks of a notebook, each with the place of its cell.
+
+    Raises:
+        UnreadableDocumentError: it is no notebook.
+    """
+    outline = Outline()
+    blocks: list[Block] = []
+    try:
+        for cell, first, last in _cells(source.text):
+            words = _source_of(cell)
+            if cell.get("cell_type") == "markdown":
+                blocks += _written(words, first, last, outline)
+            elif words.strip():
+                blocks.append(Block(words.strip(), first, last, outline.headings))
+    except (ValueError, RecursionError) as error:
+        raise UnreadableDocumentError(f"it is no notebook: {str(error)[:200]}") from None
+    return Blocks(outline.top, blocks)
+
+
+def _written(words: str, first: int, last: int, outline: Outline) -> Iterator[Block]:
+    text = SourceText(words.encode(errors="replace"))
+    sections = markdown.read(text, outline).all
+    for begin, end, headings in bodies(text.text, sections):
+        if body := text.text[begin:end].strip():
+            yield Block(body, first, last, headings)
+
+
+def _source_of(cell: dict[str, Any]) -> str:
+    source = cell.get("source")
+    lines = source if isinstance(source, list) else [source]
+    return "".join(line for line in lines if isinstance(line, str))  # no word of Python for what is none
+
+
+def _cells(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """Yield the cells and where each is in the text.
+
+    Raises:
+        ValueError: the text is no notebook.
+    """
+    decode = json.JSONDecoder().raw_decode
+    place = _expect(text, 0, "{")
+    while text[place : place + 1] != "}":
+        name, place = decode(text, place)
+        place = _expect(text, place, ":")
+        if name == "cells":
+            break
+        _, place = decode(text, place)
+        place = _behind(text, place, ",")
+    else:
+        raise ValueError("it has no cells")
+    place = _expect(text, place, "[")
+    while text[place : place + 1] != "]":
+        cell, behind = decode(text, place)
+        if isinstance(cell, dict):
+            yield cell, place, behind
+        place = _behind(text, behind, ",")
+
+
+def _expect(text: str, place: int, mark: str) -> int:
+    place = _past_space(text, place)
+    if text[place : place + 1] != mark:
+        raise ValueError(f"{mark!r} is missing at character {place:,}")
+    return _past_space(text, place + 1)
+
+
+def _behind(text: str, place: int, mark: str) -> int:
+    """Return the place of what follows a value, behind the mark if there is one."""
+    place = _past_space(text, place)
+    return _past_space(text, place + 1) if text[place : place + 1] == mark else place
+
+
+def _past_space(text: str, place: int) -> int:
+    found = _SPACE.match(text, place)
+    return place if found is None else found.end()

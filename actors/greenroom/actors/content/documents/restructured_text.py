@@ -1,0 +1,57 @@
+"""The sections of reStructuredText, by a scan: lines that are underlined, and maybe overlined.
+
+Which level a heading has is told by the character of its line, in the order in which they appear. What looks
+like one within a literal block or a directive is indented, so it is none.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final
+
+from greenroom.actors.content.documents.decode import SourceText
+from greenroom.actors.content.documents.sections import Outline, Section, Sections
+
+_PUNCTUATION: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+_SHORT: Final = 4
+"""From so many characters on a line may be shorter than the words that it underlines."""
+
+
+def read(source: SourceText) -> Sections:
+    """Return the sections of a text in reStructuredText."""
+    starts = [*source.line_starts, len(source.text)]
+    outline = Outline()
+    sections = [Section(0, 0)]
+    levels: dict[tuple[str, bool], int] = {}
+    above = ["", "", ""]
+    for number, line in enumerate(source.text[first:last].rstrip() for first, last in pairwise(starts)):
+        if (heading := _heading_above(above, line)) is not None:
+            over = above[1] == line
+            level = levels.setdefault((line[0], over), len(levels) + 1)
+            first = starts[number - (2 if over else 1)]
+            sections.append(Section(first, starts[number + 1], outline.enter(level, heading)))
+            line = ""  # noqa: PLW2901  (what is underlined is underlined once)
+        above = [*above[1:], line]
+    return Sections(outline.top, sections)
+
+
+def _heading_above(above: list[str], line: str) -> str | None:
+    """Return the words that a line underlines, given the three before it; None where it does not."""
+    before, words = above[1], above[2]
+    if not _is_ruler(line) or not words.strip() or _is_ruler(words):
+        return None
+    over = before == line
+    if words[0].isspace() and not over:
+        return None
+    if len(words) > len(line) and (over or len(line) < _SHORT):
+        return None
+    return words.strip() if over or not before.strip() or _ends_block(before) else None
+
+
+def _ends_block(line: str) -> bool:
+    """Return whether a heading may follow a line at once: one that is markup by itself."""
+    return line.startswith(".. ")
+
+
+def _is_ruler(line: str) -> bool:
+    return len(line) > 1 and line[0] in _PUNCTUATION and line == line[0] * len(line)

@@ -1,0 +1,60 @@
+"""The rows of CSV and TSV as sections: the first row is what the others are headed by."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Final
+
+from greenroom.actors.content.documents.decode import SourceText
+from greenroom.actors.content.documents.sections import MAX_HEADING, Section, Sections
+from greenroom.actors.content.documents.splitting import MAX_CHARACTERS
+
+_SNIFFED: Final = 4_096
+_DELIMITERS: Final = ",;\t|"
+
+
+def read(source: SourceText) -> Sections:
+    """Return sections of so many rows as a chunk has room for; all are headed by the names of the columns."""
+    text = source.text
+    offsets = _row_offsets(source)
+    if len(offsets) < 2:  # noqa: PLR2004  (a row begins and ends)
+        return Sections("", [Section(0, 0)])
+    names = _names(text[: offsets[1]], _delimiter(text))
+    headings = (column_heading(names),)
+    sections = [Section(0, offsets[1], headings)]
+    for first, last in pairwise(offsets[1:]):
+        if last - sections[-1].body > MAX_CHARACTERS and first > sections[-1].body:
+            sections.append(Section(first, first, headings))
+    return Sections("", sections)
+
+
+def column_heading(names: Iterable[str]) -> str:
+    """Return what the rows of a table are headed by: the names of its columns."""
+    return ", ".join(name.strip() for name in names)[:MAX_HEADING]
+
+
+def _row_offsets(source: SourceText) -> list[int]:
+    """Return where the rows begin, and where the last one ends; what is quoted may have several lines."""
+    text, starts = source.text, [*source.line_starts, len(source.text)]
+    offsets = [0]
+    quotes = 0
+    for first, last in pairwise(starts):
+        quotes += text.count('"', first, last)
+        if quotes % 2 == 0:
+            offsets.append(last)
+    return offsets
+
+
+def _names(row: str, delimiter: str) -> list[str]:
+    """Return the names of the columns; all of the row where it is none of a table."""
+    try:
+        return next(csv.reader(row.splitlines(keepends=True), delimiter=delimiter), [])
+    except csv.Error:
+        return row.split()
+
+
+def _delimiter(text: str) -> str:
+    line = text[:_SNIFFED].split("\n", 1)[0]
+    return max(_DELIMITERS, key=line.count)

@@ -1,0 +1,170 @@
+"""A tree cut into chunks: whole definitions where they fit, else parts of one, at the ends of statements.
+
+What is too long is taken apart into what it is made of, and neighbours are put together again while they
+fit. Where a definition that was taken apart begins or ends, a chunk ends as well unless it is short: so few
+chunks are the end of one thing and the beginning of another.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from greenroom.actors.content.documents.splitting import CODE, pieces
+from greenroom.actors.content.syntax.lines import Lines
+from greenroom.actors.content.syntax.source import CodeChunk, Symbol
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MAX_CHARACTERS: Final = 1_200
+"""The most that a chunk has, without blanks."""
+_MOST_BYTES: Final = 8 * MAX_CHARACTERS
+"""The most that a chunk has with blanks."""
+_SHORT: Final = MAX_CHARACTERS // 4
+_MOST_DEPTH: Final = 200
+_NOT_COUNTED: Final = b" \t\r\n\f\v\0" + bytes(range(0x80, 0xC0))
+_ABOVE: Final = frozenset({"decorator", "attribute_item"})
+
+
+class _Part(NamedTuple):
+    """A part of a file that is not taken apart.
+
+    Attributes:
+        first: Its first byte, right after the part before.
+        last: The first byte after it.
+        size: How many characters it has, without blanks.
+    """
+
+    first: int
+    last: int
+    size: int
+
+
+def size_of(data: bytes) -> int:
+    """Return how many characters UTF-8 has, without blanks."""
+    return len(data.translate(None, _NOT_COUNTED))
+
+
+def chunks_of_tree(data: bytes, root: Node, lines: Lines, symbols: list[Symbol]) -> list[CodeChunk]:
+    """Return the chunks of a file that has a tree, its symbols given in their order."""
+    return _described(data, lines, symbols, _joined(data, _parts(data, root), _Edges(data, symbols)))
+
+
+def chunks_of_text(data: bytes, lines: Lines) -> list[CodeChunk]:
+    """Return the chunks of a file that has none: cut at blank lines where it can be."""
+    return _described(data, lines, [], _spans_of_text(data.decode(errors="surrogateescape"), 0))
+
+
+def _spans_of_text(text: str, begin: int) -> Iterator[tuple[int, int]]:
+    """Yield where the pieces of a text begin and end, in bytes of UTF-8 after a place."""
+    reached = at = 0
+    for first, last in pieces(text, 0, len(text), CODE):
+        at += len(text[reached:first].encode(errors="surrogateescape"))
+        end = at + len(text[first:last].encode(errors="surrogateescape"))
+        yield begin + at, begin + end
+        reached, at = last, end
+
+
+def _parts(data: bytes, root: Node) -> Iterator[_Part]:
+    """Yield all of a file in parts, none too long but single tokens; a comment is part of what follows."""
+    reached = 0
+    levels: list[tuple[Iterator[Node], int]] = [(iter([root]), len(data))]
+    while levels:
+        nodes, last = levels[-1]
+        node = next(nodes, None)
+        if node is None:
+            levels.pop()
+        else:
+            if _is_above(node) and (reached == 0 or b"\n" in data[reached : node.start_byte]):
+                continue
+            last = node.end_byte
+            is_long = last - reached > MAX_CHARACTERS and size_of(data[reached:last]) > MAX_CHARACTERS
+            if is_long and node.child_count and len(levels) < _MOST_DEPTH:
+                levels.append((iter(node.children), last))
+                continue
+        if last > reached:
+            yield _Part(reached, last, size_of(data[reached:last]))
+            reached = last
+
+
+def _is_above(node: Node) -> bool:
+    return node.is_extra or node.type in _ABOVE
+
+
+def _joined(data: bytes, parts: Iterator[_Part], edges: _Edges) -> Iterator[tuple[int, int]]:
+    """Yield where chunks begin and end: parts put together while they fit."""
+    first = last = size = 0
+    for part in parts:
+        is_full = size + part.size > MAX_CHARACTERS or part.last - first > _MOST_BYTES
+        if is_full or (size >= _SHORT and edges.lies_between(last, part)):
+            if size:
+                yield first, last
+            first, size = part.first, 0
+        last, size = part.last, size + part.size
+        if size > MAX_CHARACTERS or last - first > _MOST_BYTES:
+            yield from _spans_of_text(data[first:last].decode(errors="surrogateescape"), first)
+            first, size = last, 0
+    if size:
+        yield first, last
+
+
+class _Edges:
+    """Where definitions begin and end that are too long for a chunk."""
+
+    def __init__(self, data: bytes, symbols: list[Symbol]) -> None:
+        long = [each for each in symbols if each.last_byte - each.first_byte > MAX_CHARACTERS]
+        self._data = data
+        self._ends = {each.last_byte for each in long}
+        self._begins = sorted(each.first_byte for each in long)
+
+    def lies_between(self, last: int, part: _Part) -> bool:
+        """Return whether one is where a part ends or where the next begins."""
+        if last in self._ends:
+            return True
+        at = bisect_left(self._begins, part.first)
+        if at == len(self._begins) or self._begins[at] >= part.last:
+            return False
+        return not self._data[part.first : self._begins[at]].strip()
+
+
+def _described(
+    data: bytes, lines: Lines, symbols: list[Symbol], spans: Iterable[tuple[int, int]]
+) -> list[CodeChunk]:
+    """Return chunks with what is in them and what they are in."""
+    chunks: list[CodeChunk] = []
+    names = deque(sorted((each.name_byte, each.path) for each in symbols))
+    following = deque(sorted(symbols, key=lambda each: (each.first_byte, -each.last_byte)))
+    around: list[Symbol] = []
+    for begin, end in spans:
+        first, last = _trimmed(data, begin, end)
+        if first >= last:
+            continue
+        while following and following[0].first_byte < first:
+            around.append(following.popleft())
+        around = [each for each in around if each.last_byte > first]
+        own: list[str] = []
+        while names and names[0][0] < last:
+            own.append(names.popleft()[1])
+        chunks.append(
+            CodeChunk(
+                text=data[first:last].decode(errors="replace"),
+                scope=next((each.path for each in reversed(around) if each.last_byte >= last), ""),
+                symbols=own,
+                first_line=lines.of(first),
+                last_line=lines.of(last - 1),
+                first_byte=first,
+                last_byte=last,
+            )
+        )
+    return chunks
+
+
+def _trimmed(data: bytes, first: int, last: int) -> tuple[int, int]:
+    """Return a span without blank lines around it; the first line keeps its indentation."""
+    last = first + len(data[first:last].rstrip())
+    word = last - len(data[first:last].lstrip())
+    line = data.rfind(b"\n", first, word) + 1
+    return max(first, line), last

@@ -1,0 +1,72 @@
+"""Grammars and queries, loaded with the first file of their language."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from greenroom.actors.content.syntax.languages import Language
+from greenroom.actors.core.base.optional_packages import Part
+
+if TYPE_CHECKING:
+    import tree_sitter
+
+_BROKEN = "the packages that read code by its syntax cannot be imported"
+
+
+class MissingGrammarError(Exception):
+    """A package is not installed, or of no use; the sentence says what to do, or why."""
+
+
+class Grammar(NamedTuple):
+    """What reads a language, and its queries."""
+
+    language: tree_sitter.Language
+    definitions: tree_sitter.Query
+    uses: tree_sitter.Query
+
+
+def part_of(language: Language) -> Part:
+    """Return what reads a language."""
+    return Part(f"reading {language.title} by syntax", ("tree-sitter", language.package.replace("_", "-")))
+
+
+@cache
+def loaded(language: Language) -> tree_sitter.Language:
+    """Return the grammar of a language, without its queries, which take longer.
+
+    Raises:
+        MissingGrammarError: it is not installed, or of no use.
+    """
+    try:
+        import tree_sitter  # noqa: PLC0415  with the first file, and it may be missing
+
+        package = import_module(language.package)
+    except ImportError:
+        raise MissingGrammarError(part_of(language).lack or _BROKEN) from None
+    try:
+        return tree_sitter.Language(getattr(package, language.function)())
+    except (AttributeError, TypeError, ValueError) as error:  # of a version that fits not the others
+        raise _useless(language, error) from None
+
+
+@cache
+def grammar_of(language: Language) -> Grammar:
+    """Return the grammar of a language with its queries.
+
+    Raises:
+        MissingGrammarError: it is not installed, or of no use.
+    """
+    grammar = loaded(language)
+    import tree_sitter  # noqa: PLC0415  as above
+
+    try:
+        queries = [tree_sitter.Query(grammar, text) for text in (language.definitions, language.uses)]
+    except ValueError as error:
+        raise _useless(language, error) from None
+    return Grammar(grammar, *queries)
+
+
+def _useless(language: Language, error: Exception) -> MissingGrammarError:
+    return MissingGrammarError(f"what reads {language.title} cannot be used: {error}")

@@ -1,0 +1,62 @@
+"""Bash and other shells that are written like it."""
+
+from __future__ import annotations
+
+import re
+from posixpath import dirname
+from typing import Final
+
+from greenroom.actors.content.syntax.languages.language import ImportedName, Language
+from greenroom.actors.content.syntax.places import Places, below, one
+from greenroom.actors.content.syntax.source import Import
+
+_DEFINITIONS: Final = """
+(function_definition name: (word) @name) @function
+(program (variable_assignment name: (variable_name) @name) @variable)
+(program (declaration_command "readonly" (variable_assignment name: (variable_name) @name)) @constant)
+(program (declaration_command (variable_assignment name: (variable_name) @name)) @variable)
+
+(command name: (command_name (word) @_source) (#any-of? @_source "source" ".")) @import
+"""
+_USES: Final = """
+(command name: (command_name (word) @call))
+(simple_expansion (variable_name) @other)
+(expansion (variable_name) @other)
+(comment) @above
+"""
+_SOURCED: Final = re.compile(r"(?:source|\.)\s+(?:--\s+)?(.*)", re.DOTALL)
+_CLEAR: Final = re.compile(r"[^$<>()`]+")
+_FOUND_OUT: Final = re.compile(r".*(?:[)}`]|\$\w+)/", re.DOTALL)
+"""The beginning of a path that is known when the script runs, the folder that it is in as a rule."""
+
+
+def _names_of(text: str) -> list[ImportedName]:
+    found = _SOURCED.match(text)
+    path = found[1].replace('"', "").replace("'", "").strip() if found else ""
+    if begins := _FOUND_OUT.match(path):
+        path = path[begins.end() :]
+    return [] if not path or not _CLEAR.fullmatch(path) else [ImportedName(path.split()[0])]
+
+
+def _bash(imported: Import, importer: str, places: Places) -> list[str]:
+    """A path is from the importer's folder, the root, or that of the only file that ends so."""
+    found = places.first([below(dirname(importer), imported.module), below("", imported.module)])
+    return one(found or places.ending(below("", imported.module), importer))
+
+
+BASH: Final = Language(
+    name="bash",
+    title="Bash",
+    suffixes="sh bash bats zsh ksh",
+    names=".bashrc .bash_profile .bash_aliases .profile .zshrc",
+    package="tree_sitter_bash",
+    function="language",
+    definitions=_DEFINITIONS,
+    uses=_USES,
+    strings="(string) @string (raw_string) @string",
+    hides=lambda _signature, name: name.startswith("_"),
+    resolve=_bash,
+    names_of=_names_of,
+    opens=True,
+    includes=True,
+)

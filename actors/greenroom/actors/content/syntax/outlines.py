@@ -1,0 +1,125 @@
+"""The symbols of files in as many lines as a budget has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from greenroom.actors.content.syntax.source import Kind, Source, Symbol
+from greenroom.actors.core.replies.paging import BYTES_PER_TOKEN, tokens_of_size
+
+MAX_SIGNATURE: Final = 120
+_ORDER: Final[tuple[tuple[Kind, ...], ...]] = (
+    ("class", "interface", "trait", "struct", "module"),
+    ("function", "method", "enum"),
+    ("type", "macro"),
+    ("constant", "variable"),
+)
+_KIND_RANKS: Final[Mapping[Kind, int]] = {kind: rank for rank, kinds in enumerate(_ORDER) for kind in kinds}
+
+
+class Outline(msgspec.Struct, frozen=True, array_like=True):
+    """The symbols of files, a line each, below the line of their file.
+
+    Attributes:
+        text: Lines such as ``12-40 class Store(Rack)``, indented by their scopes.
+        shown: How many symbols there are.
+        left_out: How many there was no room for.
+        tokens: What it costs, about.
+    """
+
+    text: str
+    shown: int
+    left_out: int
+    tokens: int
+
+
+class _Line(NamedTuple):
+    """A line that may be shown.
+
+    Attributes:
+        rank: What comes first where there is too little room; always after what it is in.
+        file: Which file it is of.
+        path: The symbol's path, empty for a file.
+        above: The path of what it is in.
+        text: What it says.
+    """
+
+    rank: tuple[int, ...]
+    file: int
+    path: str
+    above: str
+    text: str
+
+
+def outline(sources: Iterable[Source], budget_tokens: int) -> Outline:
+    """Return what a file has, or several have, within a budget.
+
+    First the files are named, then come public symbols before others, types before functions and these
+    before values, outer ones before what is in them, long ones before short ones. Sentences about them are
+    told where there is room for all. The order of the lines is that of the files.
+    """
+    files = sorted(sources, key=lambda source: source.path)
+    room = budget_tokens * BYTES_PER_TOKEN
+    for with_sentences in (True, False):
+        lines = [
+            line
+            for at, source in enumerate(files)
+            for line in _lines(at, source, with_sentences=with_sentences)
+        ]
+        if sum(_size(line) for line in lines) <= room:
+            return _outline(lines, lines)
+    return _outline(_fitting(lines, room), lines)
+
+
+def _fitting(lines: Sequence[_Line], room: int) -> list[_Line]:
+    """Return the lines there is room for, each after what it is in."""
+    shown: set[tuple[int, str]] = set()
+    kept: list[int] = []
+    for at in sorted(range(len(lines)), key=lambda at: lines[at].rank):
+        line = lines[at]
+        if _size(line) <= room and (line.path == "" or (line.file, line.above) in shown):
+            shown.add((line.file, line.path))
+            kept.append(at)
+            room -= _size(line)
+    return [lines[at] for at in sorted(kept)]
+
+
+def _outline(kept: Sequence[_Line], lines: Sequence[_Line]) -> Outline:
+    shown, known = (sum(1 for line in each if line.path) for each in (kept, lines))
+    return Outline(
+        text="\n".join(line.text for line in kept),
+        shown=shown,
+        left_out=known - shown,
+        tokens=tokens_of_size(sum(map(_size, kept))),
+    )
+
+
+def _lines(file: int, source: Source, *, with_sentences: bool) -> Iterator[_Line]:
+    public = [each for each in source.symbols if each.is_public]
+    length = f" ({source.chunks[-1].last_line} lines)" if source.chunks else ""  # what is stored has none
+    about = f": {source.summary}" if with_sentences and source.summary else ""
+    yield _Line((0, -len(public)), file, "", "", f"{source.path}{length}{about}")
+    above: dict[str, tuple[int, ...]] = {"": (0, 0)}
+    for symbol in source.symbols:
+        scope = symbol.scope if symbol.scope in above else ""
+        depth = symbol.path.count(".") if scope else 0
+        hidden, kind = above[scope]
+        hidden, kind = max(hidden, not symbol.is_public), max(kind, _KIND_RANKS[symbol.kind])
+        above.setdefault(symbol.path, (hidden, kind))
+        rank = (1, hidden, kind, depth, symbol.line - symbol.last_line)
+        yield _Line(rank, file, symbol.path, scope, _shown(symbol, depth, with_sentences=with_sentences))
+
+
+def _shown(symbol: Symbol, depth: int, *, with_sentences: bool) -> str:
+    lines = f"{symbol.line}" if symbol.line == symbol.last_line else f"{symbol.line}-{symbol.last_line}"
+    about = f"  # {symbol.summary}" if with_sentences and symbol.summary else ""
+    signature = symbol.signature or symbol.name
+    cut = signature if len(signature) <= MAX_SIGNATURE else f"{signature[:MAX_SIGNATURE]}\u2026"
+    return f"{'  ' * (depth + 1)}{lines} {cut}{about}"
+
+
+def _size(line: _Line) -> int:
+    return len(line.text.encode()) + 1

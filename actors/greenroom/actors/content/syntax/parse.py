@@ -1,0 +1,142 @@
+"""A source file's bytes to what is found in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from greenroom.actors.content.documents.decode import SourceText
+from greenroom.actors.content.syntax.chunks import chunks_of_text, chunks_of_tree
+from greenroom.actors.content.syntax.comments import Above, summary_of
+from greenroom.actors.content.syntax.grammars import Grammar, MissingGrammarError, grammar_of, loaded
+from greenroom.actors.content.syntax.languages import Language, language_of
+from greenroom.actors.content.syntax.lines import Lines
+from greenroom.actors.content.syntax.source import Source
+from greenroom.actors.content.syntax.symbols import Captures, Symbols, definitions_in
+from greenroom.actors.content.syntax.uses import Uses, imports_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Query, QueryCursor
+
+MAX_BYTES: Final = 2 << 20
+"""The longest file that is read by its syntax: a tree takes about 40 times its memory, at worst 300."""
+MAX_SYMBOLS: Final = 10_000
+MAX_IMPORTS: Final = 10_000
+MAX_REFERENCES: Final = 100_000
+AS_TEXT: Final = "it was read as text: "
+TOO_LONG: Final = f"{AS_TEXT}it is longer than {MAX_BYTES >> 20} MiB"
+TOO_MANY: Final = "it has more names than are kept"
+TOO_BROKEN: Final = f"{AS_TEXT}too much of it is not of its language"
+_MOST_UNFINISHED: Final = 10_000
+_MOST_DEPTH: Final = 300
+"""How deep in a tree names are looked for: queries take time by the square of the depth."""
+_MOST_ADRIFT: Final = 10**9
+"""By the square of how much a mistake leaves side by side, too: this is about a second."""
+
+
+def read_source(path: str, data: bytes) -> Source:
+    """Return what is found in a source file; it depends on the name and the bytes alone.
+
+    Any bytes have an answer. A file of no language of the table, or one that is too long, has chunks and
+    nothing else; one with mistakes has what is found around them. Lines end with a line feed. Bytes are
+    those of the file where it is UTF-8, and else of its text as UTF-8.
+
+    Args:
+        path: Its name, of which the end tells its language.
+        data: Its bytes.
+    """
+    data = as_utf8(data)
+    lines = Lines(data)
+    language = language_of(path)
+    notice = TOO_LONG if language and len(data) > MAX_BYTES else ""
+    if language is not None and not notice:
+        try:
+            return _read(path, data, lines, language, grammar_of(language))
+        except MissingGrammarError as error:
+            notice = f"{AS_TEXT}{error}"
+    name = language.name if language else ""
+    return Source(path, name, [], [], [], chunks_of_text(data, lines), notice=notice)
+
+
+def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Grammar) -> Source:
+    root = parsed(data, language)
+    if root is None:
+        return Source(path, language.name, [], [], [], chunks_of_text(data, lines), "", True, TOO_BROKEN)
+    uses = cursor_of(grammar.uses).captures(root)
+    matches = cursor_of(grammar.definitions).matches(root)
+    above = Above(data, lines, uses.get("above", ()))
+    makes = Symbols(data, lines, above, language)
+    symbols = makes.of(definitions_in(matches), MAX_SYMBOLS)
+    imports = imports_of(
+        data, lines, language, [each for _, each in matches if "import" in each], MAX_IMPORTS
+    )
+    references = Uses(data, lines, language, makes.extents, makes.names_at).of(uses, imports, MAX_REFERENCES)
+    is_cut = (
+        len(symbols) == MAX_SYMBOLS
+        or len(imports.imports) == MAX_IMPORTS
+        or len(references) == MAX_REFERENCES
+    )
+    return Source(
+        path=path,
+        language=language.name,
+        symbols=symbols,
+        references=references,
+        imports=imports.imports,
+        chunks=chunks_of_tree(data, root, lines, symbols),
+        summary=_about(data, [each for _, each in matches]),
+        is_broken=root.has_error,
+        notice=TOO_MANY if is_cut else "",
+    )
+
+
+def parsed(data: bytes, language: Language) -> Node | None:
+    """Return the root of the tree of a text in UTF-8; None if it has too little structure or is too long.
+
+    Raises:
+        MissingGrammarError: the language's grammar is not installed.
+    """
+    grammar = loaded(language)
+    import tree_sitter  # noqa: PLC0415  as in `grammars`
+
+    if len(data) > MAX_BYTES:
+        return None
+    root = tree_sitter.Parser(grammar).parse(data).root_node
+    return None if _is_adrift(root) else root
+
+
+def cursor_of(query: Query) -> QueryCursor:
+    """Return what runs a query, with limits."""
+    import tree_sitter  # noqa: PLC0415  as in `grammars`
+
+    cursor = tree_sitter.QueryCursor(query, match_limit=_MOST_UNFINISHED)
+    cursor.set_max_start_depth(_MOST_DEPTH)
+    return cursor
+
+
+def _is_adrift(root: Node) -> bool:
+    """Return whether mistakes leave so much without structure that looking through it takes too long."""
+    cost = 0
+    nodes = [root]
+    while nodes:
+        node = nodes.pop()
+        if node.has_error and node.child_count:
+            cost += node.child_count**2 if node.is_error else 0
+            if cost > _MOST_ADRIFT:
+                return True
+            nodes.extend(node.children)
+    return False
+
+
+def _about(data: bytes, matches: list[Captures]) -> str:
+    for captures in matches:
+        if "about" in captures:
+            return summary_of(data[slice(*captures["about"][0].byte_range)])
+    return ""
+
+
+def as_utf8(data: bytes) -> bytes:
+    """Return a text in any encoding as UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return SourceText(data).text.encode(errors="replace")
+    return data

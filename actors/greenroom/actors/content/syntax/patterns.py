@@ -1,0 +1,173 @@
+r"""Patterns of code: which definitions, calls, imports or texts are asked for, and where they are.
+
+    function load*        functions and methods        calls Store.add      where it is called
+    class *Error          classes and their like       imports os.path      what brings it in
+    inherits Base*        what is derived from it      string *timeout*     texts in quotes
+    regex ^def \w+         lines, in the syntax of RE2   (call) @found        a query of tree-sitter
+    load*                 symbols of any kind, as symbol load* does
+
+In a name `*` stands for anything. A name with dots is the end of a path, `Store.add` of `shop.Store.add`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, get_args
+
+import msgspec
+
+from greenroom.actors.content.syntax.source import Import, Kind, Reference, Role, Source, Symbol
+from greenroom.actors.core.base.unicode_forms import composed
+
+What = Literal["symbols", "uses", "imports", "string", "regex", "query"]
+MAX_PATTERN: Final = 2_000
+_CLASSES: Final[frozenset[Kind]] = frozenset({"class", "struct", "interface", "trait", "enum"})
+_KINDS: Final[Mapping[str, frozenset[Kind]]] = {
+    **{kind: frozenset((kind,)) for kind in get_args(Kind)},
+    "function": frozenset({"function", "method"}),
+    "class": _CLASSES,
+    "symbol": frozenset(get_args(Kind)),
+}
+_ROLES: Final[Mapping[str, Role]] = {"calls": "call", "inherits": "inherits"}
+_NAME: Final = re.compile(r"[\w.*$!?#@~:-]+")
+_TEXTS: Final[Mapping[str, What]] = {"imports": "imports", "string": "string", "regex": "regex"}
+
+
+class PatternError(ValueError):
+    """A pattern says nothing that could be looked for; the sentence says why."""
+
+
+class Pattern(msgspec.Struct, frozen=True, array_like=True):
+    """What is looked for.
+
+    Attributes:
+        what: What is found by it; `found_in` finds the first three, `searched` the others.
+        text: The name, text, expression or query.
+        kinds: Of which kinds a symbol may be.
+        role: Which use of a name is meant.
+        is_bare: Whether it was a name alone.
+    """
+
+    what: What
+    text: str
+    kinds: frozenset[Kind] = frozenset()
+    role: Role | None = None
+    is_bare: bool = False
+
+
+class Found(msgspec.Struct, frozen=True, array_like=True):
+    """A place that a pattern means.
+
+    Attributes:
+        line: Its first line, counted from 1.
+        last_line: Its last line.
+        name: The name that was found; what was captured by a query; else empty.
+        symbol: The path of the symbol that it is or is in, as far as it is known.
+        text: How it reads: a signature, an import, a line.
+    """
+
+    line: int
+    last_line: int
+    name: str
+    symbol: str
+    text: str
+
+
+def parse_pattern(text: str) -> Pattern:
+    """Return what a pattern asks for.
+
+    Raises:
+        PatternError: it is no pattern.
+    """
+    text = text.strip()
+    if len(text) > MAX_PATTERN:
+        raise PatternError(f"the pattern has {len(text)} characters, and may have {MAX_PATTERN}")
+    if text.startswith(("(", "[")):
+        return Pattern("query", text)
+    word, _, rest = text.partition(" ")
+    rest = rest.strip()
+    known = [*_KINDS, *_ROLES, *_TEXTS]
+    if word not in known and _NAME.fullmatch(text):
+        return Pattern("symbols", text, kinds=_KINDS["symbol"], is_bare=True)
+    if word not in known:
+        raise PatternError(
+            f"a pattern begins with one of {', '.join(sorted(known))}, or is a name alone or a query of "
+            f"tree-sitter in parentheses; {text[:80]!r} is none of these"
+        )
+    if not rest:
+        raise PatternError(f"what {word!r} is to find is missing: a name, such as {word} load*")
+    if word in _KINDS:
+        return Pattern("symbols", rest, kinds=_KINDS[word])
+    return Pattern(_TEXTS.get(word, "uses"), rest, role=_ROLES.get(word))
+
+
+def found_in(pattern: Pattern, source: Source) -> Iterator[Found]:
+    """Yield the places of a file that a pattern means which asks for names.
+
+    Raises:
+        PatternError: it asks for something else, which the file's bytes are needed for.
+    """
+    if pattern.what not in {"symbols", "uses", "imports"}:
+        raise PatternError(f"{pattern.what!r} is found in the bytes of a file")
+    if pattern.what == "symbols":
+        yield from (_symbol(each) for each in source.symbols if _is_symbol(pattern, each))
+    elif pattern.what == "uses":
+        yield from (_use(each) for each in source.references if _is_use(pattern, each))
+    else:
+        yield from (_import(each) for each in source.imports if _is_import(pattern, each))
+
+
+def is_like(pattern: str, name: str) -> bool:
+    """Return whether a name is what a pattern says, in which ``*`` stands for anything."""
+    name = composed(name)
+    first, *others = composed(pattern).split("*")
+    if not others:
+        return first == name
+    *middle, last = others
+    if not name.startswith(first) or len(name) < len(first) + len(last) or not name.endswith(last):
+        return False
+    at = len(first)
+    for part in middle:
+        found = name.find(part, at, len(name) - len(last))
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
+
+
+def is_path(pattern: str, path: str) -> bool:
+    """Return whether the end of a path, of as many names as a pattern has, is like it."""
+    return is_like(pattern, ".".join(path.split(".")[-1 - pattern.count(".") :]))
+
+
+def _is_symbol(pattern: Pattern, symbol: Symbol) -> bool:
+    return symbol.kind in pattern.kinds and is_path(pattern.text, symbol.path)
+
+
+def _is_use(pattern: Pattern, use: Reference) -> bool:
+    return use.role == pattern.role and is_path(pattern.text, f"{use.qualifier}.{use.name}")
+
+
+def _is_import(pattern: Pattern, brought: Import) -> bool:
+    module = brought.module.strip('"<>')
+    whole = module.replace("::", ".")
+    names = {module, brought.module, whole, brought.name, brought.alias, f"{whole}.{brought.name}"} - {""}
+    return any(is_like(pattern.text, name) for name in names)
+
+
+def _symbol(symbol: Symbol) -> Found:
+    return Found(symbol.line, symbol.last_line, symbol.name, symbol.path, symbol.signature)
+
+
+def _use(use: Reference) -> Found:
+    text = f"{use.qualifier}.{use.name}" if use.qualifier else use.name
+    return Found(use.line, use.line, use.name, use.symbol, text)
+
+
+def _import(brought: Import) -> Found:
+    name = f" {brought.name}" if brought.name else ""
+    alias = f" as {brought.alias}" if brought.alias else ""
+    return Found(
+        brought.line, brought.line, brought.alias or brought.name, "", f"{brought.module}{name}{alias}"
+    )

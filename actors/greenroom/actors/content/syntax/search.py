@@ -1,0 +1,150 @@
+"""What patterns find in the bytes of a file: texts in quotes, lines, what a query of tree-sitter captures.
+
+It may take long for a hostile pattern in a hostile file, so it is called in a process that may be killed. An
+expression takes time by the length of the file alone, by RE2; so queries have no expressions of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from greenroom.actors.content.syntax.grammars import MissingGrammarError, loaded
+from greenroom.actors.content.syntax.languages import LANGUAGES, Language, language_of
+from greenroom.actors.content.syntax.lines import Lines
+from greenroom.actors.content.syntax.parse import as_utf8, cursor_of, parsed
+from greenroom.actors.content.syntax.patterns import Found, Pattern, PatternError, is_like
+from greenroom.actors.core.base.optional_packages import Part
+from greenroom.actors.core.base.unicode_forms import composed, composed_bytes
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Query
+
+EXPRESSIONS: Final = Part("searching by an expression", ("google-re2",))
+MAX_FOUND: Final = 1_000
+MAX_LINE: Final = 300
+_MOST_MEMORY: Final = 8 << 20
+_MOST_EMPTY: Final = 100_000
+_EXPRESSION: Final = re.compile(r"#(?:any-)?(?:not-)?match\?")
+_QUOTES: Final = "'\"`"
+_PREFIX: Final = re.compile(r"^[a-zA-Z]{0,3}#*(?=[\"'`])")
+
+
+def searched(pattern: Pattern, path: str, data: bytes, most: int = MAX_FOUND) -> list[Found]:
+    """Return where a file has what a pattern asks for that names do not tell, in the order of the file.
+
+    Args:
+        pattern: It asks for texts, lines or captures.
+        path: The file's name, of which the end tells its language.
+        data: Its bytes.
+        most: How many places at most.
+
+    Raises:
+        PatternError: the pattern cannot be read.
+        MissingGrammarError: what is needed is not installed.
+    """
+    data = as_utf8(data)
+    lines = Lines(data)
+    if pattern.what == "regex":
+        there = composed_bytes(data)  # line by line it is the same
+        spans = _matched(composed(pattern.text), there)
+        of = lines if there == data else Lines(there)
+        found = (_shown(data, lines, of.of(first), of.of(max(first, last - 1)), "") for first, last in spans)
+    else:
+        language = language_of(path)
+        if language is None:
+            return []
+        captured = (
+            _strings(pattern, data, language)
+            if pattern.what == "string"
+            else _captured(pattern, data, language)
+        )
+        found = (_found(data, lines, *node.byte_range, name) for name, node in captured)
+    return list(islice(found, most))
+
+
+def _found(data: bytes, lines: Lines, first: int, last: int, name: str) -> Found:
+    return _shown(data, lines, lines.of(first), lines.of(max(first, last - 1)), name)
+
+
+def _shown(data: bytes, lines: Lines, line: int, last_line: int, name: str) -> Found:
+    begin = lines.start_of(line)
+    end = data.find(b"\n", begin)
+    text = data[begin : len(data) if end < 0 else end].decode(errors="replace").strip()
+    return Found(line, last_line, name, "", text[:MAX_LINE])
+
+
+def _matched(expression: str, data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where an expression matches, empty matches left out."""
+    matches = compiled(expression).finditer(data)
+    for found in islice(matches, _MOST_EMPTY):
+        if found.end() > found.start():
+            yield found.span()
+
+
+@lru_cache(maxsize=16)
+def compiled(expression: str) -> Any:
+    """Return an expression as RE2 reads it, where `^` and `$` are the ends of lines.
+
+    Raises:
+        PatternError: it is none of RE2.
+        MissingGrammarError: RE2 is not installed.
+    """
+    try:
+        import re2  # noqa: PLC0415  which may be missing
+    except ImportError:
+        raise MissingGrammarError(EXPRESSIONS.lack) from None
+    options = re2.Options()
+    options.max_mem = _MOST_MEMORY
+    options.log_errors = False
+    try:
+        return re2.compile(f"(?m:{expression})", options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else error
+        said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise PatternError(f"{expression[:80]!r} is no expression of RE2: {said[:200]}") from None
+
+
+def _strings(pattern: Pattern, data: bytes, language: Language) -> Iterator[tuple[str, Node]]:
+    root = parsed(data, language)
+    query = _query(language, language.strings)
+    nodes = cursor_of(query).captures(root).get("string", []) if root is not None else []
+    for node in sorted(nodes, key=lambda node: node.start_byte):
+        text = _PREFIX.sub("", data[slice(*node.byte_range)].decode(errors="replace")).strip("#")
+        if is_like(pattern.text, text.strip(_QUOTES)):
+            yield "", node
+
+
+def _captured(pattern: Pattern, data: bytes, language: Language) -> Iterator[tuple[str, Node]]:
+    if _EXPRESSION.search(pattern.text):
+        raise PatternError("#match? is not read in queries, since it may take for ever: compare with #eq?")
+    try:
+        query = _query(language, pattern.text)
+    except ValueError as error:
+        if any(_is_query(other, pattern.text) for other in LANGUAGES):
+            return
+        raise PatternError(f"the query is none of any language: {str(error)[:200]}") from None
+    root = parsed(data, language)
+    captures = cursor_of(query).captures(root) if root is not None else {}
+    yield from sorted(
+        ((name, node) for name, nodes in captures.items() if name[0] != "_" for node in nodes),
+        key=lambda found: (found[1].start_byte, -found[1].end_byte),
+    )
+
+
+def _is_query(language: Language, text: str) -> bool:
+    try:
+        _query(language, text)
+    except ValueError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=64)
+def _query(language: Language, text: str) -> Query:
+    import tree_sitter  # noqa: PLC0415  as in `grammars`
+
+    return tree_sitter.Query(loaded(language), text)

@@ -1,0 +1,158 @@
+"""The names that a tree uses and what it imports."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from greenroom.actors.content.syntax.languages import ImportedName, Language
+from greenroom.actors.content.syntax.lines import Lines
+from greenroom.actors.content.syntax.source import Import, Reference, Role
+from greenroom.actors.content.syntax.symbols import MAX_NAME, Captures, Extent
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_ROLES: Final[tuple[Role, ...]] = ("inherits", "call", "type", "other")
+"""The first that fits a name is what it is used for."""
+_MOST_BEFORE: Final = 100
+_MOST_READ: Final = 20_000
+"""How much of a statement is read for what it imports."""
+
+
+class ImportsFound(NamedTuple):
+    """Imports, and where the statements are, in their order."""
+
+    imports: list[Import]
+    spans: list[tuple[int, int]]
+
+
+def imports_of(
+    data: bytes, lines: Lines, language: Language, matches: list[Captures], most: int
+) -> ImportsFound:
+    """Return what the matches of a query say that a file imports, as many names as may be."""
+    found: dict[tuple[int, str, str], Import] = {}
+    spans: set[tuple[int, int]] = set()
+    for captures in matches:
+        statement = captures["import"][0]
+        at = captures["from"][0].start_byte if "from" in captures else statement.start_byte
+        spans.add(statement.byte_range)
+        line = lines.of(at)
+        for name in _names(data, language, statement, captures):
+            found.setdefault((at, name.name, name.alias), Import(name.module, name.name, name.alias, line))
+    told = {at for at, name, alias in found if name or alias}
+    in_order = sorted(found, key=lambda key: key[0])
+    imports = [found[key] for key in in_order if key[0] not in told or key[1] or key[2]]
+    return ImportsFound(imports[:most], sorted(spans))
+
+
+def _names(data: bytes, language: Language, statement: Node, captures: Captures) -> list[ImportedName]:
+    if language.names_of is not None:
+        first, last = statement.byte_range
+        return language.names_of(data[first : min(last, first + _MOST_READ)].decode(errors="replace"))
+    text = {
+        part: data[slice(*nodes[0].byte_range)].decode(errors="replace")[:MAX_NAME]
+        for part, nodes in captures.items()
+    }
+    if "default" in text:
+        return [ImportedName(text["from"], "default", text["default"])]
+    return [ImportedName(text["from"], text.get("name", ""), text.get("alias", text.get("star", "")))]
+
+
+class _Before(NamedTuple):
+    """What finds the names that stand before another in a language.
+
+    Attributes:
+        ends: The last characters of what joins names.
+        reversed: All of it, read backwards.
+        between: What joins names.
+    """
+
+    ends: bytes
+    reversed: re.Pattern[bytes]
+    between: re.Pattern[str]
+
+
+@cache
+def _before(joins: str) -> _Before:
+    found = sorted(joins.split(), key=len, reverse=True)
+    backwards = "|".join(re.escape(each[::-1]) + ("" if each == "\\" else r"\s*+") for each in found)
+    between = "|".join(map(re.escape, found))
+    return _Before(
+        "".join(each[-1] for each in found).encode(),
+        re.compile(rf"(?:\s*+(?:{backwards})(?:\)\()?[\w$]++)+".encode()),
+        re.compile(rf"\s*(?:{between})\s*"),
+    )
+
+
+class Uses:
+    """Makes references of captured names.
+
+    Args:
+        language: Of the file.
+        extents: What uses them, in its order.
+        names_at: Where names are defined: these are not used.
+    """
+
+    def __init__(
+        self, data: bytes, lines: Lines, language: Language, extents: list[Extent], names_at: set[int]
+    ) -> None:
+        self._data = data
+        self._lines = lines
+        self._before = _before(language.joins)
+        self._extents = extents
+        self._taken = set(names_at)
+
+    def of(self, captures: Mapping[str, list[Node]], brought: ImportsFound, most: int) -> list[Reference]:
+        """Return the references of a file in their order, as many as may be."""
+        known = {each.path.rpartition(".")[2].encode() for each in self._extents}
+        known.update((each.alias or each.name or each.module).encode() for each in brought.imports)
+        found: list[tuple[int, bytes, Role]] = []
+        for role in _ROLES:
+            for node in captures.get(role, ()):
+                first, last = node.byte_range
+                name = self._data[first : min(last, first + MAX_NAME)]
+                if role == "other" and not (name in known or name[:1].isupper()):
+                    continue
+                if first not in self._taken and not _is_within(brought.spans, first):
+                    self._taken.add(first)
+                    found.append((first, name, role))
+        found.sort()
+        return list(self._placed(found[: 2 * most]))[:most]
+
+    def _placed(self, found: list[tuple[int, bytes, Role]]) -> Iterator[Reference]:
+        around: list[Extent] = []
+        seen: set[tuple[str, bytes]] = set()
+        following = iter([*self._extents, None])
+        upcoming = next(following)
+        for first, name, role in found:
+            while upcoming is not None and upcoming.first <= first:
+                around = [each for each in around if each.last > upcoming.first]
+                around.append(upcoming)
+                upcoming = next(following)
+            while around and around[-1].last <= first:
+                around.pop()
+            symbol = around[-1].path if around else ""
+            if role == "other":
+                if (symbol, name) in seen:
+                    continue
+                seen.add((symbol, name))
+            yield Reference(
+                name.decode(errors="replace"), role, self._lines.of(first), symbol, self._qualifier(first)
+            )
+
+    def _qualifier(self, first: int) -> str:
+        if not first or self._data[first - 1] not in self._before.ends:
+            return ""
+        found = self._before.reversed.match(self._data[max(0, first - _MOST_BEFORE) : first][::-1])
+        if found is None:
+            return ""
+        return ".".join(self._before.between.split(found[0][::-1].decode(errors="replace"))[:-1])
+
+
+def _is_within(spans: list[tuple[int, int]], offset: int) -> bool:
+    at = bisect_right(spans, (offset, offset))
+    return at > 0 and offset < spans[at - 1][1]

@@ -1,0 +1,84 @@
+"""The sentences of a text that tell most of it, within a number of characters."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Final, NamedTuple
+
+from greenroom.actors.content.text.analyze import STOP_WORDS, spans
+
+LOOKED_AT: Final = 10_000
+"""Characters of a text that are looked at; what comes after them is left out."""
+GAP: Final = " … "
+_END: Final = re.compile(r"(?<=[.!?…])\s+|\n+")
+_TELLING: Final = re.compile(r"\d|`|\bnot?\b|n't\b|\bnever\b|\bmust\b|https?:|_|\w\.\w|/", re.IGNORECASE)
+_FIRST: Final = 1.5
+"""What the first sentence counts for, which mostly says what the text is about."""
+_TELLS: Final = 1.3
+"""What a sentence counts for that has a number, a name of code or a negation."""
+
+_LENGTH: Final = 20
+"""Characters that count besides those of a sentence, so that a word alone is not worth the most."""
+
+
+class _Sentence(NamedTuple):
+    place: int
+    text: str
+    words: frozenset[str]
+
+
+def extracted(text: str, most: int) -> str:
+    """Return a text of at most ``most`` characters as it is, of a longer one its most telling sentences.
+
+    They stay in their order, with `GAP` where something is left out. A sentence is worth the words that it
+    has, those that the text repeats more, by its length; one that says nothing new is left out.
+    """
+    if len(text) <= most:
+        return text
+    sentences = _sentences(text[:LOOKED_AT])
+    counts = Counter(word for each in sentences for word in each.words)
+    chosen: list[_Sentence] = []
+    told: set[str] = set()
+    room = most - len(GAP)
+    for sentence in sorted(sentences, key=lambda each: (-_worth(each, counts), each.place)):
+        size = len(sentence.text) + len(GAP)
+        if size <= room and not sentence.words <= told:
+            chosen.append(sentence)
+            told |= sentence.words
+            room -= size
+    if not chosen:
+        return text[: most - 1] + "…"
+    return _joined(sorted(chosen), len(sentences), is_whole=len(text) <= LOOKED_AT)
+
+
+def _sentences(text: str) -> list[_Sentence]:
+    parts = [part.strip() for part in _END.split(text)]
+    return [
+        _Sentence(
+            place, part, frozenset(word for _, _, word in spans(part.lower()) if word not in STOP_WORDS)
+        )
+        for place, part in enumerate(filter(None, parts))
+    ]
+
+
+def _worth(sentence: _Sentence, counts: Counter[str]) -> float:
+    """Return what a sentence tells, by character."""
+    words = sum(3 + min(counts[word] - 1, 3) for word in sentence.words)
+    worth = words / (len(sentence.text) + _LENGTH)
+    worth *= _FIRST if sentence.place == 0 else 1.0
+    return worth * (_TELLS if _TELLING.search(sentence.text) else 1.0)
+
+
+def _joined(chosen: list[_Sentence], there: int, *, is_whole: bool) -> str:
+    """Return sentences as a text that shows where others are left out."""
+    text = ""
+    after = 0
+    for sentence in chosen:
+        if sentence.place != after:
+            text += GAP if text else GAP.lstrip()
+        elif text:
+            text += " "
+        text += sentence.text
+        after = sentence.place + 1
+    return text if is_whole and after == there else text + GAP.rstrip()

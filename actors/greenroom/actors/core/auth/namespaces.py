@@ -1,0 +1,192 @@
+"""Names of namespaces: pure functions of text.
+
+A namespace is 2 to 8 segments joined by a colon, such as ``user:alice:preferences``. Its *root*, the
+first two segments, says whose it is, and one actor has everything below one root. A memory's UUID
+begins with 48 bits that stand for the root, so that the actor can be found by the id alone.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from hashlib import blake2b
+
+import msgspec
+
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.runtime import Address
+
+KIND = "memory"
+AGENT = "agent:"
+USER = "user:"
+PROJECT = "project:"
+RESERVED = (AGENT, USER, PROJECT)
+"""What the roots of somebody begin with; all other roots are everybody's."""
+
+ROOT_TAG_BYTES = 6
+_MAX_SEGMENT = 100
+MAX_ADDRESS = 200
+_ROOT_SEGMENTS = 2
+_DIGEST_CHARACTERS = 32
+_MAX_PART = 90
+"""With the longest name of an owner it fits into the key of an actor."""
+_AGENT_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_ESCAPED = re.compile(r"(?:~[0-9a-f]{2})+")
+_FOREIGN = re.compile(r"[^A-Za-z0-9_.@+-]")
+_NO_PROJECT = re.compile(r"[^A-Za-z0-9_.-]+")
+_MAX_SLUG = 60
+_PROJECT_DIGEST_BYTES = 4
+OF_A_FOLDER = re.compile(rf".*-[0-9a-f]{{{2 * _PROJECT_DIGEST_BYTES}}}")
+"""What `project_of_path` makes. No other segment of a namespace looks like that."""
+
+
+def root_of(namespace: str) -> str:
+    """Return the first two segments."""
+    return ":".join(namespace.split(":", _ROOT_SEGMENTS)[:_ROOT_SEGMENTS])
+
+
+def imitated(namespace: str) -> str | None:
+    """Return the reserved prefix that a namespace imitates, such as ``user:``; None where it imitates none.
+
+    Names are compared byte for byte, so such a namespace is everybody's, whatever a reader takes it for.
+    Segments are ASCII, so nothing but the case can deceive.
+    """
+    first = namespace.split(":", 1)[0] + ":"
+    plain = first.lower()
+    return plain if plain != first and plain in RESERVED else None
+
+
+def reads_as_users(project_id: str) -> bool:
+    """Return whether a project reads like the one that is a user alone, `USER` and a name, and is none.
+
+    Names of projects are not ASCII, so letters of other widths and characters without ink deceive as well.
+    """
+    plain = unicodedata.normalize("NFKC", project_id)
+    seen = "".join(each for each in plain if each.isprintable() and not each.isspace()).casefold()
+    return seen.startswith(USER) and not project_id.startswith(USER)
+
+
+def is_below(namespace: str, prefix: str) -> bool:
+    """Return whether a namespace is ``prefix`` or below it: ``user:alice`` is not below ``user:al``."""
+    return namespace == prefix or namespace.startswith(prefix + ":")
+
+
+def below_root(prefix: str | None) -> str | None:
+    """Return leading segments if they say more than half a root does, to narrow what one owner has."""
+    return None if prefix is None or ":" not in prefix else prefix
+
+
+@lru_cache(maxsize=4_096)
+def segment(name: str) -> str:
+    """Return any name as a segment; different names become different segments.
+
+    What a segment cannot hold is written as ``~`` and two hexadecimal digits a byte. One that gets too
+    long ends with a digest.
+    """
+    written = _FOREIGN.sub(lambda found: "".join(f"~{byte:02x}" for byte in found[0].encode()), name)
+    if 0 < len(written) <= _MAX_SEGMENT:
+        return written
+    return f"{written[: _MAX_SEGMENT - _DIGEST_CHARACTERS - 2]}~~{_digest(name)}"
+
+
+def project_of_path(path: str) -> str:
+    """Return the project of a folder: its name, and digits that tell it from others of that name."""
+    plain = path.replace("\\", "/").rstrip("/") or "/"
+    name = _NO_PROJECT.sub("-", plain.rpartition("/")[2]).strip("-.")[:_MAX_SLUG] or "workspace"
+    digest = blake2b(plain.encode(errors="surrogatepass"), digest_size=_PROJECT_DIGEST_BYTES).hexdigest()
+    return f"{name}-{digest}"
+
+
+@lru_cache(maxsize=4_096)
+def project_in(namespace: str) -> str | None:
+    """Return the project that a namespace is about, going by its name alone.
+
+    It is given as a segment: the name in a project's namespace, or in a user's or an agent's the part that
+    names the project of a folder.
+    """
+    if namespace.startswith(PROJECT):
+        return root_of(namespace)[len(PROJECT) :]
+    if not namespace.startswith((USER, AGENT)):
+        return None
+    _, _, *below = namespace.split(":")
+    return below[0] if below and OF_A_FOLDER.fullmatch(below[0]) else None
+
+
+def agent_namespace(principal: Principal) -> str:
+    """Return the namespace that is the agent's own."""
+    return AGENT + principal.agent_id
+
+
+def user_namespace(principal: Principal) -> str:
+    """Return the namespace that is the user's own; without a user the agent's."""
+    return agent_namespace(principal) if principal.user is None else USER + segment(principal.user)
+
+
+def project_part(project_id: str | None) -> str:
+    """Return a project as a part of an actor's key and of a URI; empty for none."""
+    if project_id is None:
+        return ""
+    written = segment(project_id)
+    return written if len(written) <= _MAX_PART else _digest(project_id)
+
+
+def workflow_key(principal: Principal, project: str) -> str:
+    """Return the key of the actor that has the principal's steps in a project, given as `project_part`."""
+    return f"{user_namespace(principal)}/{project}"
+
+
+def thread_key(principal: Principal, thread_id: str) -> str:
+    """Return the key of the actor that has a thread of the principal's user; each thread has another one."""
+    written = segment(thread_id)
+    if len(written) > _MAX_PART:
+        written = f"~~{_digest(thread_id)}"  # no segment is written so
+    return f"{user_namespace(principal)}/{written}"
+
+
+def owner_of(namespace: str, otherwise: Principal) -> Principal:
+    """Return the user or the agent whose namespace it is, as a principal; for others ``otherwise``."""
+    first, name = root_of(namespace).split(":")
+    if first + ":" == USER:
+        return msgspec.structs.replace(otherwise, user=name_of_segment(name))
+    if first + ":" == AGENT and _AGENT_ID.fullmatch(name):
+        return msgspec.structs.replace(otherwise, agent_id=name)
+    return otherwise
+
+
+def name_of_segment(written: str) -> str:
+    """Return the name that `segment` wrote so; one that no name is written as comes as it is."""
+    try:
+        return _ESCAPED.sub(lambda run: bytes.fromhex(run[0].replace("~", "")).decode(), written)
+    except UnicodeDecodeError:
+        return written
+
+
+@lru_cache(maxsize=4_096)
+def memory_address(namespace: str) -> Address:
+    """Return the actor that has a namespace; that of an agent is addressed by the agent's id alone."""
+    root = root_of(namespace)
+    if root.startswith(AGENT):
+        return Address(KIND, root[len(AGENT) :])
+    if len(root) > MAX_ADDRESS:
+        root = f"{root[: MAX_ADDRESS - _DIGEST_CHARACTERS - 1]}~{_digest(root)}"
+    return Address(KIND, root)
+
+
+def root_at(key: str) -> str:
+    """Return the root of the actor whose address has this key, unless it was too long for an address."""
+    return key if ":" in key else AGENT + key
+
+
+def tag_of_root(root: str) -> bytes:
+    """Return the tag of a root in memory ids."""
+    return blake2b(root.encode(), digest_size=ROOT_TAG_BYTES, person=b"greenroom root").digest()
+
+
+def tag_of_id(memory_id: str) -> bytes:
+    """Return the root's tag in a memory id."""
+    return bytes.fromhex(memory_id[:8] + memory_id[9:13])
+
+
+def _digest(name: str) -> str:
+    return blake2b(name.encode(), digest_size=_DIGEST_CHARACTERS // 2).hexdigest()

@@ -1,0 +1,502 @@
+"""The visibility policy, all in this module: pure functions of a principal and a value.
+
+Every read, search, statistic and notification asks these functions and decides
+nothing itself. They know neither actors nor storage.
+
+1. A message's *audience* is fixed when it is written: ``public``, ``type:<agent type>`` or
+   ``agent:<agent id>``. A principal sees it when the audience is among its own.
+2. Messages are stored by *partition*, the pair (audience, visibility), and a reader is handed its own
+   partitions only, so what is hidden is not even touched.
+3. A session without a project is seen by everyone, one with a project by its members. Every user is a
+   member of the project that is named as the user's namespace. To a key or a token it is that user's
+   alone, whichever projects and scopes it has.
+4. A memory is owned by one user, or by one agent: in the agent's own namespace, or where nobody knows
+   the user. A private one is seen by its owner, a shared one also by members of a project that it is shared
+   with, a public one by everyone. This class of visibility, its *partition*, is fixed when it is written.
+   A key or a token that is bound to projects sees of its owner's memories only those of these and of none.
+5. A namespace of a user or of an agent is written by that one alone, one of a project by its members,
+   any other by everyone.
+6. A corpus of documents is seen and filled by the user whose it is, by the members of its project, or by all.
+   One of all is renamed and dropped by who made it, or by an administrator. One that is the index of a
+   folder of code is seen by those alone, of these, who may read code.
+7. Steps of work are seen and recorded by the user whose they are, or by the agent where nobody knows the
+   user; those in a project by its members.
+8. What a principal may do at all is its scopes' affair, which `scopes` has the table of.
+9. The author of a memory is the agent that writes it. Administrators alone may name another author; without
+   keys everybody may.
+10. A change of a resource is published with a label that says who may hear of it: those who may see it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth.namespaces import (
+    AGENT,
+    PROJECT,
+    USER,
+    agent_namespace,
+    project_in,
+    project_part,
+    reads_as_users,
+    root_of,
+    segment,
+    user_namespace,
+)
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.auth.scopes import ADMIN, CODE, EVERYTHING
+from greenroom.actors.core.auth.scopes import NEEDED as NEEDED
+from greenroom.actors.core.auth.scopes import allows as allows
+
+Visibility = Literal["public", "private", "agent_only"]
+VisibilityFilter = Literal["all", "public", "private", "agent_only"]
+
+ALL = "all"
+"""The owner of corpora that are everybody's."""
+PUBLIC = "public"
+RESERVED_SESSION_IDS = frozenset({"all", "current"})
+
+
+class Partition(NamedTuple):
+    """The messages of a session with one audience and one visibility, which are stored together."""
+
+    audience: str
+    visibility: Visibility
+
+
+_COMMON = Partition(PUBLIC, "public")
+
+MemoryScope = Literal["private", "shared", "public"]
+
+
+class MemoryPartition(msgspec.Struct, frozen=True, array_like=True):
+    """The memories of one class of visibility and one owner.
+
+    Attributes:
+        scope: Who may see it: its owner, members of the same project, everyone.
+        user: The user who owns it, if it is a user.
+        agent: The agent that owns it, if it is an agent.
+        projects: Where it is shared, as segments: the project of the namespace, or those of the writer;
+            None: every one.
+    """
+
+    scope: MemoryScope
+    user: str | None = None
+    agent: str | None = None
+    projects: tuple[str, ...] | None = ()
+
+
+class ChangeLabel(NamedTuple):
+    """The label of a published change.
+
+    Attributes:
+        audience: Who may hear of it ...
+        project_id: ... among those who may see this project's sessions ...
+        owner: ... and are, or see the corpora of, this owner; ``project:`` are the members of any project;
+            behind a slash follow the projects of a memory, see `memory_projects` ...
+        scope: ... and have this scope.
+    """
+
+    audience: str
+    project_id: str | None = None
+    owner: str | None = None
+    scope: str | None = None
+
+
+def audience_of(principal: Principal, visibility: Visibility) -> str:
+    """Return the audience of a message that ``principal`` sends with ``visibility``."""
+    if visibility == "public":
+        return PUBLIC
+    if visibility == "agent_only" and principal.agent_type is not None:
+        return f"type:{principal.agent_type}"
+    return own_audience(principal.agent_id)
+
+
+def audiences(principal: Principal) -> tuple[str, ...]:
+    """Return the audiences that ``principal`` belongs to, `PUBLIC` first."""
+    own = (PUBLIC, own_audience(principal.agent_id))
+    return own if principal.agent_type is None else (*own, f"type:{principal.agent_type}")
+
+
+def may_see_message(principal: Principal, audience: str) -> bool:
+    """Return whether ``principal`` may know of a message of this audience."""
+    return audience in audiences(principal)
+
+
+def partition_of(principal: Principal, visibility: Visibility) -> Partition:
+    """Return the partition in which a message of ``principal`` goes."""
+    return _COMMON if visibility == "public" else Partition(audience_of(principal, visibility), visibility)
+
+
+def partitions(principal: Principal, wanted: VisibilityFilter = "all") -> tuple[Partition, ...]:
+    """Return the partitions that ``principal`` may read, narrowed to one visibility unless ``all`` is wanted.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` for an unknown filter: never data.
+    """
+    own = own_audience(principal.agent_id)
+    readable = [Partition(PUBLIC, "public"), Partition(own, "private"), Partition(own, "agent_only")]
+    if principal.agent_type is not None:
+        readable.append(Partition(f"type:{principal.agent_type}", "agent_only"))
+    if wanted == "all":
+        return tuple(readable)
+    narrowed = tuple(partition for partition in readable if partition.visibility == wanted)
+    if not narrowed:
+        raise auth_errors.invalid("visibility_filter", f"visibility_filter: {wanted!r} is unknown")
+    return narrowed
+
+
+def may_see_session(principal: Principal, project_id: str | None) -> bool:
+    """Return whether ``principal`` may know of a session of this project (None: of no project)."""
+    if project_id is None:
+        return True
+    if project_id.startswith(USER):
+        if principal.user is not None and project_id in _own_projects(principal.user):
+            return True
+        if principal.is_authenticated:
+            return False
+    return principal.projects is None or project_id in principal.projects
+
+
+def memberships(principal: Principal) -> frozenset[str] | None:
+    """Return the projects that a principal was made a member of; None: all.
+
+    Those of other users are left out.
+    """
+    if principal.projects is None or not principal.is_authenticated:
+        return principal.projects
+    return frozenset(each for each in principal.projects if may_see_session(principal, each))
+
+
+def own_project(user: str) -> str:
+    """Return the project that is one user alone; that one is a member of it without being made one."""
+    return USER + segment(user)
+
+
+@lru_cache(maxsize=4_096)
+def _own_projects(user: str) -> tuple[str, ...]:
+    """Return the ways to write a user's own project.
+
+    It is written as the namespace is, or with the plain name. No two users have one in common: a plain name
+    without a tilde is either its own segment or no segment.
+    """
+    return (own_project(user),) if "~" in user else (own_project(user), USER + user)
+
+
+@lru_cache(maxsize=4_096)
+def _own_segments(user: str) -> tuple[str, ...]:
+    return tuple(map(segment, _own_projects(user)))
+
+
+_OF_USERS = segment(USER)
+"""How the segment begins of a project that is one user alone."""
+
+
+def own_audience(agent_id: str) -> str:
+    """Return the audience that is one agent alone."""
+    return f"agent:{agent_id}"
+
+
+def preferences_owner(principal: Principal) -> str:
+    """Return whose preferences a principal reads and writes: its user's, or its own where none is known."""
+    return principal.agent_id if principal.user is None else principal.user
+
+
+def label_of_owner(owner: str) -> ChangeLabel:
+    """Return the label of a change of what one user has, or one agent, whose namespace is ``owner``."""
+    if owner.startswith(AGENT):
+        agent, slash, _ = owner[len(AGENT) :].partition("/")
+        return ChangeLabel(own_audience(agent), owner=owner if slash else None)
+    return ChangeLabel(PUBLIC, owner=owner)
+
+
+@lru_cache(maxsize=1_024)
+def labels_of_memory(partition: MemoryPartition, namespace: str = "") -> tuple[ChangeLabel, ...]:
+    """Return the labels of a change of a memory: who may hear of one of them are those who may see it."""
+    if partition.scope == "public":
+        return (ChangeLabel(PUBLIC),)
+    owners: list[str] = []
+    of = memory_projects(partition, namespace)
+    about = f"/{','.join(of)}" if of else ""
+    if partition.agent is not None:
+        owners.append(AGENT + partition.agent + about)
+    elif partition.user is not None:
+        owners.append(USER + segment(partition.user) + about)
+    if partition.scope == "shared":
+        projects = ("",) if partition.projects is None else partition.projects
+        owners += [PROJECT + project for project in projects]
+    return tuple(label_of_owner(owner) for owner in owners)
+
+
+def may_hear(principal: Principal, label: ChangeLabel) -> bool:
+    """Return whether ``principal`` may hear of a change."""
+    return (
+        may_see_message(principal, label.audience)
+        and may_see_session(principal, label.project_id)
+        and (label.owner is None or _is_of(principal, label.owner))
+        and (label.scope is None or allows(principal.scopes, label.scope))
+    )
+
+
+def _is_of(principal: Principal, owner: str) -> bool:
+    """Return whether ``principal`` is one of those whom the owner in a label stands for."""
+    if owner == PROJECT:
+        return _is_member_of_any(principal)
+    owner, slash, projects = owner.partition("/")
+    if slash and not _is_open(principal, tuple(projects.split(","))):
+        return False
+    return owner == agent_namespace(principal) or may_see_corpora(principal, owner)
+
+
+def check_new_session(
+    principal: Principal, session_id: str, user_id: str | None, project_id: str | None
+) -> None:
+    """Check what a caller claims for a session that it creates.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` for a reserved id, or a project that reads like a user's own and is
+            none; ``PERMISSION_DENIED`` for another user or for a project that the caller is no member of.
+    """
+    if session_id in RESERVED_SESSION_IDS:
+        raise auth_errors.invalid(
+            "session_id", f"session_id: {session_id!r} is a reserved word; choose another id"
+        )
+    check_user(principal, user_id)
+    if project_id is not None and reads_as_users(project_id):
+        raise auth_errors.imitating_project(project_id, USER)
+    if not may_see_session(principal, project_id):
+        raise auth_errors.permission_denied("project_id", f"project_id: you are no member of {project_id!r}")
+
+
+def check_user(principal: Principal, user_id: str | None) -> None:
+    """Check a ``user_id`` argument against the identity.
+
+    Raises:
+        Refusal: ``PERMISSION_DENIED`` when the principal has a user and it is another one.
+    """
+    if user_id is not None and principal.user is not None and user_id != principal.user:
+        raise auth_errors.permission_denied("user_id", "user_id: it must be your own; leave it out")
+
+
+def check_deletes_session(principal: Principal, user_id: str | None, created_by: str) -> None:
+    """Check that a caller may delete a session that it sees: its user, or where it names none, who made it.
+
+    Raises:
+        Refusal: ``PERMISSION_DENIED``.
+    """
+    check_user(principal, user_id)
+    if user_id is None and principal.agent_id != created_by:
+        raise auth_errors.permission_denied(
+            "session", f"session: it names no user, so only the agent {created_by!r} may delete it"
+        )
+
+
+def memory_owner(principal: Principal) -> str:
+    """Return the agent whose key-value memory ``principal`` reads and writes: its own, never another's."""
+    return principal.agent_id
+
+
+def agent_partition(agent_id: str) -> MemoryPartition:
+    """Return the partition of what an agent keeps for itself."""
+    return MemoryPartition("private", None, agent_id)
+
+
+def memory_partition(
+    principal: Principal, namespace: str, scope: MemoryScope | None = None
+) -> MemoryPartition:
+    """Return the partition of what ``principal`` writes into a namespace.
+
+    Args:
+        principal: Who writes.
+        namespace: Where to.
+        scope: None: private in a user's and an agent's namespace, else shared.
+    """
+    root = root_of(namespace)
+    own = root.startswith((AGENT, USER))
+    scope = scope or ("private" if own else "shared")
+    user, agent = principal.user, None
+    if root.startswith(AGENT) or user is None:
+        user, agent = None, principal.agent_id
+    return MemoryPartition(scope, user, agent, _shared_with(principal, root) if scope == "shared" else ())
+
+
+def moved_partition(
+    partition: MemoryPartition, principal: Principal, namespace: str, scope: MemoryScope
+) -> MemoryPartition:
+    """Return the partition of a memory whose owner gives it another scope.
+
+    Raises:
+        Refusal: ``PERMISSION_DENIED``: it is another's.
+    """
+    if scope == partition.scope:
+        return partition
+    if not owns_memory(principal, partition):
+        raise auth_errors.permission_denied("scope", "scope: only its owner changes who may see a memory")
+    projects = _shared_with(principal, root_of(namespace)) if scope == "shared" else ()
+    return MemoryPartition(scope, partition.user, partition.agent, projects)
+
+
+def owns_memory(principal: Principal, partition: MemoryPartition) -> bool:
+    """Return whether a memory is ``principal``'s own."""
+    if partition.agent is not None:
+        return partition.agent == principal.agent_id
+    return partition.user is not None and partition.user == principal.user
+
+
+def may_see_memory(principal: Principal, partition: MemoryPartition, namespace: str = "") -> bool:
+    """Return whether ``principal`` may know of a memory in this partition and namespace."""
+    if partition.scope == "public":
+        return True
+    if owns_memory(principal, partition) and (
+        principal.projects is None or _is_open(principal, memory_projects(partition, namespace))
+    ):
+        return True
+    if partition.scope == "private":
+        return False
+    if partition.projects is None:
+        return _is_member_of_any(principal)
+    return any(is_member(principal, each) for each in partition.projects)
+
+
+def memory_projects(partition: MemoryPartition, namespace: str) -> tuple[str, ...]:
+    """Return the projects of a memory, as segments.
+
+    That is the project of its namespace, else those that it is shared with.
+    """
+    project = project_in(namespace)
+    if project is not None:
+        return (project,)
+    return partition.projects or ()
+
+
+def is_narrowed(principal: Principal) -> bool:
+    """Return whether a key or a token limits ``principal`` to some projects of its user."""
+    return principal.projects is not None and principal.is_authenticated
+
+
+def may_see_about(principal: Principal, namespace: str) -> bool:
+    """Return whether a namespace alone lets ``principal`` know of its own memories there."""
+    project = project_in(namespace)
+    return project is None or _is_open(principal, (project,))
+
+
+def _is_open(principal: Principal, projects: tuple[str, ...]) -> bool:
+    """Return whether memories of these projects, or of none, are open to their owner."""
+    if not projects or not is_narrowed(principal):
+        return True
+    return any(is_member(principal, each) for each in projects)
+
+
+def may_write_namespace(principal: Principal, namespace: str) -> bool:
+    """Return whether ``principal`` may write into a namespace, whatever there is in it."""
+    root = root_of(namespace)
+    if root.startswith(AGENT):
+        return root == agent_namespace(principal) and may_see_about(principal, namespace)
+    if root.startswith(USER):
+        return root == user_namespace(principal) and may_see_about(principal, namespace)
+    if root.startswith(PROJECT):
+        return is_member(principal, root[len(PROJECT) :])
+    return True
+
+
+def may_name_authors(principal: Principal) -> bool:
+    """Return whether the authors that ``principal`` names for memories count; without a key they do."""
+    return allows(principal.scopes, ADMIN)
+
+
+def check_writes_namespace(principal: Principal, namespace: str) -> None:
+    """Check a namespace that a caller wants to write into.
+
+    Raises:
+        Refusal: ``PERMISSION_DENIED``, whether or not there is anything in it.
+    """
+    if not may_write_namespace(principal, namespace):
+        raise auth_errors.permission_denied(
+            "namespace",
+            f"namespace: you may not write into {namespace!r}; your own are {user_namespace(principal)!r} "
+            f"and {agent_namespace(principal)!r}",
+            namespace=namespace,
+        )
+
+
+def corpora_owner(principal: Principal) -> str:
+    """Return whose corpora a principal's own are; without a user they are everybody's."""
+    return ALL if principal.user is None else USER + segment(principal.user)
+
+
+def may_see_corpora(principal: Principal, owner: str) -> bool:
+    """Return whether ``principal`` may know of the corpora of an owner, and fill them."""
+    if owner == ALL:
+        return True
+    if owner.startswith(PROJECT):
+        return is_member(principal, owner[len(PROJECT) :])
+    return owner == corpora_owner(principal)
+
+
+def may_see_corpus(principal: Principal, owner: str, root: str | None) -> bool:
+    """Return whether ``principal`` may know of a corpus; of a workspace's folder who may read code."""
+    return may_see_corpora(principal, owner) and (root is None or allows(principal.scopes, CODE))
+
+
+def corpus_maker(principal: Principal) -> str:
+    """Return who makes a corpus: a user, an agent with a key but no user, or anybody without either."""
+    if principal.user is not None:
+        return USER + segment(principal.user)
+    return ALL if principal.key_id is None else agent_namespace(principal)
+
+
+def may_drop_corpus(principal: Principal, owner: str, made_by: str) -> bool:
+    """Return whether who may see a corpus may also rename and drop it.
+
+    All scopes make an administrator only of who has them by a key: without keys everybody has all.
+    """
+    if owner != ALL or made_by == corpus_maker(principal) or ADMIN in principal.scopes:
+        return True
+    return EVERYTHING in principal.scopes and principal.key_id is not None
+
+
+def may_see_workflows(principal: Principal, key: str) -> bool:
+    """Return whether ``principal`` may know and record steps that the actor with a key has."""
+    owner, _, project = key.partition("/")
+    if owner != user_namespace(principal):
+        return False
+    if not project or (
+        principal.user is not None and project in map(project_part, _own_projects(principal.user))
+    ):
+        return True
+    if principal.is_authenticated and project.startswith(_OF_USERS):
+        return False
+    return principal.projects is None or any(project_part(mine) == project for mine in principal.projects)
+
+
+def workflow_label(principal: Principal, project_id: str | None) -> ChangeLabel:
+    """Return the label of a change of what ``principal`` does in a project: its user hears of it."""
+    if principal.user is None:
+        return ChangeLabel(own_audience(principal.agent_id), project_id)
+    return ChangeLabel(PUBLIC, project_id, owner=corpora_owner(principal))
+
+
+def is_member(principal: Principal, project: str) -> bool:
+    """Return whether ``principal`` is a member of a project, given as the segment of a namespace."""
+    if project.startswith(_OF_USERS):
+        if principal.user is not None and project in _own_segments(principal.user):
+            return True
+        if principal.is_authenticated:
+            return False
+    return principal.projects is None or any(segment(mine) == project for mine in principal.projects)
+
+
+def _is_member_of_any(principal: Principal) -> bool:
+    mine = memberships(principal)
+    return mine is None or len(mine) > 0
+
+
+def _shared_with(principal: Principal, root: str) -> tuple[str, ...] | None:
+    if root.startswith(PROJECT):
+        return (root[len(PROJECT) :],)
+    mine = memberships(principal)
+    return None if mine is None else tuple(sorted(map(segment, mine)))

@@ -1,0 +1,258 @@
+"""The API keys cached in one process: authentication, and connections that end when their key ends.
+
+The cache is loaded when it is opened and after each change that the bus publishes, so no actor is asked when
+a key is used, and a revocation reaches every process as fast as any other change.
+
+Invariants:
+
+- A key that has expired by the clock authenticates nobody, whatever was loaded.
+- Each connection held by a key is ended once, when the cache first sees that the key is no longer valid.
+- Once there is any key in the store, also one that ended, everybody needs one: the last key that ends
+  must not open the door.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Final
+
+import msgspec
+import trio
+
+from greenroom.actors.core.auth.grants import KeyRecord
+from greenroom.actors.core.auth.key_format import PURPOSE, fits, new_key, read_key
+from greenroom.actors.core.keys.actor import CHANGED, KEYS_ADDRESS
+from greenroom.actors.core.keys.requests import NoteKeyUses, ReadKeys
+from greenroom.actors.core.validation.times import SECOND, to_datetime
+from greenroom.runtime import Clock, GreenroomError, RuntimeClient, RuntimeClosedError, SystemClock
+
+logger = logging.getLogger(__name__)
+
+USES_SECONDS: Final = 60.0
+"""How often uses are written down, and how long the cache goes without a look at the clock."""
+
+OPEN_SECONDS: Final = 3_600.0
+"""How often it is written down that something is still open because of a key, which is a use, too."""
+
+RETRY_SECONDS: Final = 0.5
+_NOTHING: Final = bytes(32)
+_NOT_VALID: Final = "the key is not valid on this server"
+
+
+class KeyRefusedError(Exception):
+    """A key that is not valid, or has ended; which part is wrong is not said."""
+
+
+class KeyEndedError(KeyRefusedError):
+    """A key whose secret is right was revoked or has expired. Its sentence says when, and what to do."""
+
+
+class KeyCache:
+    """The keys of a store, cached in one process; made by `open_key_cache`.
+
+    Args:
+        runtime: Where the keys' actor is asked.
+        required: Whether a key is needed also when there is none in the store.
+        clock: Tells when keys expire.
+    """
+
+    def __init__(self, runtime: RuntimeClient, *, required: bool, clock: Clock) -> None:
+        self._runtime = runtime
+        self._always = required
+        self._clock = clock
+        self._keys: dict[str, KeyRecord] = {}
+        self._pepper = b""
+        self._uses: dict[str, int] = {}
+        self._holds: set[Hold] = set()
+        self._nobody = new_key(secrets.choice)
+
+    def __repr__(self) -> str:
+        return f"<KeyCache of {len(self._keys)} keys>"
+
+    def now(self) -> int:
+        """Return the time by the clock that keys expire by."""
+        return self._clock.now()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the store never had a key."""
+        return not self._keys
+
+    @property
+    def required(self) -> bool:
+        """Whether every client needs a key."""
+        return self._always or bool(self._keys)
+
+    def authenticate(self, text: str) -> KeyRecord:
+        """Return the record of a key that a client presents.
+
+        Raises:
+            KeyEndedError: it is right, and was revoked or has expired.
+            KeyRefusedError: it is not valid.
+        """
+        shown = read_key(text)
+        known = None if shown is None else self._keys.get(shown.key_id)
+        # What is not there takes as long as what is wrong.
+        right = fits(shown or self._nobody, self._pepper, _NOTHING if known is None else known.digest)
+        if known is None or not right:
+            raise KeyRefusedError(_NOT_VALID)
+        self._check(known)
+        self._uses[known.key_id] = self._clock.now()
+        return known
+
+    def find(self, key_id: str) -> KeyRecord:
+        """Return a key that opened a connection before.
+
+        Raises:
+            KeyRefusedError: it opens nothing any more.
+        """
+        known = self._keys.get(key_id)
+        if known is None:
+            raise KeyRefusedError(_NOT_VALID)
+        self._check(known)
+        return known
+
+    @contextmanager
+    def hold(
+        self, key_id: str | None, end: Callable[[str], None], *, until: int | None = None
+    ) -> Iterator[None]:
+        """Watch a connection while the block runs: end it when its key ends, or when one is needed (None).
+
+        Args:
+            key_id: The key.
+            end: Called once, with the reason as a sentence; it must not wait.
+            until: Given, the connection came by a token instead, and ends within a minute of this time
+                (microseconds since 1970).
+        """
+        hold = Hold(end, key_id, until)
+        self._holds.add(hold)
+        try:
+            self._check_hold(hold)
+            yield
+        finally:
+            self._holds.discard(hold)
+
+    def _check(self, key: KeyRecord) -> None:
+        now = self._clock.now()
+        if key.status(now) == "active":
+            return
+        how, at = ("expired", key.expires) if key.revoked is None else ("was revoked", key.revoked)
+        ended = f"the key {key.key_id} {how} at {to_datetime(at):%Y-%m-%dT%H:%M:%SZ}"
+        following = self._keys.get(key.replaced_by or "")
+        if following is not None and following.status(now) == "active":
+            raise KeyEndedError(f"{ended}; the key {following.key_id} replaces it")
+        raise KeyEndedError(f"{ended}; ask for a new one")
+
+    def _check_hold(self, hold: Hold) -> None:
+        """End a connection whose key or token is no longer valid."""
+        if hold.until is not None:
+            if self._clock.now() >= hold.until:
+                hold.end("the token has expired")
+        elif hold.key_id is None:
+            if self.required:
+                hold.end("a key is needed from now on")
+        else:
+            try:
+                self.find(hold.key_id)
+            except KeyRefusedError as error:
+                hold.end(str(error))
+
+    # -- keeping up ------------------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Load the keys, and end connections whose key is no longer valid; raises as `RuntimeClient.ask`."""
+        read = await self._runtime.ask(KEYS_ADDRESS, ReadKeys())
+        self._pepper = self._runtime.derive(PURPOSE)
+        self._keys = {record.key_id: record for record in read.keys}
+        self._check_holds()
+
+    def _check_holds(self) -> None:
+        for hold in list(self._holds):
+            self._check_hold(hold)
+
+    async def run(self) -> None:
+        """Keep up with changes, the clock and uses, until the runtime is closed."""
+        with self._runtime.subscriber(0) as subscriber:
+            subscriber.add(CHANGED)
+            fresh = False  # what changed before the subscription was heard by nobody
+            while True:
+                try:
+                    if not fresh:
+                        await self.load()
+                        fresh = True
+                    with trio.move_on_after(self._pause()):
+                        await subscriber.next()
+                        fresh = False
+                    self._check_holds()
+                    self.write_uses(apart=USES_SECONDS)
+                except RuntimeClosedError:
+                    return
+                except GreenroomError as error:  # the owner is away; another one comes
+                    logger.warning("the API keys could not be read: %s", error)
+                    await trio.sleep(RETRY_SECONDS)
+
+    def _pause(self) -> float:
+        """Return the seconds until a key expires, or until uses are written down."""
+        now = self._clock.now()
+        due = [record.expires - now for record in self._keys.values() if record.expires > now]
+        return min([USES_SECONDS, *(left / SECOND for left in due)])
+
+    def write_uses(self, *, apart: float = 0.0) -> None:
+        """Write down the uses that come so many seconds after those that are written; never waits."""
+        now = self._clock.now()
+        for hold in self._holds:
+            key = self._keys.get(hold.key_id or "")
+            if key is not None and now - (key.last_used or 0) >= OPEN_SECONDS * SECOND:
+                self._uses.setdefault(key.key_id, now)
+        due = {
+            key_id: used
+            for key_id, used in self._uses.items()
+            if (key := self._keys.get(key_id)) is None or used - (key.last_used or 0) >= apart * SECOND
+        }
+        if due:
+            self._runtime.tell(KEYS_ADDRESS, NoteKeyUses(uses=due))
+            for key_id, used in due.items():
+                del self._uses[key_id]
+                if key_id in self._keys:
+                    self._keys[key_id] = msgspec.structs.replace(self._keys[key_id], last_used=used)
+
+
+class Hold:
+    """A connection that depends on a key or a token."""
+
+    __slots__ = ("_end", "key_id", "until")
+
+    def __init__(self, end: Callable[[str], None], key_id: str | None, until: int | None) -> None:
+        self._end: Callable[[str], None] | None = end
+        self.key_id = key_id
+        self.until = until
+
+    def end(self, sentence: str) -> None:
+        """End it; a second time does nothing."""
+        end, self._end = self._end, None
+        if end is not None:
+            end(sentence)
+
+
+@asynccontextmanager
+async def open_key_cache(
+    runtime: RuntimeClient, *, required: bool = False, clock: Clock | None = None
+) -> AsyncIterator[KeyCache]:
+    """Open the cache of a store's keys, kept up to date while the block runs; raises as `RuntimeClient.ask`.
+
+    Args:
+        runtime: What `open_greenroom` opened.
+        required: Whether a key is needed also when there is none in the store.
+        clock: The runtime's.
+    """
+    cache = KeyCache(runtime, required=required, clock=clock if clock is not None else SystemClock())
+    await cache.load()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cache.run)
+        yield cache
+        nursery.cancel_scope.cancel()
+        with suppress(GreenroomError):  # whoever owns the folder is away
+            cache.write_uses()

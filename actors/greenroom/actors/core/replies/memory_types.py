@@ -1,0 +1,229 @@
+"""The parameter types of requests about memories and searches, with their limits; vectors of the embedder."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.core.replies.grades import Grade
+from greenroom.actors.core.validation.types import NUMBER, UNLISTED, GivenObject, Name, Prefix
+
+MemoryKind = Literal["semantic", "episodic", "procedural"]
+Scope = Literal["private", "shared", "public"]
+SearchMode = Literal["semantic", "exact", "hybrid"]
+TagMatch = Literal["any", "all"]
+
+AKind = Annotated[MemoryKind, Meta(description="fact, event or how-to")]
+AScope = Annotated[Scope, Meta(description="who may see it")]
+AMode = Annotated[SearchMode, Meta(description="meaning, exact words, or also quality")]
+ATagMatch = Annotated[TagMatch, Meta(description="any or all of tags")]
+"""The same as parameters, with a word on them."""
+
+MAX_TAG = 200
+MAX_POSITION = (1 << 53) - 1
+MAX_CONTENT_BYTES = 1_048_576
+MAX_IMPORTED_BYTES = 16 * 1_048_576
+"""The most that a content or value takes as UTF-8 when it comes by import; by a tool it is 1 MB."""
+DEFAULT_IMPORTANCE = 0.5
+
+_SEGMENT = "[A-Za-z0-9_.@+~-]{1,100}"
+_TAKES_NAMESPACE = (
+    "2 to 8 segments joined by a colon, each 1 to 100 characters of A-Z, a-z, 0-9, _ . @ + ~ -, "
+    "such as user:alice or project:atlas:decisions"
+)
+Namespace = Annotated[
+    str,
+    Meta(
+        pattern=f"^{_SEGMENT}(:{_SEGMENT}){{1,7}}(?!\\n)$",
+        description="such as project:x; default yours",
+        extra={"takes": _TAKES_NAMESPACE},
+    ),
+]
+"""Where a memory lies. One actor owns what begins with the same two segments."""
+
+NamespacePrefix = Annotated[
+    str,
+    Meta(
+        pattern=f"^{_SEGMENT}(:{_SEGMENT}){{1,7}}(?!\\n)$",
+        description="all below it; default yours",
+        extra={"takes": _TAKES_NAMESPACE},
+    ),
+]
+Below = Annotated[
+    str,
+    Meta(
+        pattern=f"^{_SEGMENT}(:{_SEGMENT}){{0,7}}(?!\\n)$",
+        description="all below it; default all you may see",
+        extra={"takes": "1 to 8 segments joined by a colon, such as project, user:alice or project:atlas:ui"},
+    ),
+]
+"""Whole leading segments of namespaces, for what asks several owners: ``project`` means all projects."""
+MemoryContent = Annotated[str, Meta(min_length=1, max_length=MAX_CONTENT_BYTES, description="text to keep")]
+MemoryId = Annotated[
+    str,
+    Meta(
+        pattern="^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}(?!\\n)$",
+        description="from an answer",
+        extra={"takes": "a memory_id as answers have it"},
+    ),
+]
+Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG)]
+Tags = Annotated[list[Tag], Meta(max_length=10_000, description="labels")]
+Author = Annotated[Name, Meta(description="the agent who wrote it")]
+
+
+class ImportSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the source of a memory says of it: a claim, for readers alone.
+
+    Attributes:
+        created_by: The author, as the source says.
+    """
+
+    created_by: Author
+
+
+AnImportSource = Annotated[ImportSource, Meta(extra_json_schema=UNLISTED)]
+
+
+def import_source(created_by: str | None) -> ImportSource | UnsetType:
+    """Return the claim of a source; not set where it names no other author."""
+    return UNSET if created_by is None else ImportSource(created_by=created_by)
+
+
+def changer(author: str | None, updated_by: str | None) -> str | UnsetType:
+    """Return who wrote the newest version; not set where that is the author."""
+    return UNSET if updated_by is None or updated_by == author else updated_by
+
+
+def author_text(
+    author: str | None, imported: ImportSource | UnsetType, changed_by: str | UnsetType = UNSET
+) -> str:
+    """Return an author for people to read, with what the source of an import says and who changed it."""
+    text = author or ""
+    if not isinstance(imported, UnsetType):
+        text = f"imported by {author}, says {imported.created_by}"
+    return text if isinstance(changed_by, UnsetType) else f"{text}, changed by {changed_by}".lstrip(", ")
+
+
+def by_author(
+    author: str | None, imported: ImportSource | UnsetType, changed_by: str | UnsetType = UNSET
+) -> str:
+    """Return an author to follow what is named, empty without one."""
+    text = author_text(author, imported, changed_by)
+    if isinstance(imported, UnsetType):
+        return f" by {text}" if text else ""
+    return f", {text}"
+
+
+ConversationId = Annotated[str, Meta(min_length=1, max_length=255, description="the one it belongs to")]
+Position = Annotated[int, Meta(ge=0, le=MAX_POSITION, description="place in that conversation")]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Importance = Annotated[Fraction, Meta(description="0-1")]
+Rating = Annotated[float, Meta(ge=-1, le=1, description="-1 misleading, 1 helpful")]
+ExpectedVersion = Annotated[int, Meta(ge=0, description="refuse unless newest; 0 = none")]
+MaxTokens = Annotated[int, Meta(ge=1, description="tokens at most")]
+MaxAgeDays = Annotated[float, Meta(gt=0)]
+Unreviewed = Annotated[bool, Meta(description="nobody has looked at it")]
+Note = Annotated[str, Meta(max_length=2_000, description="why")]
+TaskId = Name
+KeyPrefix = Prefix
+SearchWords = Annotated[str, Meta(min_length=1, max_length=10_000, description="what you want to know")]
+
+MAX_DIMENSIONS = 16_384
+"""Four times those of large models; all vectors of a root are in memory."""
+Embedding = Annotated[
+    list[float],
+    Meta(max_length=MAX_DIMENSIONS, description="for query, a vector"),
+]
+EmbeddingSpace = Annotated[str, Meta(min_length=1, max_length=1_000, description="of that vector")]
+
+MAX_CHANGES = 1_000
+"""Changes of memories in one commit: it bounds how long everybody's writes wait for it."""
+_MAX_SECONDS = 100 * 366 * 86_400
+ExpiresIn = Annotated[float, Meta(gt=0, le=_MAX_SECONDS, description="seconds")]
+Expiry = Annotated[str, Meta(description="date or time")]
+Confirm = Annotated[bool, Meta(description="forget several; else they are only listed")]
+Purge = Annotated[
+    bool,
+    Meta(description="for good, history too; by key, also what was forgotten before"),
+]
+StoreMetadata = Annotated[GivenObject, Meta(description="any more of yours, or that as JSON text")]
+"""A JSON object: `KNOWN` members mean the same as arguments, any others are kept as they are."""
+KNOWN = ("tags", "importance", "expiry", "scope")
+
+
+OwnBelow = Annotated[Below, Meta(description="all below it; default your user's")]
+After = Annotated[
+    str, Meta(min_length=1, max_length=40, description="date or time, included; UTC unless timezone")
+]
+Before = Annotated[str, Meta(min_length=1, max_length=40, description="the same, not included")]
+TimeWords = Annotated[
+    str, Meta(min_length=1, max_length=200, description="such as yesterday or in March 2026")
+]
+Zone = Annotated[
+    str, Meta(min_length=1, max_length=64, description="of all times named here, such as Europe/Berlin")
+]
+Boost = Annotated[float, Meta(ge=0, le=1, description="part of quality in the score; hybrid: 0.3")]
+Least = Fraction | Grade
+LeastRelevance = Annotated[
+    Least | None,
+    Meta(extra_json_schema=NUMBER, description="least relevance, or grade; default: all or none"),
+]
+LeastScore = Annotated[Least | None, Meta(extra_json_schema=NUMBER, description="least score, or grade")]
+Budget = Annotated[int, Meta(ge=1, le=1_000_000, description="tokens at most")]
+Task = Annotated[str, Meta(min_length=1, max_length=10_000, description="what you are about to do")]
+
+
+class Vectors(msgspec.Struct, frozen=True, kw_only=True):
+    """The vectors of one text, as small integers.
+
+    Attributes:
+        scale: What ``values`` are multiplied with, so that the vector has unit length.
+        values: The sentence's vector, int8.
+        tokens: The vectors of its tokens, int8, one after the other; None where the embedder has none.
+        token_scale: What ``tokens`` are multiplied with.
+    """
+
+    scale: float
+    values: bytes
+    tokens: bytes | None = None
+    token_scale: float = 0.0
+
+
+class TimeSpan(msgspec.Struct, frozen=True):
+    """A time that a query names in its own words, in microseconds since 1970.
+
+    Attributes:
+        after: Where it begins; None: nowhere.
+        before: Where it ends, not included; None: nowhere.
+        fading: How far outside something is hardly meant any more, in microseconds.
+    """
+
+    after: int | None
+    before: int | None
+    fading: int
+
+
+class QueryVectors(msgspec.Struct, frozen=True, kw_only=True):
+    """A query as an embedder sees it.
+
+    Attributes:
+        space: Which vectors it can be compared with: the embedder's name, version and dimensions.
+        words: The query's words.
+        rows: Their vectors, float32, one after the other.
+        sentence: The whole query's vector, float32; None: the mean of the words' vectors, weighted by
+            how rare they are among the memories that are searched.
+        older: The same query in spaces of embedders before this one, in which some still search.
+    """
+
+    space: str
+    words: list[str]
+    rows: bytes
+    sentence: bytes | None = None
+    older: tuple[QueryVectors, ...] = ()
+
+    def in_space(self, space: str | None) -> QueryVectors | None:
+        """Return the query in this space, or None when it is not known there."""
+        return next((each for each in (self, *self.older) if each.space == space), None)

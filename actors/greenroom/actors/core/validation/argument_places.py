@@ -1,0 +1,119 @@
+"""Where a decoder found a wrong value: the argument's name, its type and its JSON.
+
+msgspec gives the place as a path such as ``$.filters.tags[0]``. In it a member of an object with free names
+is ``[...]``, so each member is decoded to find the wrong one. Values stay the bytes that came: a number may
+be larger than any that can be encoded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, get_args, get_origin
+
+import msgspec
+
+from greenroom.actors.core.auth.key_format import without_keys
+from greenroom.actors.core.validation.validation_messages import choices_of, part_of
+
+_PATH: Final = re.compile(r" - at (`key` in )?`\$([^`]*)`$")
+_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
+_NAME_SHOWN: Final = 100
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class ArgumentPlace(NamedTuple):
+    """A place in some arguments.
+
+    Attributes:
+        steps: The way to it: names of members, and positions in arrays.
+        hint: Its type.
+        value: Its JSON.
+        is_key: Whether a name in the object there is meant.
+    """
+
+    steps: tuple[str | int, ...]
+    hint: Any
+    value: bytes
+    is_key: bool = False
+
+    @property
+    def field(self) -> str:
+        """The argument's name, such as ``filters.tags[0]``; empty for all arguments together."""
+        name = ""
+        for step in self.steps:
+            shown = f"[{step}]" if isinstance(step, int) else without_keys(step)[:_NAME_SHOWN]
+            name += shown if isinstance(step, int) or not name else f".{shown}"
+        return name
+
+
+def find_place(problem: str, request_type: Any, raw: bytes) -> ArgumentPlace:
+    """Return the place of a finding of msgspec, or the nearest one above it.
+
+    Args:
+        problem: The finding.
+        request_type: What the arguments were decoded to.
+        raw: The JSON of the arguments.
+    """
+    place = ArgumentPlace((), request_type, raw)
+    path = _PATH.search(problem)
+    if path is None:
+        return place
+    for name, position, anyone in _STEP.findall(path[2]):
+        below = _wrong_member(place) if anyone else _part(place, name or int(position))
+        if below is None:
+            return place
+        place = below
+    return place._replace(is_key=path[1] is not None)
+
+
+def members_of(value: bytes) -> dict[str, msgspec.Raw]:
+    """Return the members of a JSON object; none of any other value."""
+    try:
+        return _members(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def elements_of(value: bytes) -> list[msgspec.Raw]:
+    """Return the elements of a JSON array; none of any other value."""
+    try:
+        return _elements(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+
+
+def replaced(raw: bytes, steps: Sequence[str | int], value: bytes | None) -> bytes:
+    """Return JSON in which the value at a place is another one, or in which that member is left out."""
+    if not steps:
+        return raw if value is None else value
+    step, *below = steps
+    parts: Any = _elements(raw) if isinstance(step, int) else _members(raw)
+    if below:
+        parts[step] = msgspec.Raw(replaced(bytes(parts[step]), below, value))
+    elif value is None:
+        del parts[step]
+    else:
+        parts[step] = msgspec.Raw(value)
+    return msgspec.json.encode(parts)
+
+
+def _part(place: ArgumentPlace, step: str | int) -> ArgumentPlace | None:
+    try:
+        parts: Any = _elements(place.value) if isinstance(step, int) else _members(place.value)
+        hint = part_of(place.hint, f"[{step}]" if isinstance(step, int) else step)
+        return ArgumentPlace((*place.steps, step), hint, bytes(parts[step]))
+    except (LookupError, TypeError, msgspec.DecodeError):  # a name that looks like a path
+        return None
+
+
+def _wrong_member(place: ArgumentPlace) -> ArgumentPlace | None:
+    """Return the first member that the type of an object with free names refuses."""
+    hint = next((get_args(each)[1] for each in choices_of(place.hint) if get_origin(each) is dict), Any)
+    for name, value in members_of(place.value).items():
+        try:
+            msgspec.json.decode(value, type=hint)
+        except msgspec.DecodeError:
+            return ArgumentPlace((*place.steps, name), hint, bytes(value))
+    return None

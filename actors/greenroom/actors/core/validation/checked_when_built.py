@@ -1,0 +1,42 @@
+"""Requests that are checked when a program builds them, as those from the wire are when they are decoded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+
+from greenroom.actors.core.validation.strict_json import are_plain
+
+
+class CheckedWhenBuilt(msgspec.StructMeta):
+    """The metaclass of requests: building one in Python with a value that it may not have is refused.
+
+    Decoders and `msgspec.structs.replace` do not come here, so nothing from the wire is checked twice.
+    The refusal is that of `parse.check_request`: it names the field, the limit and the value.
+    """
+
+    if not TYPE_CHECKING:  # else a checker would take its parameters for those of every request
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            """Build a request.
+
+            Raises:
+                Refusal: ``VALIDATION_ERROR``: a value breaks a rule of its field.
+            """
+            built = super().__call__(*args, **kwargs)
+            if not (are_plain((*args, *kwargs.values())) and _fits(built)):
+                from greenroom.actors.core.validation.parse import check_request  # noqa: PLC0415 - it imports requests
+
+                check_request(built)
+            return built
+
+
+def _fits(built: Any) -> bool:
+    given = {name: value for name, value in msgspec.structs.asdict(built).items() if value is not UNSET}
+    try:
+        msgspec.convert(given, type(built))
+    except msgspec.ValidationError:
+        return False  # or JSON says it in another way, such as a time as text
+    return True

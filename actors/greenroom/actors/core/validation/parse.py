@@ -1,0 +1,293 @@
+"""From the bytes of a tool call's arguments to a checked request, or to a refusal that names what is wrong.
+
+The limits themselves are written once, in the request types; here they are
+applied and a violation is worded with the field, the limit and the value's size.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+import re
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from greenroom.actors.base.path_names import with_published_name
+from greenroom.actors.core.auth.errors import MAX_VALUE_BYTES, invalid, not_serializable, too_large
+from greenroom.actors.core.auth.key_format import without_keys
+from greenroom.actors.core.validation.argument_places import ArgumentPlace, find_place, members_of
+from greenroom.actors.core.validation.coercion import coerced
+from greenroom.actors.core.validation.strict_json import check_json, check_value
+from greenroom.actors.core.validation.times import TimeSpan, spans_of, with_offset
+from greenroom.actors.core.validation.validation_messages import (
+    choices_of,
+    part_of,
+    parts_of,
+    shown,
+    violation,
+)
+from greenroom.runtime import Refusal
+
+Q = TypeVar("Q", bound=msgspec.Struct)
+
+_LONGEST_NAME = 100
+_NEAR = 0.75
+_UNLISTED = "x-unlisted"
+
+_MISSING = re.compile(r"^Object missing required field `([^`]*)`")
+_UNKNOWN = "Object contains unknown field"
+
+
+class UnfitError(msgspec.ValidationError):
+    """JSON that is no such request, with what could be made to fit made so.
+
+    Attributes:
+        raw: The JSON of which the finding is.
+    """
+
+    def __init__(self, problem: str, raw: bytes) -> None:
+        super().__init__(problem)
+        self.raw = raw
+
+
+def parse_request(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> Q:
+    """Return the request whose arguments are the JSON object ``raw``.
+
+    Args:
+        request_type: The request's type.
+        raw: The JSON.
+        most_changes: How many values may be made what their types take, where a client sent them; see
+            `coercion`.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` names the field, the limit and the value's size;
+            ``SERIALIZATION_ERROR`` says which value cannot be kept unharmed.
+    """
+    if len(raw) > MAX_VALUE_BYTES:
+        _refuse_large_values(raw)
+    try:
+        arguments = check_json(raw)
+    except Refusal as refusal:
+        raise _with_name(refusal, raw) from None
+    _, raw_fields, spans = _plan(request_type)
+    try:
+        request, _ = decoded(request_type, raw, most_changes=most_changes)
+    except UnfitError as error:
+        raise _worded(str(error), request_type, error.raw) from None
+    except msgspec.DecodeError as error:
+        raise _worded(str(error), request_type, raw) from None
+    for name, is_object in raw_fields:
+        if name in arguments:
+            request = _checked_value(request, name, is_object=is_object)
+    for span in spans:
+        span.check(request)
+    return request
+
+
+def decoded(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> tuple[Q, bytes]:
+    """Return the request that JSON says, and the JSON, in which every value is as its type takes it.
+
+    Args:
+        request_type: The request's type.
+        raw: The JSON.
+        most_changes: How many values may be made what their types take, besides times.
+
+    Raises:
+        DecodeError: it says none.
+    """
+    decoder = _plan(request_type)[0]
+    changes = 0
+    while True:
+        try:
+            request: Q = decoder.decode(raw)
+        except msgspec.ValidationError as error:
+            problem = str(error)
+            fitting = with_offset(problem, request_type, raw) or with_published_name(
+                problem, request_type, raw
+            )
+            if fitting is None and changes < most_changes:
+                fitting = coerced(problem, request_type, raw)
+                changes += 1
+            if fitting is None and changes:
+                raise UnfitError(problem, raw) from None
+            if fitting is None:
+                raise
+            raw = fitting
+        else:
+            return request, raw
+
+
+def check_request(request: Q) -> Q:
+    """Return a request made in Python after the same checks as one that came as JSON.
+
+    Raises:
+        Refusal: as `parse_request`.
+    """
+    for name, value in zip(request.__struct_encode_fields__, msgspec.structs.astuple(request), strict=True):
+        if value is None:  # as most are
+            continue
+        try:
+            check_value(value)
+        except Refusal as refusal:
+            raise _of_field(name, refusal) from None
+    try:
+        raw = msgspec.json.encode(request)
+    except ValueError as error:  # an integer of more digits than Python writes
+        raise not_serializable(f"this is no value for JSON: {error}") from None
+    return parse_request(type(request), raw)
+
+
+def parse_part(part_type: type[Q], raw: bytes, field: str) -> Q:
+    """Parse the known fields of one JSON object argument; unknown ones are ignored.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``, with names that begin with ``field``.
+    """
+    try:
+        part: Q = _plan(part_type)[0].decode(raw)
+    except msgspec.DecodeError as error:
+        raise _worded(str(error), part_type, raw, field) from None
+    return part
+
+
+def _with_name(refusal: Refusal, raw: bytes) -> Refusal:
+    """Return a refusal of JSON with the name of its argument, if it has one."""
+    for name, value in _loose_members(raw).items():
+        try:
+            check_json(b'{"":%b}' % value)  # an argument nests as deep as it does among others
+        except Refusal as found:
+            field = without_keys(name.encode(errors="backslashreplace").decode())[:_LONGEST_NAME]
+            return _of_field(field, found)
+    return refusal
+
+
+def _of_field(field: str, refusal: Refusal) -> Refusal:
+    details = {"field": field, **refusal.details}
+    return type(refusal)(refusal.code, f"{field}: {refusal.sentence}", **details)
+
+
+def _loose_members(raw: bytes) -> dict[str, bytes]:
+    """Return the arguments in JSON of which some is no JSON that can be kept."""
+    if members := members_of(raw):
+        return {name: bytes(value) for name, value in members.items()}
+    try:
+        parsed = json.loads(raw)  # it alone reads halves of characters
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(parsed, dict):
+        return {}
+    return {name: json.dumps(value).encode() for name, value in parsed.items()}
+
+
+def _refuse_large_values(raw: bytes) -> None:
+    """Refuse arrays and objects that no field takes, before millions of Python objects are made of them."""
+    for name, value in members_of(raw).items():  # where there are none it is refused for that
+        size = len(memoryview(value))
+        if size > MAX_VALUE_BYTES and memoryview(value)[0] in b"[{":
+            raise too_large(name[:100], size)
+
+
+def _checked_value(request: Q, name: str, *, is_object: bool) -> Q:
+    value = bytes(getattr(request, name))
+    if len(value) > MAX_VALUE_BYTES:
+        raise too_large(name, len(value))
+    if is_object and value == b"null":  # how many clients leave an optional object out
+        return msgspec.structs.replace(request, **{name: msgspec.Raw(b"{}")})
+    if is_object and value.startswith(b'"'):
+        value = _object_in(name, value)
+    if is_object and not value.startswith(b"{"):
+        raise invalid(name, f"{name}: it takes an object, or its JSON as text, and got {shown(value)}")
+    # A copy, so that one small value does not keep its whole frame in memory.
+    return msgspec.structs.replace(request, **{name: msgspec.Raw(value)})
+
+
+def _object_in(name: str, text: bytes) -> bytes:
+    """Return the JSON object that a JSON string holds; the string itself when it does not look like one.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: it does, and is none that can be kept.
+    """
+    held = msgspec.json.decode(text, type=str).strip().encode()
+    if not held.startswith(b"{"):
+        return text
+    try:
+        check_json(held)
+    except Refusal as refusal:
+        raise invalid(name, f"{name}: the JSON in this text cannot be kept: {refusal.sentence}") from None
+    return held
+
+
+@functools.cache
+def _plan(
+    request_type: type[Any],
+) -> tuple[msgspec.json.Decoder[Any], tuple[tuple[str, bool], ...], tuple[TimeSpan, ...]]:
+    """Return the type's decoder; its fields of kept JSON, with whether it is an object; and its spans."""
+    hints = get_type_hints(request_type, include_extras=True)
+    raw_fields = []
+    for field in msgspec.structs.fields(request_type):
+        base, meta = parts_of(hints[field.name])
+        if base is msgspec.Raw:
+            raw_fields.append((field.name, "is_object" in (meta.extra or {})))
+    return msgspec.json.Decoder(request_type), tuple(raw_fields), spans_of(request_type)
+
+
+def _worded(problem: str, request_type: type[Any], raw: bytes, within: str = "") -> Refusal:
+    """Return msgspec's finding in the user's terms: the field, what it takes, and what was given."""
+    place = find_place(problem, request_type, raw)
+    field = ".".join(filter(None, (within, place.field)))
+    if named := _MISSING.match(problem):
+        missing = ".".join(filter(None, (field, named[1])))
+        return invalid(missing, f"{missing}: it is required")
+    if problem.startswith(_UNKNOWN):
+        whole = ArgumentPlace((), request_type, raw)
+        # A name may read like a path; the arguments themselves have none.
+        for struct in (place, whole):
+            if (unknown := _unknown(struct, within, request_type)) is not None:
+                return unknown
+    if place.is_key:
+        sentence = f"{field}: one of its names is not allowed: {problem.partition(' - at ')[0]}"
+        return invalid(field, sentence)
+    if not field:
+        return invalid("arguments", f"the arguments: {problem}")
+    sentence, details = violation(field, place.hint, place.value)
+    return invalid(field, sentence, **details)
+
+
+def _unknown(place: ArgumentPlace, within: str, request_type: type[Any]) -> Refusal | None:
+    """Return the refusal of an unknown name in an object; None where all are known."""
+    struct = next((each for each in choices_of(place.hint) if hasattr(each, "__struct_fields__")), None)
+    if struct is None:
+        return None
+    known = [known.name for known in msgspec.structs.fields(struct)]
+    name = next((name for name in members_of(place.value) if name not in known), None)
+    if name is None:
+        return None
+    field = ".".join(filter(None, (within, place.field, name))) if name else "(an empty name)"
+    known = [each for each in known if not _is_unlisted(get_type_hints(struct, include_extras=True)[each])]
+    hint = _meant(field, known, request_type)
+    field = without_keys(field)[:100]
+    return invalid(field, f"{field}: unknown{hint}; the arguments are {', '.join(known)}", known=known)
+
+
+def _is_unlisted(hint: Any) -> bool:
+    """Return whether a field is hidden from clients: only code of ours sets it."""
+    if get_origin(hint) in {Union, UnionType}:
+        return any(map(_is_unlisted, get_args(hint)))
+    metas = getattr(hint, "__metadata__", ())
+    return any(_UNLISTED in (getattr(meta, "extra_json_schema", None) or ()) for meta in metas)
+
+
+def _meant(field: str, known: list[str], request_type: type[Any]) -> str:
+    """Return where an unknown name belongs, or which one is nearly the same; or nothing."""
+    outer, _, name = field.rpartition(".")
+    arguments = [each.name for each in msgspec.structs.fields(request_type)]
+    if outer and name in arguments:
+        return f" here; it belongs beside {outer.partition('.')[0]}, as {name}"
+    for argument in arguments:
+        if name in getattr(part_of(part_of(request_type, argument)), "__struct_fields__", ()):
+            return f" here; it belongs into {argument}.{name}"
+    near = difflib.get_close_matches(name[:_LONGEST_NAME], known, n=1, cutoff=_NEAR)
+    return f"; did you mean {near[0]}?" if near else ""

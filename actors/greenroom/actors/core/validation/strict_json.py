@@ -1,0 +1,242 @@
+"""Strict JSON: what is let in can be kept byte for byte and given back to any client.
+
+msgspec checks types and limits and keeps values as the bytes received, but lets
+through what JSON only half allows. So the text is read once more. msgspec's decoder
+does it fast and sees everything but depth and duplicate keys; of those, fewer come out
+again than went in. Whatever looks wrong is read by the standard library's scanner, which
+has the last word and the reason. Nothing is repaired: it is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from math import isfinite
+from types import NoneType
+from typing import Any, NoReturn
+
+import msgspec
+
+from greenroom.actors.core.auth.errors import not_serializable
+
+MAX_DEPTH = 100
+"""How deep arrays and objects of one value may nest."""
+
+DOUBLE_DIGITS = 308
+"""How many digits an integer may have and be sure to lie within the range of a double."""
+
+SHORT_BYTES = min(2 * MAX_DEPTH, DOUBLE_DIGITS)
+"""In so few bytes nothing nests too deep, and no number is too long."""
+
+CANONICAL_BYTES = 16_384
+"""Up to this size JSON that is to be the same may be written in another way."""
+
+_PLAIN = frozenset({int, bool, NoneType, msgspec.UnsetType})
+_DIGITS_ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
+_LONG = b"0" * (DOUBLE_DIGITS + 1)
+_MAYBE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def check_json(raw: bytes) -> Any:
+    """Return the parsed value of strictly valid JSON; a number may come back as another number.
+
+    Raises:
+        Refusal: ``SERIALIZATION_ERROR``: not JSON, not UTF-8, or not representable everywhere.
+    """
+    try:
+        value = msgspec.json.decode(raw)
+        written = msgspec.json.encode(value)
+    except (ValueError, OverflowError, RecursionError):  # of integers beyond 64 bits, which are fine, too
+        return _read_closely(raw)
+    if b"\\" in raw:
+        if _quotes(written) != _quotes(raw):
+            return _read_closely(raw)
+    elif written.count(b'"') != raw.count(b'"'):
+        return _read_closely(raw)
+    if len(raw) > SHORT_BYTES:
+        if _LONG in raw.translate(_DIGITS_ALIKE):
+            return _read_closely(raw)
+        if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
+            _check_depth(value)
+    return value
+
+
+def json_fault(error: ValueError, line: int | None = None) -> str:
+    """Return what is wrong with a text that is not JSON, and where.
+
+    Args:
+        error: What its decoder raised.
+        line: Of a part of the text whose line is told elsewhere; only a column in it is named here.
+    """
+    if not isinstance(error, json.JSONDecodeError):
+        return str(error)
+    fault = error.msg.removesuffix(" at").removesuffix(" starting")
+    column = f"column {error.colno}"
+    if line is not None:
+        return f"{fault} at {column}" if error.lineno == line else fault
+    return f"{fault} at line {error.lineno}, {column}" if "\n" in error.doc else f"{fault} at {column}"
+
+
+def check_value(value: Any) -> None:
+    """Check that a Python value is written as strictly valid JSON that says the same.
+
+    Raises:
+        Refusal: ``SERIALIZATION_ERROR``: msgspec would write NaN as null, or cannot write it.
+    """
+    if are_plain((value,)):
+        return
+    try:
+        plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_checked_raw)
+    except RecursionError:
+        raise _too_deep() from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise not_serializable(f"this is no value for JSON: {error}") from None
+    waiting = [plain]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            _check_text(one)
+        elif isinstance(one, float) and not isfinite(one):
+            raise not_serializable(f"{one} is no number of JSON; give a finite one")
+        elif isinstance(one, dict):
+            waiting.extend(one)
+        waiting.extend(_children(one))
+
+
+def are_plain(values: Iterable[Any]) -> bool:
+    """Return whether Python values are ones that JSON has, fast; False may stand for "look closely"."""
+    for value in values:
+        kind = type(value)
+        if not (
+            kind in _PLAIN
+            or (kind is str and value.isascii())
+            or (kind is float and isfinite(value))
+            or (kind is list and are_plain(value))
+        ):
+            return False
+    return True
+
+
+def _checked_raw(value: Any) -> None:
+    """Check JSON in a Python value; what it says does not matter to the rest."""
+    if not isinstance(value, msgspec.Raw):
+        raise TypeError(f"it holds an object of type {type(value).__name__}")
+    check_json(bytes(value))
+
+
+def canonical(raw: bytes) -> bytes:
+    """Return JSON without what does not count: blanks and the order of keys.
+
+    They do count in large JSON, which would hold the loop. A number stays as it is written.
+    """
+    if len(raw) > CANONICAL_BYTES:
+        return raw
+    parsed = json.loads(raw, parse_int=_number, parse_float=_number)
+    return json.dumps(parsed, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _number(digits: str) -> dict[str, str]:
+    return {"number": digits}
+
+
+def _quotes(raw: bytes) -> int:
+    """Return how many quotes begin or end a string; a key that came twice is written once."""
+    return raw.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"')
+
+
+def _read_closely(raw: bytes) -> Any:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise not_serializable(f"the JSON is not UTF-8: {error.reason} at byte {error.start}") from None
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
+        raise not_serializable(f"this is not JSON: {json_fault(error)}") from None
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        _check_depth(value)
+    if _MAYBE_LONE.search(text):
+        _check_surrogates(value)
+    return value
+
+
+def _check_depth(arguments: Any) -> None:
+    """Each argument is a value of its own, so the object that holds them all does not count."""
+    level = [arguments]
+    for _ in range(MAX_DEPTH + 1):
+        arrays = chain.from_iterable(value for value in level if type(value) is list)
+        objects = chain.from_iterable(value.values() for value in level if type(value) is dict)
+        level = [value for value in chain(arrays, objects) if type(value) is list or type(value) is dict]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _children(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+def _check_surrogates(value: Any) -> None:
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            _check_text(one)
+        elif isinstance(one, dict):
+            waiting.extend(one)
+        waiting.extend(_children(one))
+
+
+def _check_text(text: str) -> None:
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        lone = ord(text[error.start])
+        raise not_serializable(
+            f"a text holds the lone surrogate \\u{lone:04x} at character {error.start}; UTF-8 has none"
+        ) from None
+
+
+def _too_deep() -> Exception:
+    return not_serializable(f"the value nests deeper than {MAX_DEPTH} levels", limit=MAX_DEPTH)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        [(key, _)] = Counter(key for key, _ in pairs).most_common(1)
+        raise not_serializable(f"the key {key[:100]!r} appears twice in one object", key=key[:100])
+    return table
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):
+        raise not_serializable(f"the number {digits[:40]} is too large for a double; send it as a string")
+    return number
+
+
+def _digits(digits: str) -> int:
+    """Return how many there are; the number itself is not needed, and Python refuses thousands of them."""
+    if len(digits) > DOUBLE_DIGITS:  # clients fail at the whole answer, or read infinity
+        _finite(digits)
+    return len(digits)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise not_serializable(f"{name} is not JSON; use null or a string")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_float=_finite, parse_int=_digits, parse_constant=_no_constant
+)

@@ -1,0 +1,156 @@
+"""Times: microseconds since 1970 inside, aware UTC datetimes in replies, and times in arguments."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, NamedTuple, TypeVar, get_type_hints
+
+import msgspec
+
+from greenroom.actors.core.auth.errors import check_span, invalid
+from greenroom.actors.core.validation.argument_places import find_place, replaced
+from greenroom.actors.core.validation.validation_messages import part_of, parts_of
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_FIRST = (dt.datetime.min.replace(tzinfo=dt.UTC) - _EPOCH) // dt.timedelta(microseconds=1)
+_LAST = (dt.datetime.max.replace(tzinfo=dt.UTC) - _EPOCH) // dt.timedelta(microseconds=1)
+
+SECOND = 1_000_000
+HOUR = 3_600 * SECOND
+DAY = 24 * HOUR
+
+
+def to_datetime(microseconds: int) -> dt.datetime:
+    """Return the aware UTC time; one outside the years 1 to 9999 reads as their end that is nearer."""
+    if not _FIRST <= microseconds <= _LAST:
+        microseconds = _FIRST if microseconds < _FIRST else _LAST
+    return _EPOCH + dt.timedelta(0, 0, microseconds)  # by position, which is faster
+
+
+def to_microseconds(time: dt.datetime) -> int:
+    """Return microseconds since 1970, exactly."""
+    return (time - _EPOCH) // dt.timedelta(microseconds=1)
+
+
+def optional_datetime(microseconds: int | None) -> dt.datetime | None:
+    """Return the aware UTC time, or None for None."""
+    return None if microseconds is None else to_datetime(microseconds)
+
+
+def with_datetime(view: type[S], record: msgspec.Struct) -> S:
+    """Return a view of a record with those fields that it has, whose ``at`` is a datetime."""
+    fields = {name: getattr(record, name) for name in view.__struct_fields__}
+    return view(**{**fields, "at": to_datetime(fields["at"])})
+
+
+def with_microseconds(record: type[S], view: msgspec.Struct) -> S:
+    """Return the record of a view, the other way round than `with_datetime`."""
+    fields = msgspec.structs.asdict(view)
+    return record(**{**fields, "at": to_microseconds(fields["at"])})
+
+
+def read_time(text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) -> dt.datetime:
+    """Return a time written as ISO 8601, in UTC.
+
+    Args:
+        text: A date, or a time with or without an offset.
+        zone: Where a date, and a time without offset, is meant.
+        ends_day: Whether a date means the midnight at its end, and not that at its beginning.
+
+    Raises:
+        ValueError: it is none.
+        OverflowError: in UTC it lies outside of the years 1 to 9999.
+    """
+    try:
+        day = dt.date.fromisoformat(text)
+    except ValueError:
+        local = dt.datetime.fromisoformat(text)
+    else:
+        if ends_day and day == dt.date.max:
+            return dt.datetime.max.replace(tzinfo=dt.UTC)
+        local = dt.datetime.combine(day + dt.timedelta(days=ends_day), dt.time())
+    return (local.replace(tzinfo=zone) if local.tzinfo is None else local).astimezone(dt.UTC)
+
+
+def given_time(field: str, text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) -> dt.datetime:
+    """Return the time that the argument ``field`` says, as `read_time` does.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: it says none.
+    """
+    try:
+        return read_time(text, zone, ends_day=ends_day)
+    except (ValueError, OverflowError):
+        raise invalid(
+            field,
+            f"{field}: it takes a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z "
+            f"and got {text[:60]!r}",
+        ) from None
+
+
+SPANS = (("after", "before"), ("start_time", "end_time"), ("start_date", "end_date"))
+"""Names of fields that say from when on and until when."""
+
+
+def with_offset(problem: str, request_type: type[Any], raw: bytes) -> bytes | None:
+    """Return JSON in which the time that msgspec has found wanting is written in full; None if it is no time.
+
+    So nothing is spent on what is written in full. Times in arrays, which programs write, are not looked at.
+    """
+    place = find_place(problem, request_type, raw)
+    base, meta = parts_of(place.hint)
+    names = [step for step in place.steps if isinstance(step, str)]
+    if base is not dt.datetime or not place.value.startswith(b'"') or len(names) < len(place.steps):
+        return None
+    value = msgspec.json.decode(place.value, type=str)
+    try:
+        time = read_time(value, ends_day="ends_day" in (meta.extra or {})).isoformat()
+    except (ValueError, OverflowError):
+        return None
+    return None if time == value else replaced(raw, place.steps, msgspec.json.encode(time))
+
+
+class TimeSpan(NamedTuple):
+    """Two fields of a request, or of the struct that one of its fields holds."""
+
+    within: str | None
+    start: str
+    end: str
+
+    def check(self, request: Any) -> None:
+        """Check that it does not end before it begins.
+
+        Raises:
+            Refusal: ``VALIDATION_ERROR``: it does.
+        """
+        holder = request if self.within is None else getattr(request, self.within)
+        if holder is None:
+            return
+        start, end = _instant(getattr(holder, self.start)), _instant(getattr(holder, self.end))
+        if start is not None and end is not None:
+            check_span(self.start if self.within is None else f"{self.within}.{self.start}", start, end)
+
+
+def spans_of(request_type: type[Any]) -> tuple[TimeSpan, ...]:
+    """Return the spans that a request has, but those that a field ``timezone`` is needed to understand."""
+    hints = get_type_hints(request_type, include_extras=True)
+    holders: dict[str | None, Any] = {name: part_of(hint) for name, hint in hints.items()}
+    holders[None] = request_type
+    return tuple(
+        TimeSpan(within, start, end)
+        for within, holder in holders.items()
+        for start, end in SPANS
+        if {start, end} <= (names := set(getattr(holder, "__struct_fields__", ()))) - {"timezone"} == names
+    )
+
+
+def _instant(given: dt.datetime | str | None) -> dt.datetime | None:
+    """Return a time as it is or read from its text; None for none, and for one that is refused later."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return read_time(given)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,157 @@
+"""What was given to whom, when and why."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from greenroom.actors.core.auth.namespaces import memory_address, root_of, user_namespace
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.replies import memory_types as kinds
+from greenroom.actors.core.replies import paging
+from greenroom.actors.core.validation import types
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.hooks.actor import hook_address
+from greenroom.actors.hooks.extraction.turns import session_id_of
+from greenroom.actors.memories.requests.replies import KnownMemory
+from greenroom.actors.memories.requests.requests import LookUpMemories
+from greenroom.actors.schemas.hook_work import (
+    Beginning,
+    ClientSession,
+    GivenRead,
+    GivenView,
+    Giver,
+    MemoriesTold,
+    ReadGiven,
+    TellingView,
+    ToldMemory,
+)
+from greenroom.runtime import GreenroomError, Procedure, ProcedureContext
+
+
+class WhyGiven(Procedure[GivenRead], frozen=True, kw_only=True):
+    """Read what hooks and recalls gave to the agents of the caller's user, newest first.
+
+    Attributes:
+        session: Only what was given to the client's session of this id, or one that begins so.
+    """
+
+    session: str = ""
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 20
+
+    async def run(self, context: ProcedureContext) -> GivenRead:
+        """Ask the user's ledger, and the memories for the keys that they have now."""
+        read = await _read(context, ReadGiven(session=self.session, limit=self.limit))
+        known = await _known(context, read)
+        given = [
+            msgspec.structs.replace(
+                row,
+                memories=[
+                    msgspec.structs.replace(each, key=known[each.memory_id].key)
+                    if each.memory_id in known
+                    else each
+                    for each in row.memories
+                ],
+            )
+            for row in read.given
+        ]
+        return msgspec.structs.replace(read, given=given)
+
+
+class ListTold(Procedure[MemoriesTold], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """List what hooks and recalls told the agents of the caller's user, and why, newest first."""
+
+    session: Beginning = ""
+    agent: Beginning = ""
+    source: Giver | None = None
+    memory_id: kinds.MemoryId | None = None
+    number: Annotated[int, Meta(ge=0, description="this one alone")] | None = None
+    limit: types.Limit100 = 50
+    cursor: types.Cursor | None = None
+
+    async def run(self, context: ProcedureContext) -> MemoriesTold:
+        """Ask the user's ledger for a page, and the memories for what they say now.
+
+        Raises:
+            Refusal: ``VALIDATION_ERROR``: the cursor is of another listing.
+        """
+        binding = f"told {self.session} {self.agent} {self.source} {self.memory_id} {self.number}"
+        before = None if self.cursor is None else paging.decode_number(self.cursor, binding)
+        asked = ReadGiven(
+            session=self.session,
+            agent=self.agent,
+            by=self.source,
+            memory_id=self.memory_id or "",
+            number=self.number,
+            before=before,
+            limit=self.limit + 1,
+        )
+        read = await _read(context, asked)
+        rows = read.given[: self.limit]
+        known = await _known(context, msgspec.structs.replace(read, given=rows))
+        last = rows[-1].number if len(read.given) > self.limit else None
+        return MemoriesTold(
+            told=[
+                TellingView(
+                    number=row.number,
+                    at=row.at,
+                    source=row.hook,
+                    client=row.client,
+                    session=row.session,
+                    kept_as=_kept_as(row, context.principal),
+                    agent=row.agent,
+                    project=row.project,
+                    reason=row.reason,
+                    query=row.query,
+                    lines=row.lines,
+                    tokens=row.tokens,
+                    partial=row.partial,
+                    least=row.least,
+                    left_out=row.left_out,
+                    memories=[
+                        ToldMemory(
+                            memory_id=each.memory_id,
+                            version=each.version,
+                            namespace=each.namespace,
+                            score=each.score,
+                            signals=each.signals,
+                            used=each.used,
+                            now=known.get(each.memory_id),
+                        )
+                        for each in row.memories
+                    ],
+                )
+                for row in rows
+            ],
+            total=read.total,
+            next_cursor=None if last is None else paging.encode(last.to_bytes(8), binding),
+        )
+
+
+def _kept_as(row: GivenView, principal: Principal) -> str:
+    """Return the id under which the client's session of a row is kept; empty for none."""
+    if not row.session:
+        return ""
+    of = ClientSession(client=row.client, session=row.session, project=row.project)
+    return session_id_of(of, principal)
+
+
+async def _read(context: ProcedureContext, asked: ReadGiven) -> GivenRead:
+    return await context.ask(hook_address(user_namespace(context.principal)), asked)
+
+
+async def _known(context: ProcedureContext, read: GivenRead) -> dict[str, KnownMemory]:
+    """Return what the reader may see of the memories in rows, by their ids."""
+    wanted: dict[str, dict[str, None]] = {}
+    for row in read.given:
+        for memory in row.memories:
+            wanted.setdefault(root_of(memory.namespace), {})[memory.memory_id] = None
+    known: dict[str, KnownMemory] = {}
+    for root, ids in wanted.items():
+        with suppress(GreenroomError):  # one that cannot be asked hides its own alone
+            answer = await context.ask(memory_address(root), LookUpMemories(memory_ids=list(ids)))
+            known |= answer.known
+    return known

@@ -1,0 +1,294 @@
+"""The catalogue of an owner's corpora: which names there are, and which actor has what is called so.
+
+A corpus is addressed by a number that never comes again. So a renamed corpus stays where it is, and one
+that is made anew under the name of a dropped one has nothing to do with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from greenroom.actors.core.audit import record as audit_record
+from greenroom.actors.core.auth import corpora, policy
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth.corpora import CorpusId
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.auth.scopes import EVERYTHING
+from greenroom.actors.core.replies.empty_reasons import because, did_you_mean
+from greenroom.actors.knowledge.corpora.requests import corpus_requests as requests
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow
+from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
+from greenroom.runtime import (
+    Actor,
+    Address,
+    Context,
+    IndexReader,
+    Query,
+    Refusal,
+    Restate,
+    Slices,
+    handles,
+)
+
+INDEX: Final = "corpora"
+MOST: Final = 1_000
+_ENTRIES: Final = b"c"
+_NEXT: Final = b"n"
+_ALL_SCOPES: Final = frozenset({EVERYTHING})
+_NAMED: Final = 20
+"""Names of corpora among which those are that a refusal lists."""
+
+
+def row_names(key: bytes) -> tuple[tuple[int, int], ...]:
+    """Say that a whole sort key is a name."""
+    return ((0, len(key)),) if key else ()
+
+
+def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
+    """Say where in a key of the catalogue names of corpora are."""
+    return ((1, len(key)),) if key.startswith(_ENTRIES) and len(key) > 1 else ()
+
+
+def catalogue_address(owner: str) -> Address:
+    """Return the actor that has the catalogue of an owner."""
+    return Address(corpora.CATALOGUE_KIND, owner)
+
+
+def corpus_address(row: CorpusRow) -> Address:
+    """Return the actor that has a corpus."""
+    return Address(corpora.CORPUS_KIND, row.key)
+
+
+def corpus_not_found(name: str, known: Collection[str] = (), scopes: frozenset[str] = _ALL_SCOPES) -> Refusal:
+    """Unknown, dropped and forbidden corpora are refused with this same answer.
+
+    Args:
+        name: The corpus that was meant.
+        known: Those that the caller may see, one of which may have been.
+        scopes: The caller's.
+    """
+    there = ", ".join(repr(each) for each in list(dict.fromkeys(known))[:_NAMED] if ":" not in each)
+    near = did_you_mean(name, known) or (f"; there are {there}" if there else "")
+    reason = because(scopes, "corpus_unknown", name=name, near=near)
+    sentence = reason.sentence if reason.remedy is UNSET else f"{reason.sentence}; {reason.remedy}"
+    return Refusal("CORPUS_NOT_FOUND", sentence, corpus=name)
+
+
+def may_see_owner(principal: Principal, name: str) -> bool:
+    """Return whether a name in full is of a corpus that may be seen, whether or not there is one."""
+    return any(policy.may_see_corpora(principal, each.owner) for each in corpora.meant(principal, name))
+
+
+def check_owner(principal: Principal, name: str) -> None:
+    """Check a name in full: whether or not there is such a corpus, it has to be one that may be seen.
+
+    Raises:
+        Refusal: ``CORPUS_NOT_FOUND``: it is another's.
+    """
+    if not may_see_owner(principal, name):
+        raise auth_errors.denial(corpus_not_found(name))
+
+
+class CatalogueActor(Actor):
+    """The catalogue of one owner, who is its key."""
+
+    kind = corpora.CATALOGUE_KIND
+    names = staticmethod(names_in)
+
+    @handles(requests.MakeCorpus)
+    def make(self, request: requests.MakeCorpus, context: Context) -> CorpusRow:
+        """Answer the corpus of a name, a new one if there is none."""
+        _check(context, request.name)
+        found = context.get(_key(request.name), CorpusRow)
+        if found is not None and request.root not in {None, found.root}:
+            raise auth_errors.invalid(
+                "name",
+                f"name: {found.full_name!r} is another corpus; rename or drop it to have {request.root!r}",
+            )
+        if found is not None:
+            return found
+        if sum(1 for _ in context.scan(msgspec.Raw, prefix=_ENTRIES)) >= MOST:
+            raise Refusal("QUOTA_EXCEEDED", f"there are {MOST:,} corpora, which is the limit", limit=MOST)
+        number = (context.get(_NEXT, int) or 0) + 1
+        context.put(_NEXT, number)
+        made_by = policy.corpus_maker(context.principal)
+        row = CorpusRow(
+            context.address.key,
+            request.name,
+            number,
+            context.now,
+            made_by,
+            request.root,
+            id_prefix=context.precheck_answer,
+        )
+        _list(context, row)
+        audit_record.record(context, "create_corpus", None, corpus=row.full_name)
+        return row
+
+    @handles(requests.RenameOwned)
+    def rename(self, request: requests.RenameOwned, context: Context) -> CorpusRow:
+        """Give a corpus another name."""
+        row = _find_own(context, request.name)
+        if row.root is not None:
+            raise auth_errors.invalid(
+                "corpus", f"corpus: {row.full_name!r} is named by its folder, {row.root}"
+            )
+        if request.to == request.name:
+            return row
+        if context.get(_key(request.to), CorpusRow) is not None:
+            raise auth_errors.invalid("to", f"to: there is a corpus {request.to!r} already; drop it first")
+        _unlist(context, row)
+        renamed = msgspec.structs.replace(row, name=request.to)
+        _list(context, renamed)
+        audit_record.record(
+            context, "rename_corpus", None, corpus=row.full_name, renamed_to=renamed.full_name
+        )
+        return renamed
+
+    @handles(requests.DropOwned)
+    def drop(self, request: requests.DropOwned, context: Context) -> CorpusRow:
+        """Drop a corpus: it is gone with this commit, and its records follow."""
+        context.use_reserve()
+        row = _find_own(context, request.name)
+        _unlist(context, row)
+        context.tell(corpus_address(row), requests.DiscardCorpus())
+        audit_record.record(context, "drop_corpus", None, corpus=row.full_name)
+        return row
+
+    @handles(requests.SetIdPrefix)
+    def set_prefix(self, request: requests.SetIdPrefix, context: Context) -> None:
+        """Give a corpus another prefix, or its first one."""
+        context.use_reserve()
+        row = context.get(_key(request.row.name), CorpusRow)
+        if row is not None and row.number == request.row.number:
+            given = msgspec.structs.replace(row, id_prefix=request.row.id_prefix, old_ids=request.row.old_ids)
+            context.put(_key(row.name), given)
+            context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), given)
+
+    @handles(Restate)
+    def restate(self, _restate: Restate, context: Context) -> Slices[None]:
+        """Write the rows again by which corpora are found."""
+        context.use_reserve()
+        for _, row in context.scan(CorpusRow, prefix=_ENTRIES):
+            context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), row)
+            if context.should_yield():
+                yield
+
+    @handles(EraseFrom)
+    def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
+        """Erase the names of a person's corpora."""
+        context.use_reserve()
+        counts: dict[str, int] = {}
+        if request.person.has_root(context.address.key):
+            rows = [row for _, row in context.scan(CorpusRow, prefix=_ENTRIES)]
+            counts["corpora"] = len(rows)
+            if not request.dry_run:
+                for row in rows:
+                    context.delete(_key(row.name))
+                    context.delete_row(INDEX, _sort_key(CorpusId(row.owner, row.name)))
+                    if context.should_yield():
+                        yield
+                context.delete(_NEXT)
+        elif not request.dry_run:
+            for _, row in list(context.scan(CorpusRow, prefix=_ENTRIES)):
+                if request.person.has_root(row.made_by):
+                    nobodys = msgspec.structs.replace(row, made_by="")
+                    context.put(_key(row.name), nobodys)
+                    context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), nobodys)
+        return ErasedPart(counts=counts)
+
+
+class FindCorpus(Query[CorpusRow | None], frozen=True, kw_only=True):
+    """Find a corpus by its name, in full or not, if the caller may see it; internal."""
+
+    name: requests.CorpusName
+
+    def run(self, reader: IndexReader) -> CorpusRow | None:
+        """Look for what the name may mean."""
+        for wanted in corpora.meant(reader.principal, self.name):
+            if policy.may_see_corpora(reader.principal, wanted.owner):
+                where = catalogue_address(wanted.owner)
+                row = reader.get(INDEX, _sort_key(wanted), where, CorpusRow)
+                if row is not None and policy.may_see_corpus(reader.principal, row.owner, row.root):
+                    return row
+        return None
+
+
+class VisibleCorpora(Query[list[CorpusRow]], frozen=True, kw_only=True):
+    """List the corpora that the caller may see, in the order of their names; internal."""
+
+    def run(self, reader: IndexReader) -> Slices[list[CorpusRow]]:
+        """Read all rows."""
+        found: list[CorpusRow] = []
+        for row in reader.rows(INDEX, CorpusRow):
+            if policy.may_see_corpus(reader.principal, row.value.owner, row.value.root):
+                found.append(row.value)
+            if reader.should_yield():
+                yield
+        return sorted(found, key=lambda row: row.full_name)
+
+
+class AllCorpora(Query[list[CorpusRow]], frozen=True, kw_only=True):
+    """List all corpora; for the operator alone."""
+
+    def run(self, reader: IndexReader) -> Slices[list[CorpusRow]]:
+        """Read all rows."""
+        found: list[CorpusRow] = []
+        for row in reader.rows(INDEX, CorpusRow):
+            found.append(row.value)
+            if reader.should_yield():
+                yield
+        return found
+
+
+def _check(context: Context, name: str) -> None:
+    """Check that the sender may see and fill the owner's corpora.
+
+    Raises:
+        Refusal: ``CORPUS_NOT_FOUND``: it may not.
+    """
+    owner = context.address.key
+    if not policy.may_see_corpora(context.principal, owner):
+        raise auth_errors.denial(corpus_not_found(f"{owner}:{name}"))
+
+
+def _find_own(context: Context, name: str) -> CorpusRow:
+    """Return a corpus that the sender may rename and drop.
+
+    Raises:
+        Refusal: ``CORPUS_NOT_FOUND``, or ``PERMISSION_DENIED``: it is everybody's, and another made it.
+    """
+    _check(context, name)
+    row = context.get(_key(name), CorpusRow)
+    if row is None:
+        raise corpus_not_found(f"{context.address.key}:{name}")
+    if not policy.may_drop_corpus(context.principal, row.owner, row.made_by):
+        raise auth_errors.permission_denied(
+            "corpus",
+            f"corpus: {row.full_name!r} is everybody's: who made it may rename or drop it, or who has a "
+            "key with the scope admin",
+        )
+    return row
+
+
+def _list(context: Context, row: CorpusRow) -> None:
+    context.put(_key(row.name), row)
+    context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), row)
+    context.tell(corpus_address(row), requests.CallCorpus(name=row.full_name, root=row.root))
+
+
+def _unlist(context: Context, row: CorpusRow) -> None:
+    context.delete(_key(row.name))
+    context.delete_row(INDEX, _sort_key(CorpusId(row.owner, row.name)))
+
+
+def _key(name: str) -> bytes:
+    return _ENTRIES + name.encode()
+
+
+def _sort_key(corpus: CorpusId) -> bytes:
+    return str(corpus).encode()

@@ -1,0 +1,91 @@
+"""Ids of chunks: the random prefix of a corpus, and the chunk's number there, in a whole number below 2^53.
+
+    id = prefix << 28 | number
+
+A prefix is drawn at random, never the same twice, so that neither it nor a gap tells which corpora there are.
+Numbers count up in each corpus and none comes again. Before stores of format 3 a number alone was the id.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.knowledge.corpora.requests import corpus_requests as schemas
+from greenroom.actors.knowledge.corpora.requests.catalogue import (
+    AllCorpora,
+    catalogue_address,
+    corpus_address,
+)
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow
+from greenroom.runtime import Actor, Context, GreenroomError, Refusal, RuntimeClient, handles
+
+logger = logging.getLogger(__name__)
+
+_PREFIXES: Final = b"p"
+_PREFIX_BYTES: Final = 4
+_DRAWS: Final = 1_000
+
+
+class IdPrefixActor(Actor):
+    """All prefixes that corpora of a store have, or had."""
+
+    kind = schemas.ID_PREFIXES.kind
+
+    @handles(schemas.TakeIdPrefix)
+    def take(self, _: schemas.TakeIdPrefix, context: Context) -> int:
+        """Answer a prefix that no corpus has or had."""
+        for _draw in range(_DRAWS):
+            prefix = context.random.randrange(1, 1 << schemas.PREFIX_BITS)
+            if context.get(_key(prefix), bytes) is None:
+                context.put(_key(prefix), b"")
+                return prefix
+        raise Refusal(
+            "QUOTA_EXCEEDED", "too many corpora were made: no ids are left for the passages of another"
+        )
+
+    @handles(schemas.KnowIdPrefixes)
+    def know(self, request: schemas.KnowIdPrefixes, context: Context) -> None:
+        """Take note of prefixes in use, which a repair may have lost."""
+        context.use_reserve()
+        for prefix in request.prefixes:
+            if context.get(_key(prefix), bytes) is None:
+                context.put(_key(prefix), b"")
+
+
+async def give_prefixes(runtime: RuntimeClient, *, renew: bool) -> None:
+    """Give each corpus of an older store its prefix; what was interrupted goes on at the next start.
+
+    A store with one corpus keeps its older ids, since they can mean nothing else.
+
+    Args:
+        runtime: Owns the store.
+        renew: Whether each corpus gets another prefix: numbers come again in a store that has gone back.
+    """
+    try:
+        rows = await runtime.query(AllCorpora())
+        if not rows:
+            return
+        used = [row.id_prefix for row in rows if row.id_prefix]
+        await runtime.ask(schemas.ID_PREFIXES, schemas.KnowIdPrefixes(prefixes=used))
+        is_only = len(rows) == 1 and rows[0].number == 1
+        for row in rows:
+            if renew or not row.id_prefix:
+                await _give_prefix(runtime, row, keeps_ids=is_only)
+    except GreenroomError:
+        logger.exception("ids of passages stay as they were until the next start")
+
+
+async def _give_prefix(runtime: RuntimeClient, row: CorpusRow, *, keeps_ids: bool) -> None:
+    old = row.old_ids
+    if keeps_ids and not row.id_prefix:
+        old = await runtime.ask(corpus_address(row), schemas.NextChunk())
+    prefix = await runtime.ask(schemas.ID_PREFIXES, schemas.TakeIdPrefix())
+    given = msgspec.structs.replace(row, id_prefix=prefix, old_ids=old)
+    await runtime.ask(catalogue_address(row.owner), schemas.SetIdPrefix(row=given))
+
+
+def _key(prefix: int) -> bytes:
+    return _PREFIXES + prefix.to_bytes(_PREFIX_BYTES)

@@ -1,0 +1,186 @@
+"""Explaining searches of documents to people: each strategy beside the others, signals, and why not one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final
+
+import msgspec
+import trio
+from msgspec import UNSET, Meta
+
+from greenroom.actors.core.replies.results_explained import (
+    NamedResult,
+    ResultExplained,
+    ResultsExplained,
+    ResultsOfMode,
+    WhyThatResult,
+    meanings_of,
+    signal_parts,
+)
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.knowledge.corpora.requests import corpus_requests as schemas
+from greenroom.actors.knowledge.corpora.requests.catalogue import VisibleCorpora
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import ChunkFound, FoundChunks
+from greenroom.actors.knowledge.corpora.tools.query_service import Answers, SearchCorpora, ask_one
+from greenroom.runtime import GreenroomError, Procedure, ProcedureContext
+
+PLACES: Final = 50
+"""Passages of each strategy of which the place is known."""
+STRATEGIES: Final[tuple[schemas.Strategy, ...]] = ("auto", "hybrid", "vector", "bm25")
+_BEGINNING: Final = 300
+_UNKNOWN: Final = "there is no such passage or document, or you may not see it"
+
+
+class ExplainDocuments(Procedure[ResultsExplained], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Explain what searches of documents find by every strategy and why, and why not one passage or document.
+
+    It searches as the tool `semantic_search` does, and leaves its audit records.
+    """
+
+    query: schemas.QueryText
+    corpus: schemas.SearchedCorpus = schemas.EVERY_CORPUS
+    limit: schemas.TopK = 10
+    about: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=4_096,
+                description="a passage's number, which is behind the # of its id, or a document's path: say "
+                "why this one is found or not, too",
+            ),
+        ]
+        | None
+    ) = None
+
+    async def run(self, context: ProcedureContext) -> ResultsExplained:
+        """Search by one strategy after the other.
+
+        Raises:
+            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many.
+        """
+        modes: list[ResultsOfMode] = []
+        about: list[WhyThatResult] = []
+        analyses: list[schemas.QueryAnalysis] = []
+        for strategy in STRATEGIES:
+            began = trio.current_time()
+            asked = schemas.FindChunks(
+                corpus=schemas.DEFAULT_CORPUS,
+                query=self.query,
+                strategy=strategy,
+                top_k=PLACES,
+                explain=True,
+                about=self.about or "",
+            )
+            answers, answer = await SearchCorpora(corpus=self.corpus, asked=asked).answers(context)
+            said = answer.said
+            analyses += [] if said.query_analysis is UNSET else [said.query_analysis]
+            hits = _results(said, answers)
+            mode = ResultsOfMode(
+                mode=strategy,
+                hits=hits[: self.limit],
+                places={hit.id: place for place, hit in enumerate(hits, 1)},
+                total=said.total_found,
+                milliseconds=round((trio.current_time() - began) * 1_000, 3),
+                how="; ".join(dict.fromkeys(_how(answer) for answer in answers.found.values())),
+                partial=said.partial_reason or None,
+            )
+            modes.append(mode)
+            if self.about is not None:
+                about.append(await self._why(context, mode, answers))
+        return ResultsExplained(
+            query=self.query,
+            modes=modes,
+            corrected=analyses[0].corrected if analyses else {},
+            unknown=analyses[0].unknown if analyses else [],
+            about=about,
+            meanings=_meanings(modes, about),
+        )
+
+    async def _why(self, context: ProcedureContext, mode: ResultsOfMode, answers: Answers) -> WhyThatResult:
+        """Say where what was asked about stands in a mode, or why it does not."""
+        named = [(row, answer.about) for row, answer in answers.found.items() if answer.about is not None]
+        if not named:
+            return WhyThatResult(
+                mode=mode.mode, place=None, reasons=[await self._elsewhere(context, answers)], hit=None
+            )
+        row, (found, ranked) = max(named, key=lambda each: each[1][1].score)
+        hit = _result(found, row.full_name, ranked.parts)
+        place = mode.places.get(hit.id)
+        reasons: list[str] = []
+        if place is None:
+            reasons.append(_why_not(ranked, mode, answers.found[row]))
+        return WhyThatResult(
+            mode=mode.mode, place=place, reasons=reasons, hit=msgspec.structs.replace(hit, place=place)
+        )
+
+    async def _elsewhere(self, context: ProcedureContext, answers: Answers) -> str:
+        """Say where it is, if it is in a corpus that was not asked."""
+        assert self.about is not None, "something was asked about"
+        asked = schemas.FindChunks(
+            corpus=schemas.DEFAULT_CORPUS, query=self.query, strategy="bm25", top_k=1, about=self.about
+        )
+        for row in await context.query(VisibleCorpora()):
+            if row in answers.found or row.root is not None:
+                continue
+            try:
+                answer = await ask_one(context, row, asked)
+            except GreenroomError:  # dropped meanwhile, or it cannot answer: then it says nothing of it
+                continue
+            if answer.about is not None:
+                return f"it is in another corpus: {row.full_name}"
+        return _UNKNOWN
+
+
+def _why_not(ranked: NamedResult, mode: ResultsOfMode, answer: FoundChunks) -> str:
+    if ranked.place is None:
+        return "it has nothing of the query"
+    waiting = answer.freshness.waiting_for_vectors
+    if answer.strategy == "vector" and not ranked.parts and waiting:
+        return f"it has no vector yet: {waiting:,} passages wait for theirs"
+    return f"{max(len(mode.places), ranked.place - 1)} others are better"
+
+
+def _how(answer: FoundChunks) -> str:
+    return f"{answer.analysis.form}, {answer.analysis.reason}; by {answer.strategy}"
+
+
+def _results(said: schemas.ChunksFound, answers: Answers) -> list[ResultExplained]:
+    """Return all that was found, with its signals."""
+    parts: dict[str, Mapping[str, float]] = {}
+    for row, answer in answers.found.items():
+        for hit, of_hit in zip(answer.results, answer.parts, strict=True):
+            parts[_name(row.full_name, hit)] = of_hit
+    found = [(hit, hit.corpus or said.corpus) for hit in said.results]
+    return [
+        msgspec.structs.replace(_result(hit, corpus, parts[_name(corpus, hit)]), place=place)
+        for place, (hit, corpus) in enumerate(found, 1)
+    ]
+
+
+def _name(corpus: str, hit: ChunkFound) -> str:
+    return f"{corpus}#{hit.chunk_id}"
+
+
+def _result(hit: ChunkFound, corpus: str, parts: Mapping[str, float]) -> ResultExplained:
+    from greenroom.actors.search.ranking.documents import WEIGHTS  # noqa: PLC0415 - needs numpy, loaded by now
+
+    return ResultExplained(
+        id=_name(corpus, hit),
+        title=hit.citation or hit.source_file,
+        text=(hit.chunk_text or "")[:_BEGINNING],
+        place=None,
+        score=hit.hybrid_score,
+        signals=signal_parts(parts, WEIGHTS),
+        corpus=corpus,
+        path=hit.source_file,
+    )
+
+
+def _meanings(modes: Sequence[ResultsOfMode], about: Sequence[WhyThatResult]) -> dict[str, str]:
+    if not any(mode.hits for mode in modes) and not any(each.hit for each in about):
+        return {}  # nothing was ranked, so nothing may be loaded
+    from greenroom.actors.search.ranking.documents import SIGNALS  # noqa: PLC0415 - as above
+
+    return meanings_of(modes, about, SIGNALS)

@@ -1,0 +1,181 @@
+"""Which manifests of projects count among all that there are, and the libraries that they name.
+
+1. What is in a folder of other people's code, or of examples for tests, counts for nothing.
+2. Of each kind the nearest to the root counts, and below it the members of its workspace.
+3. A library has the version that the first of them states.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from greenroom.actors.entities.errors import UnreadableDeclarationsError
+from greenroom.actors.knowledge.corpora.requests.entity_requests import DeclarationFile, EntityDeclaration
+from greenroom.actors.knowledge.entities.declarations import MANIFESTS, declarations_in
+from greenroom.actors.knowledge.entities.names import folded
+
+_OF_OTHERS: Final = frozenset(
+    {
+        *("_vendor", "external", "externals", "fixtures", "node_modules", "site-packages"),
+        *("testdata", "third-party", "third_party", "thirdparty", "vendor", "vendored"),
+    }
+)
+_EXCLUDED: Final = "!"
+
+
+class Libraries(NamedTuple):
+    """What manifests declare.
+
+    Attributes:
+        declared: Libraries, each once.
+        unreadable: What could not be read, a sentence each.
+    """
+
+    declared: list[EntityDeclaration]
+    unreadable: list[str]
+
+
+class _Workspace(NamedTuple):
+    """A manifest that counts, or a file beside it: its folder, and which folders below it are members."""
+
+    folder: list[str]
+    members: list[str]
+
+    def is_above(self, folder: list[str]) -> bool:
+        """Return whether a folder is below."""
+        return len(folder) > len(self.folder) and folder[: len(self.folder)] == self.folder
+
+    def has(self, folder: list[str]) -> bool:
+        """Return whether a folder below is that of a member."""
+        below = folder[len(self.folder) :]
+        excluded = [each.removeprefix(_EXCLUDED) for each in self.members if each.startswith(_EXCLUDED)]
+        return any(_fits(below, each) for each in self.members) and not any(
+            _fits(below, each) for each in excluded
+        )
+
+
+def is_manifest(path: str) -> bool:
+    """Return whether a document is a manifest, or says which belong together, by its name."""
+    name = path.rpartition("/")[2]
+    return name in MANIFESTS or name in _WORKSPACES
+
+
+def is_of_others(path: str, root: str) -> bool:
+    """Return whether a document below a root is in a folder of what others made, or tests read."""
+    return not _OF_OTHERS.isdisjoint(path[len(root) :].lower().split("/")[:-1])
+
+
+def libraries_in(manifests: Iterable[DeclarationFile]) -> Libraries:
+    """Return the libraries that those manifests name that count."""
+    declared: dict[str, EntityDeclaration] = {}
+    unreadable: list[str] = []
+    counting: dict[str, list[_Workspace]] = defaultdict(list)
+    files = sorted(manifests, key=lambda file: (file.name.count("/"), file.name))
+    for file in files:
+        *folder, name = file.name.split("/")
+        if name in _WORKSPACES:
+            kind, members_in = _WORKSPACES[name]
+            counting[kind].append(_Workspace(folder, members_in(file.text)))
+    for file in files:
+        *folder, kind = file.name.split("/")
+        if kind in _WORKSPACES:
+            continue
+        above = [each for each in counting[kind] if each.is_above(folder)]
+        if above and not any(each.has(folder) for each in above):
+            continue
+        members: list[str] = []
+        try:
+            for library in declarations_in(file.name, file.text):
+                known = declared.setdefault(folded(library.name), library)
+                if known.version is None:
+                    declared[folded(library.name)] = msgspec.structs.replace(known, version=library.version)
+            members = _MEMBERS.get(kind, _none)(file.text)
+        except UnreadableDeclarationsError as error:
+            unreadable.append(str(error))
+        counting[kind].append(_Workspace(folder, members))
+    return Libraries(list(declared.values()), unreadable)
+
+
+def _fits(folder: list[str], pattern: str) -> bool:
+    """Return whether a folder is like a pattern, in which ``**`` is any number of folders."""
+    parts = [part for part in pattern.split("/") if part not in {"", "."}]
+    if "**" not in parts:
+        return len(folder) == len(parts) and all(map(fnmatchcase, folder, parts))
+    first = parts[: parts.index("**")]
+    last = [part for part in parts[len(first) :] if part != "**"]
+    return (
+        len(folder) >= len(first) + len(last)
+        and all(map(fnmatchcase, folder, first))
+        and all(map(fnmatchcase, reversed(folder), reversed(last)))
+    )
+
+
+def _none(_: str) -> list[str]:
+    return []
+
+
+def _uv(text: str) -> list[str]:
+    return _listed(_within(tomllib.loads(text), "tool", "uv", "workspace"))
+
+
+def _cargo(text: str) -> list[str]:
+    return _listed(_within(tomllib.loads(text), "workspace"))
+
+
+def _npm(text: str) -> list[str]:
+    stated = _within(json.loads(text)).get("workspaces")
+    return _texts(_within(stated).get("packages") if isinstance(stated, dict) else stated)
+
+
+def _pnpm(text: str) -> list[str]:
+    """Return what is listed under ``packages``, as everybody writes it: a line each."""
+    _, _, listed = f"\n{text}".partition("\npackages:")
+    members: list[str] = []
+    for line in listed.splitlines()[1:]:
+        said = line.partition(" #")[0].strip()
+        if said.startswith("-"):
+            members.append(said[1:].strip(" \"'"))
+        elif said and not said.startswith("#"):
+            break
+    return members
+
+
+def _go(text: str) -> list[str]:
+    """Return the folders that a ``go.work`` uses."""
+    lines = (line.partition("//")[0].split() for line in text.splitlines())
+    return [words[-1] for words in lines if words and words[-1].startswith("./")]
+
+
+def _listed(workspace: Mapping[str, Any]) -> list[str]:
+    excluded = (f"{_EXCLUDED}{each}" for each in _texts(workspace.get("exclude")))
+    return [*_texts(workspace.get("members")), *excluded]
+
+
+def _within(value: Any, *names: str) -> Mapping[str, Any]:
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: Any) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+_MEMBERS: Final[Mapping[str, Callable[[str], list[str]]]] = {
+    "pyproject.toml": _uv,
+    "Cargo.toml": _cargo,
+    "package.json": _npm,
+}
+"""What reads the members of a workspace from a manifest that could be read."""
+_WORKSPACES: Final[Mapping[str, tuple[str, Callable[[str], list[str]]]]] = {
+    "pnpm-workspace.yaml": ("package.json", _pnpm),
+    "go.work": ("go.mod", _go),
+}
+"""Files that say which manifests of a kind belong together, and what reads the members from them."""

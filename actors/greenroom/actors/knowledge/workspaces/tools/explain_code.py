@@ -1,0 +1,131 @@
+"""Explaining searches of code to people: the signals of each file, and why not one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final
+
+import trio
+from msgspec import Meta
+
+from greenroom.actors.core.replies.results_explained import (
+    ResultExplained,
+    ResultsExplained,
+    ResultsOfMode,
+    WhyThatResult,
+    meanings_of,
+    signal_parts,
+)
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import QueryText
+from greenroom.actors.orchestrations.client_session import ClientSessionState
+from greenroom.actors.orchestrations.search_code import LATE, code_found
+from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, progress_of
+from greenroom.actors.schemas import code as schemas
+
+PLACES: Final = 50
+"""Files of which the place is known."""
+_MODE: Final = "semantic"
+_UNKNOWN: Final = "it is not in the index: there is no such file below the folder, or it is left out"
+
+
+class ExplainCode(CodeOrchestration[ResultsExplained], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Explain what a search of the workspace's code finds and why, and why not one file.
+
+    It searches as the tool `search_code_semantic` does.
+    """
+
+    writes: ClassVar[bool] = False
+
+    query: QueryText
+    scope: schemas.Folder = ""
+    limit: schemas.FilesWanted = 10
+    about: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=4_096,
+                description="a file's path below the workspace's folder: say why it is found or not, too",
+            ),
+        ]
+        | None
+    ) = None
+
+    async def carry_out(self, client: ClientSessionState) -> ResultsExplained:
+        """Search what is indexed so far.
+
+        Raises:
+            Refusal: as `SearchCodeSemantic.carry_out`.
+        """
+        began = trio.current_time()
+        asked = schemas.FindCode(
+            corpus="",
+            query=self.query,
+            limit=PLACES,
+            about=self.about or "",
+            excerpt_bytes=schemas.LONG_EXCERPT_BYTES,
+        )
+        _, workspace, found = await code_found(client, self.scope, asked)
+        progress = await progress_of(client, workspace, LATE if found is None else "")
+        fresh = progress.freshness
+        files = [] if found is None else list(zip(found.results, found.parts, strict=True))
+        corpus = workspace.row.full_name
+        hits = [_result(corpus, file, parts, place) for place, (file, parts) in enumerate(files, 1)]
+        mode = ResultsOfMode(
+            mode=_MODE,
+            hits=hits[: self.limit],
+            places={hit.id: place for place, hit in enumerate(hits, 1)},
+            total=0 if found is None else found.total,
+            milliseconds=round((trio.current_time() - began) * 1_000, 3),
+            how=f"{fresh.indexed:,} files of {workspace.row.root} are indexed ({fresh.state})",
+            partial=progress.missing or None,
+        )
+        about = [] if self.about is None or found is None else [_why(corpus, mode, found)]
+        return ResultsExplained(
+            query=self.query,
+            modes=[mode],
+            corrected={} if found is None else found.corrected,
+            unknown=found.unknown if found is not None and progress.is_whole else [],
+            about=about,
+            meanings=_meanings(mode, about),
+        )
+
+
+def _why(corpus: str, mode: ResultsOfMode, found: schemas.FoundCode) -> WhyThatResult:
+    if found.about is None:
+        return WhyThatResult(mode=mode.mode, place=None, reasons=[_UNKNOWN], hit=None)
+    file, ranked = found.about
+    place = mode.places.get(file.file_path)
+    reasons: list[str] = []
+    if place is None and ranked.place is None:
+        reasons.append("it has nothing of the query, or is below another folder")
+    elif place is None:
+        reasons.append(f"{len(mode.places)} others are better")
+    hit = _result(corpus, file, ranked.parts, place)
+    return WhyThatResult(mode=mode.mode, place=place, reasons=reasons, hit=hit)
+
+
+def _result(
+    corpus: str, file: schemas.CodeFile, parts: Mapping[str, float], place: int | None
+) -> ResultExplained:
+    from greenroom.actors.ranking.code import WEIGHTS  # noqa: PLC0415 - needs numpy, loaded by now
+
+    return ResultExplained(
+        id=file.file_path,
+        title=f"{file.file_path}:{file.line_range[0]}",
+        text=file.excerpt,
+        place=place,
+        score=file.relevance_score,
+        signals=signal_parts(parts, WEIGHTS),
+        corpus=corpus,
+        path=file.file_path,
+    )
+
+
+def _meanings(mode: ResultsOfMode, about: list[WhyThatResult]) -> dict[str, str]:
+    if not mode.hits and not any(each.hit for each in about):
+        return {}  # nothing was ranked, so nothing may be loaded
+    from greenroom.actors.search.ranking.code_signals import SIGNALS  # noqa: PLC0415 - as above
+
+    return meanings_of([mode], about, SIGNALS)

@@ -1,0 +1,102 @@
+"""Preferences of a user: the request that changes them, what is answered, and the members that are known."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.core.replies.memory_types import ExpectedVersion
+from greenroom.actors.core.replies.replies import Reply
+from greenroom.actors.core.validation import types
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.schemas.resource_info import ResourceInfo
+from greenroom.runtime import Message
+
+KIND = "preferences"
+MAX_BYTES = 65_536
+"""Of the whole document, as JSON in UTF-8."""
+MAX_MEMBERS = 200
+"""Of the document, at its top level."""
+MAX_NAME = 128
+"""Characters of the name of a member, at any level."""
+
+_Word = Annotated[str, Meta(min_length=1, max_length=64)]
+_Part = Annotated[float, Meta(ge=0, le=1)]
+_Most = Annotated[int, Meta(ge=1, le=100)]
+
+
+class SearchDefaults(msgspec.Struct, frozen=True, kw_only=True):
+    """What a search of memories takes where a call does not say."""
+
+    min_relevance: _Part | UnsetType = UNSET
+    max_results: _Most | UnsetType = UNSET
+
+
+class AutoFeatures(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be done for a user without being asked."""
+
+    workflow_learning: bool | UnsetType = UNSET
+    context_compression: bool | UnsetType = UNSET
+
+
+class KnownPreferences(msgspec.Struct, frozen=True, kw_only=True):
+    """The members of a user's preferences whose meaning is known; any other is kept as it is.
+
+    Attributes:
+        theme: For people's interfaces.
+        default_compression: For programs that store or shorten texts.
+    """
+
+    theme: _Word | UnsetType = UNSET
+    default_compression: str | float | bool | UnsetType = UNSET
+    search_defaults: SearchDefaults = msgspec.field(default_factory=SearchDefaults)
+    auto_features: AutoFeatures = msgspec.field(default_factory=AutoFeatures)
+
+
+MergePatch = Annotated[
+    msgspec.Raw,
+    Meta(
+        description="JSON merge patch: members to set, null removes one",
+        extra_json_schema={"type": ["object", "string"], "properties": {"theme": {"type": "string"}}},
+        extra=types.OBJECT,
+    ),
+]
+
+
+class PreferencesSet(Reply, frozen=True, kw_only=True):
+    """Answers `SetPreferences` with the whole document."""
+
+    preferences: msgspec.Raw
+    version: int
+    updated_at: datetime | None
+
+
+class PreferencesResource(msgspec.Struct, frozen=True, kw_only=True):
+    """A user's preferences as a resource.
+
+    Attributes:
+        user_id: Whose they are: a user's, or an agent's that works for none.
+        preferences: The document.
+        version: How often it was changed; 0 for one that never was.
+    """
+
+    user_id: str
+    preferences: msgspec.Raw
+    version: int
+    updated_at: datetime | None
+    resource_info: ResourceInfo
+
+
+class SetPreferences(Message[PreferencesSet], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Change the preferences of the caller's user by a JSON merge patch (RFC 7396)."""
+
+    preferences: MergePatch
+    expected_version: ExpectedVersion | None = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class GetPreferences(Message[KnownPreferences], frozen=True, kw_only=True):
+    """Say what is known of what the sender's user prefers; parts of the program ask it, it is no tool."""

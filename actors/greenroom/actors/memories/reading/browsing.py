@@ -1,0 +1,287 @@
+"""Browsing memories, by the index's columns: those that fit, in an order, and how many there are of what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from struct import Struct
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import UNSET
+
+from greenroom.actors.content.text.analyze import tokens
+from greenroom.actors.content.text.verbatim import MOST_READ, NEWEST_ALONE, Verbatim, verbatim
+from greenroom.actors.core.base.threads import imported
+from greenroom.actors.core.base.unicode_forms import composed
+from greenroom.actors.core.replies import paging
+from greenroom.actors.core.replies.memory_types import import_source
+from greenroom.actors.core.validation.times import DAY, optional_datetime, to_datetime
+from greenroom.actors.memories.reading.search import all_texts, by_entries
+from greenroom.actors.memories.reading.statistics import AGES, OLDER
+from greenroom.actors.memories.requests import review
+from greenroom.actors.memories.requests.replies import MemoryFilters
+from greenroom.actors.memories.storage import indexing, links, records
+from greenroom.actors.memories.storage.records import PLAIN, Entry
+from greenroom.actors.memories.storage.repository import MemoryRepository
+from greenroom.actors.memories.storage.values import beginning
+from greenroom.actors.memories.storage.views import ALL
+from greenroom.runtime import Context, Slices
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from greenroom.actors.memories.storage.vector_filters import RowFilter
+    from greenroom.actors.search.index.corpus import Corpus
+
+    Mask = npt.NDArray[np.bool_]
+    Places = npt.NDArray[np.intp]
+    Keys = npt.NDArray[np.int64]
+
+UNUSED_AFTER = 90 * DAY
+EXPIRING_WITHIN = 7 * DAY
+LIST_PREVIEW = 300
+LISTED_TAGS = 50
+"""Tags of one memory that a list shows; it may have a megabyte of them."""
+MOST_NAMESPACES = 100
+MOST_TAGS = 50
+MOST_AUTHORS = 20
+_LARGE = 262_144  # bytes of a content from which a list shows nothing: it would be read whole for a line
+_AGE_NAMES = (*(name for name, _ in AGES), OLDER)
+_PLACE = Struct(">qQ")
+_RATING_STEPS = 1_000_000
+
+
+def browse(
+    repository: MemoryRepository, request: review.BrowseMemories, context: Context
+) -> Slices[review.MemoriesBrowsed]:
+    """Answer a page; one that changes meanwhile may come twice, or not, as its place in the order does."""
+    namespace = request.namespace or repository.root
+    if not repository.counter:
+        return _nothing(namespace)
+    yield from indexing.finish(repository, context)
+    corpus = yield from repository.index.loaded(context)
+    yield from imported("greenroom.actors.memories.storage.vector_filters")
+    everything = yield from _filtered(repository, context, corpus, MemoryFilters(namespace=namespace))
+    waiting = _waiting(corpus, everything.wanted, context.now)
+    fitting = yield from _filtered(repository, context, corpus, _within(request.filters or ALL, namespace))
+    yield from by_entries(repository, context, corpus, fitting, request.filters or ALL)
+    wanted = fitting.wanted
+    is_cut = False
+    if request.text is not None:
+        wanted = wanted & (yield from _with_words(corpus, request.text, context))
+        if (words := verbatim(request.text)) is not None:
+            is_cut = int(wanted.sum()) > MOST_READ
+            wanted = yield from _saying(repository, context, corpus, wanted, words)
+    if request.state is not None:
+        wanted = wanted & _in_state(corpus, request.state, context.now)
+    if request.age is not None:
+        wanted = wanted & (_age_places(corpus.created, context.now) == _AGE_NAMES.index(request.age))
+    facets = yield from _facets(corpus, wanted, context)
+    rows, next_cursor = _page(corpus, wanted, request)
+    memories: list[review.ListedMemory] = []
+    for row in rows:
+        stored = repository.by_update(context, int(corpus.ids[row]))
+        assert stored is not None, "what is in the index is in the store"
+        memories.append((yield from listed(repository, context, stored.entry)))
+        if context.should_yield():
+            yield
+    return review.MemoriesBrowsed(
+        namespace=namespace,
+        memories=memories,
+        total=int(wanted.sum()),
+        facets=facets,
+        waiting=waiting,
+        next_cursor=next_cursor,
+        partial=True if is_cut else UNSET,
+        partial_reason=NEWEST_ALONE if is_cut else UNSET,
+    )
+
+
+def listed(
+    repository: MemoryRepository, context: Context, entry: Entry, preview: int = LIST_PREVIEW
+) -> Slices[review.ListedMemory]:
+    """Return an entry with so many characters of its text; of a very large one without any."""
+    details = entry.details or PLAIN
+    text = ""
+    if entry.value_size <= _LARGE:
+        value, version = yield from repository.value(context, entry)
+        form = records.JSON if version.details is None else version.details.form
+        text = beginning(value, form, preview)
+    quality = repository.uses.quality(context, entry)
+    return review.ListedMemory(
+        memory_id=repository.memory_id(entry.number),
+        key=entry.key,
+        namespace=repository.namespace(entry.sub),
+        version=entry.version,
+        preview=text,
+        kind=details.kind,
+        tags=list(details.tags[:LISTED_TAGS]),
+        more_tags=max(0, len(details.tags) - LISTED_TAGS),
+        importance=details.importance,
+        scope=repository.partition(entry).scope,
+        author=repository.author(entry),
+        imported=import_source(details.imported),
+        created_at=to_datetime(entry.created_at),
+        updated_at=to_datetime(entry.updated_at),
+        expires_at=optional_datetime(entry.expires_at),
+        size_bytes=entry.stored_size,
+        uses=quality.uses,
+        last_used=optional_datetime(quality.last_used),
+        rating=round(quality.rating, 4),
+        ratings=quality.ratings,
+        unreviewed=details.unreviewed,
+        superseded=links.successor(repository, context, entry) is not None,
+    )
+
+
+def _nothing(namespace: str) -> review.MemoriesBrowsed:
+    facets = review.MemoryFacets(by_namespace={}, by_tag={}, by_kind={}, by_author={}, by_age={})
+    return review.MemoriesBrowsed(
+        namespace=namespace, memories=[], total=0, facets=facets, waiting={}, next_cursor=None
+    )
+
+
+def _within(filters: MemoryFilters, namespace: str) -> MemoryFilters:
+    """Return filters for the index, with the namespace of the request where they have none."""
+    return msgspec.structs.replace(filters, namespace=filters.namespace or namespace)
+
+
+def _filtered(
+    repository: MemoryRepository, context: Context, corpus: Corpus, filters: MemoryFilters
+) -> Slices[RowFilter]:
+    from greenroom.actors.memories.storage.vector_filters import RowFilter  # noqa: PLC0415 - needs numpy, loaded by now
+
+    found = RowFilter(repository.views.of(corpus, context.principal, context.now))
+    yield from found.apply(filters, context.now, context.should_yield)
+    return found
+
+
+def _with_words(corpus: Corpus, text: str, context: Context) -> Slices[Mask]:
+    """Return the rows that hold all words of a text; of a text without words all."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    found = np.ones(corpus.size, np.bool_)
+    for term in {term for token in tokens(text) for term in token.posted}:
+        rows, _ = corpus.postings("text", term)
+        holds = np.zeros(corpus.size, np.bool_)
+        holds[rows] = True
+        found &= holds
+        if context.should_yield():
+            yield
+    return found
+
+
+def _saying(
+    repository: MemoryRepository, context: Context, corpus: Corpus, wanted: Mask, words: Verbatim
+) -> Slices[Mask]:
+    """Return those of the newest rows that say words which the index leaves out."""
+    found = wanted & False
+    for row in wanted.nonzero()[0][::-1][:MOST_READ].tolist():
+        stored = repository.by_update(context, int(corpus.ids[row]))
+        if stored is not None:
+            text = yield from all_texts(repository, context, stored)
+            found[row] = bool((yield from words.likeness(text, context.should_yield)))
+        if context.should_yield():
+            yield
+    return found
+
+
+def _in_state(corpus: Corpus, state: review.State, now: int) -> Mask:
+    if state == "expiring":
+        return corpus.expires < now + EXPIRING_WITHIN
+    if state == "disliked":
+        return corpus.rating < 0
+    return (corpus.updated < now - UNUSED_AFTER) & (corpus.last_used < now - UNUSED_AFTER)
+
+
+def _waiting(corpus: Corpus, wanted: Mask, now: int) -> dict[str, int]:
+    from greenroom.actors.memories.storage.vector_filters import unreviewed  # noqa: PLC0415 - loaded by now
+
+    states: tuple[review.State, ...] = ("unused", "disliked", "expiring")
+    masks = {"unreviewed": unreviewed(corpus)}
+    masks |= {str(state): _in_state(corpus, state, now) for state in states}
+    return {name: int((wanted & mask).sum()) for name, mask in masks.items()}
+
+
+def _facets(corpus: Corpus, wanted: Mask, context: Context) -> Slices[review.MemoryFacets]:
+    ages = _ages(corpus.created[wanted], context.now)
+    by_tag = yield from _tag_counts(corpus, wanted, context)
+    return review.MemoryFacets(
+        by_namespace=_named(corpus.namespace[wanted], corpus.namespaces, MOST_NAMESPACES),
+        by_tag=by_tag,
+        by_kind=_named(corpus.kind[wanted], corpus.kinds, len(corpus.kinds)),
+        by_author=_named(corpus.author[wanted], corpus.authors, MOST_AUTHORS),
+        by_age=ages,
+    )
+
+
+def _tag_counts(corpus: Corpus, wanted: Mask, context: Context) -> Slices[dict[str, int]]:
+    from greenroom.actors.memories.storage.vector_filters import labels_of, rows_with  # noqa: PLC0415 - loaded by now
+
+    counts = yield from corpus.frequent("labels", wanted, MOST_TAGS, context.should_yield)
+    if not all(map(str.isascii, counts)):
+        labels = yield from labels_of(corpus, map(composed, counts), context.should_yield)
+        counts = {tag: int(wanted[rows_with(corpus, same)].sum()) for tag, same in labels.items()}
+    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+
+
+def _named(numbers: npt.NDArray[np.int32], names: Sequence[str], most: int) -> dict[str, int]:
+    """Return how often the numbers of names occur, the most frequent first."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    counts = np.bincount(numbers, minlength=1)
+    order = np.argsort(-counts, kind="stable")[:most]
+    return {names[at]: int(counts[at]) for at in order.tolist() if counts[at]}
+
+
+def _age_places(created: Keys, now: int) -> Places:
+    """Return of each time its place in `_AGE_NAMES`."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    return np.searchsorted(np.array([age for _, age in AGES]), now - created, side="right")
+
+
+def _ages(created: Keys, now: int) -> dict[str, int]:
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    counts = np.bincount(_age_places(created, now), minlength=len(_AGE_NAMES))
+    return {name: int(count) for name, count in zip(_AGE_NAMES, counts, strict=True)}
+
+
+def _keys(corpus: Corpus, rows: Places, order: review.Order) -> Keys:
+    """Return by what rows are in order, ascending."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    if order == "newest":
+        return np.zeros(len(rows), np.int64)  # the newer version comes first anyway
+    if order == "oldest":
+        return corpus.ids[rows].astype(np.int64)
+    if order == "untouched":
+        return np.maximum(corpus.updated[rows], corpus.last_used[rows])
+    if order == "used":
+        return -corpus.uses[rows].astype(np.int64)
+    if order == "worst":
+        return (corpus.rating[rows] * np.float32(_RATING_STEPS)).astype(np.int64)
+    return corpus.expires[rows]
+
+
+def _page(corpus: Corpus, wanted: Mask, request: review.BrowseMemories) -> tuple[list[int], str | None]:
+    """Return the rows of a page in order, and where the next one begins."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    asked = msgspec.structs.replace(request, cursor=None, limit=1)
+    binding = f"browse {blake2b(msgspec.json.encode(asked), digest_size=8).hexdigest()}"
+    rows = np.flatnonzero(wanted)
+    keys, ids = _keys(corpus, rows, request.order), corpus.ids[rows]
+    if request.cursor is not None:
+        key, update = _PLACE.unpack(paging.decode(request.cursor, binding, _PLACE.size))
+        behind = (keys > key) | ((keys == key) & (ids < update))
+        rows, keys, ids = rows[behind], keys[behind], ids[behind]
+    order = np.lexsort((-ids.astype(np.int64), keys))[: request.limit + 1]
+    shown = order[: request.limit]
+    if len(order) == len(shown):
+        return rows[shown].tolist(), None
+    last = shown[-1]
+    return rows[shown].tolist(), paging.encode(_PLACE.pack(int(keys[last]), int(ids[last])), binding)

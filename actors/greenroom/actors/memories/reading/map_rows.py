@@ -1,0 +1,235 @@
+"""What a map shows of the memories of one root: the rows that come first, their links and their vectors."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from greenroom.actors.content.text.truncate import label
+from greenroom.actors.core.base.threads import imported
+from greenroom.actors.memories.reading.search import by_entries
+from greenroom.actors.memories.requests.map_replies import (
+    MOST_NODES,
+    MappedMemory,
+    MappedRoot,
+    MappedVectors,
+    MapRoot,
+)
+from greenroom.actors.memories.storage import embedding, indexing, records
+from greenroom.actors.memories.storage.records import PLAIN, Version
+from greenroom.actors.memories.storage.repository import GENERATED_KEY, MemoryRepository, StoredEntry
+from greenroom.actors.memories.storage.values import beginning
+from greenroom.runtime import Context, Slices
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from greenroom.actors.search.index.corpus import Corpus
+
+    Rows = npt.NDArray[np.intp]
+    Mask = npt.NDArray[np.bool_]
+
+READ_FOR_LABEL: Final = 160
+"""Characters of a text from which a label is made."""
+READ: Final = 2_000
+"""Characters of a text in which names are looked for."""
+MOST_READ: Final = 4_194_304
+"""Characters of all such texts of a root."""
+MOST_KEPT: Final = 2 * MOST_NODES
+"""Memories of which it is kept what maps show of them."""
+_METADATA: Final = 4_096
+"""Bytes of metadata in which it is looked for where a memory comes from; a hook writes fewer."""
+
+
+class _Provenance(msgspec.Struct):
+    """Where a hook found something."""
+
+    client: str
+    session: str
+
+
+class _Metadata(msgspec.Struct):
+    """Of a memory's metadata what a hook writes."""
+
+    provenance: _Provenance | None = None
+
+
+_read_metadata = msgspec.json.Decoder(_Metadata).decode
+
+
+def mapped(repository: MemoryRepository, request: MapRoot, context: Context) -> Slices[MappedRoot]:
+    """Answer the memories that come first of those that the sender may see and that fit the filters."""
+    if not repository.counter:
+        return MappedRoot(root=repository.root, total=0)
+    yield from indexing.finish(repository, context)
+    corpus = yield from repository.index.loaded(context)
+    yield from imported("greenroom.actors.memories.storage.vector_filters")
+    from greenroom.actors.memories.storage.vector_filters import RowFilter  # noqa: PLC0415 - needs numpy, loaded by now
+
+    if request.vectors:
+        embedding.look(repository, context, corpus)
+    row_filter = RowFilter(repository.views.of(corpus, context.principal, context.now))
+    yield from row_filter.apply(request.filters, context.now, context.should_yield)
+    yield from by_entries(repository, context, corpus, row_filter, request.filters)
+    wanted = row_filter.wanted
+    rows = _first(corpus, wanted, request)
+    memories = yield from _memories(repository, context, corpus, rows)
+    texts = yield from _texts(repository, context, corpus, rows, request.names)
+    if context.should_yield():
+        yield
+    return MappedRoot(
+        root=repository.root,
+        total=int(wanted.sum()),
+        revision=_revision(repository, context, corpus, wanted),
+        memories=memories,
+        uses=corpus.uses[rows].tolist(),
+        ratings=corpus.rating[rows].tolist(),
+        supersedes=corpus.supersedes[rows].tolist(),
+        vectors=_vectors(repository, context, corpus, rows) if request.vectors else None,
+        texts=texts,
+        all_texts=sum(map(len, texts.values())) < MOST_READ,
+    )
+
+
+def _revision(repository: MemoryRepository, context: Context, corpus: Corpus, wanted: Mask) -> bytes:
+    """Return a digest of what maps show of the wanted rows and can change."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    space = embedding.serving(repository, context)
+    found = None if space is None else corpus.vectors(space)
+    digest = blake2b(f"{space} {repository.settled} {repository.root}".encode(), digest_size=16)
+    for column in (corpus.ids, corpus.uses, corpus.rating, corpus.supersedes):
+        digest.update(column[wanted].tobytes())
+    digest.update(b"" if found is None else np.packbits(found[2][wanted]).tobytes())
+    return digest.digest()
+
+
+def _first(corpus: Corpus, wanted: Mask, request: MapRoot) -> Rows:
+    """Return the rows that come first: the most used ones, of equals those that were updated last."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    rows = np.flatnonzero(wanted)
+    uses = corpus.uses[rows].astype(np.int64) if request.order == "used" else np.zeros(len(rows), np.int64)
+    return rows[np.lexsort((-rows, -corpus.updated[rows], -uses))[: request.limit]]
+
+
+def _memories(
+    repository: MemoryRepository, context: Context, corpus: Corpus, rows: Rows
+) -> Slices[list[MappedMemory]]:
+    """Return memories as a map shows them; what another map showed need not be read again."""
+    kept = repository.mapped
+    memories: list[MappedMemory] = []
+    for update in corpus.ids[rows].tolist():
+        memory = kept.get(update)
+        if memory is None:
+            memory = yield from _memory(repository, context, update)
+            if len(kept) >= MOST_KEPT:
+                kept.clear()
+            kept[update] = memory
+        memories.append(memory)
+        if context.should_yield():
+            yield
+    return memories
+
+
+def _memory(repository: MemoryRepository, context: Context, update: int) -> Slices[MappedMemory]:
+    stored = repository.by_update(context, update)
+    assert stored is not None, "what is in the index is in the store"
+    entry, details = stored.entry, stored.entry.details or PLAIN
+    text = entry.key
+    provenance = None
+    if details.unreviewed or GENERATED_KEY.fullmatch(entry.key):
+        version = context.get(records.version_key(entry.number, entry.version), Version)
+        assert version is not None, "an entry has its newest version"
+        provenance = _provenance(version.metadata)
+        text = (yield from _beginning(repository, context, stored, READ_FOR_LABEL)) or text
+    return MappedMemory(
+        repository.memory_id(entry.number),
+        entry.number,
+        label(text[:READ_FOR_LABEL]),
+        details.kind,
+        repository.namespace(details.sub),
+        entry.created_at,
+        entry.session_id,
+        details.conversation,
+        provenance,
+    )
+
+
+def _provenance(metadata: bytes) -> tuple[str, str] | None:
+    if b'"provenance"' not in metadata or len(metadata) > _METADATA:
+        return None
+    try:
+        found = _read_metadata(metadata).provenance
+    except msgspec.DecodeError:  # metadata of somebody's own, in which this means something else
+        return None
+    return None if found is None else (found.client, found.session)
+
+
+def _beginning(repository: MemoryRepository, context: Context, stored: StoredEntry, most: int) -> Slices[str]:
+    value, version = yield from repository.value(context, stored.entry)
+    form = records.JSON if version.details is None else version.details.form
+    return beginning(value, form, most)
+
+
+def _texts(
+    repository: MemoryRepository,
+    context: Context,
+    corpus: Corpus,
+    rows: Rows,
+    names: Sequence[Sequence[str]],
+) -> Slices[dict[int, str]]:
+    """Return the beginnings of the memories that have all words of a name, by their places among ``rows``."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    likely = np.zeros(corpus.size, np.bool_)
+    for words in names:
+        holding: npt.NDArray[np.int32] | None = None
+        for word in words:
+            having = corpus.postings("text", word)[0]
+            holding = having if holding is None else np.intersect1d(holding, having, assume_unique=True)
+            if not len(holding):
+                break
+        if holding is not None:
+            likely[holding] = True
+        if context.should_yield():
+            yield
+    texts: dict[int, str] = {}
+    size = 0
+    for place in np.flatnonzero(likely[rows]).tolist():
+        stored = repository.by_update(context, int(corpus.ids[rows[place]]))
+        assert stored is not None, "what is in the index is in the store"
+        texts[place] = yield from _beginning(repository, context, stored, READ)
+        size += len(texts[place])
+        if size >= MOST_READ:
+            break
+        if context.should_yield():
+            yield
+    return texts
+
+
+def _vectors(
+    repository: MemoryRepository, context: Context, corpus: Corpus, rows: Rows
+) -> MappedVectors | None:
+    """Return the vectors that searches compare; None where these memories have none."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    space = embedding.serving(repository, context)
+    found = None if space is None else corpus.vectors(space)
+    if space is None or found is None:
+        return None
+    values, _scales, has = found
+    places = np.flatnonzero(has[rows])
+    if not len(places):
+        return None
+    return MappedVectors(
+        space=space,
+        places=places.tolist(),
+        values=values[rows[places]].tobytes(),
+        dimensions=values.shape[1],
+    )

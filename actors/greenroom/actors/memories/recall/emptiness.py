@@ -1,0 +1,152 @@
+"""Why no memories are answered: which filter leaves none, and what is spelled nearly like its value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+import trio
+
+from greenroom.actors.core.auth.namespaces import below_root, user_namespace
+from greenroom.actors.core.replies.empty_reasons import EmptyBecause, because, no_match
+from greenroom.actors.core.replies.replies import ListReply
+from greenroom.actors.memories.recall.roots import MOST, roots_below
+from greenroom.actors.memories.recall.scatter_gather import Root, ask_each, summed
+from greenroom.actors.memories.recall.search import SearchResult
+from greenroom.actors.memories.requests.replies import MemoryFilters, RootSearchResult
+from greenroom.actors.memories.requests.requests import FindMemories, ListMemories, MemoryStats
+from greenroom.runtime import Procedure, ProcedureContext
+
+R = TypeVar("R", bound=ListReply)
+
+MOST_ROOTS: Final = 16
+"""Roots of which is looked what is spelled nearly like a filter's value."""
+SECONDS: Final = 0.5
+"""How long that may take."""
+MOST_LISTED: Final = 200
+_MEMORIES: Final = "memories"
+_PARAMETERS: Final = {
+    "time": ("time_expr", "after", "before", "max_age_days"),
+    "key_prefix": ("key_prefix", "session_id"),
+    "least": ("min_relevance", "min_score"),
+}
+"""Which parameters a count is of, where its name is not theirs."""
+_COUNTED: Final = {"namespace": "by_namespace", "tags": "by_tag", "author": "by_author"}
+"""Which member of statistics has the values that a filter compares."""
+_LISTED: Final = {
+    "key": "key",
+    "key_prefix": "key",
+    "conversation_id": "conversation_id",
+    "session_id": "session_id",
+}
+"""Which member of a memory has them, where no statistics do."""
+_NARROWING: Final = ("tags", "kind", "scope", "author", "conversation_id", "time", "min_importance")
+
+
+def seconds_for(most: float) -> float:
+    """Return how long to look for a reason: so long at most, and half of what the caller has left."""
+    return min(most, max(0.0, (trio.current_effective_deadline() - trio.current_time()) / 2))
+
+
+async def with_reason(context: ProcedureContext, request: Any, found: SearchResult, answer: R) -> R:
+    """Return an answer to a search; an empty one with the reason why."""
+    if not answer.lacks_reason:
+        return answer
+    return msgspec.structs.replace(answer, empty_because=await _why_none_found(context, request, found))
+
+
+async def _why_none_found(context: ProcedureContext, request: Any, found: SearchResult) -> EmptyBecause:
+    scopes = context.principal.scopes
+    if found.hits:
+        return because(scopes, "over_budget", what=_MEMORIES)
+    if found.partial is not None or found.failed:
+        why = found.partial or "not every namespace answered, as failed says"
+        return because(scopes, "cut", why=why)
+    if found.is_nothing and not _given(request, "least"):
+        if context.sidecar is None or context.sidecar.is_off:
+            return because(scopes, "no_embedder", what=_MEMORIES, why=found.absence or "no embedder runs")
+        return because(scopes, "nothing_relevant", what=_MEMORIES)
+    return await _why_none_left(context, request, found.found)
+
+
+class WhyNoneListed(Procedure[EmptyBecause], frozen=True, kw_only=True):
+    """Find out why a listing of memories has none; internal."""
+
+    request: ListMemories
+
+    async def run(self, context: ProcedureContext) -> EmptyBecause:
+        """Have what is left after each filter counted."""
+        filters = self.request.filters or MemoryFilters()
+        below = self.request.namespace or user_namespace(context.principal)
+        if filters.namespace is None:
+            filters = msgspec.structs.replace(filters, namespace=below_root(below))
+        counted = FindMemories(filters=filters, limit=1, use=False)
+        answers = await ask_each(context, await roots_below(context, below), counted)
+        return await _why_none_left(context, self.request, answers.found)
+
+
+async def _why_none_left(
+    context: ProcedureContext, request: Any, found: Sequence[RootSearchResult]
+) -> EmptyBecause:
+    """Return which filter leaves none of the memories that the caller may see, if there are any."""
+    scopes = context.principal.scopes
+    # Of a root where the caller may see nothing, nothing is said.
+    counts = summed([each for each in found if each.counts.get("visible")])
+    roots = await roots_below(context, None)
+    are_many = len(roots) > MOST  # then a search wakes those alone that may have what it looks for
+    if counts:
+        filters = next((_given(request, name) for name, count in counts.items() if not count), {})
+        filters = filters or _given(request, "least")
+        if not filters:
+            return because(scopes, "no_such_text", what=_MEMORIES)
+    else:
+        filters = _given(request, "key") or _given(request, "namespace")
+        if not filters and not are_many:
+            return because(scopes, "nothing_stored", what=_MEMORIES)
+        for name in () if filters else _NARROWING:
+            filters |= _given(request, name)
+    known: dict[str, set[str]] = {}
+    if not are_many:
+        with trio.move_on_after(seconds_for(SECONDS)):
+            known = await _known(context, roots, filters, are_all=not counts)
+        if not counts and not known.get("namespace"):
+            return because(scopes, "nothing_stored", what=_MEMORIES)
+    if not filters:
+        return because(scopes, "nothing_relevant", what=_MEMORIES)
+    return no_match(scopes, _MEMORIES, filters, lambda name: known.get(name.rpartition(".")[2], set()))
+
+
+def _given(request: Any, name: str) -> dict[str, Any]:
+    """Return those parameters of a request that are given and narrow by something, by their names."""
+    given: dict[str, Any] = {}
+    for each in _PARAMETERS.get(name, (name,)):
+        for within, of in (("", request), ("filters.", getattr(request, "filters", None))):
+            value = getattr(of, each, None)
+            if value:
+                given[within + each] = value
+    return given
+
+
+async def _known(
+    context: ProcedureContext, roots: Sequence[Root], filters: Mapping[str, Any], *, are_all: bool
+) -> dict[str, set[str]]:
+    """Return what the caller may see of the values that filters compare, or of all, by the filter."""
+    names = {each.rpartition(".")[2] for each in filters}
+    roots = roots[:MOST_ROOTS]
+    known: dict[str, set[str]] = {}
+    if are_all or names & _COUNTED.keys():
+        counted = await ask_each(context, roots, MemoryStats())
+        known = {
+            name: {value for each in counted.found for value in getattr(each, member)}
+            for name, member in _COUNTED.items()
+        }
+    uncounted = {name: _LISTED[name] for name in names & _LISTED.keys()}
+    if uncounted:
+        listed = await ask_each(context, roots, ListMemories(limit=MOST_LISTED))
+        memories = [memory for each in listed.found for memory in each.memories]
+        known |= {
+            name: {value for memory in memories if (value := getattr(memory, member))}
+            for name, member in uncounted.items()
+        }
+    return known

@@ -1,0 +1,250 @@
+"""Replies of searches over memories. Field names are the wire's; times are aware and UTC."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, ClassVar, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.core.replies import memory_types as kinds
+from greenroom.actors.core.replies.grades import Grade, grade_of
+from greenroom.actors.core.replies.replies import PartialReply, Reply, TooLarge
+from greenroom.actors.core.validation.types import BRIEF
+from greenroom.actors.memories.requests.replies import CompressedForm, FoundMemory, KeyPlace, MemoryView
+
+T = TypeVar("T")
+
+
+class MemoryHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A memory that was found; what it has not is not in its JSON.
+
+    Attributes:
+        score: How well it matches, 0-1, whatever else was found: 95 of 100 right answers that have half of
+            the query's words have more than 0.7. In mode hybrid the order goes by quality as well.
+        relevance: Measured: of memories with 0.3 three in ten were right.
+        grade: By its relevance.
+        content: Its text, unless it is a ``value``, or ``withheld``.
+        value: Its JSON, unless it is a ``content``, or ``withheld``.
+        withheld: Its content is left out, for it is too large for a list.
+        compressed: What is compressed, where it was not to be decompressed; in the place of either.
+        imported: What the source says of who wrote it, where the author imported it.
+        updated_by: Who wrote its newest version, where that is not the author.
+        rating: The mean of its ratings, -1 to 1, where it has any.
+        unreviewed: True where a rule found it and nobody has looked at it since.
+    """
+
+    memory_id: str
+    key: str
+    namespace: str
+    score: float
+    relevance: float
+    grade: Grade
+    content: str | UnsetType = UNSET
+    value: msgspec.Raw | UnsetType = UNSET
+    withheld: bool | UnsetType = UNSET
+    compressed: Annotated[CompressedForm, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
+    author: str | None = None
+    imported: kinds.AnImportSource | UnsetType = UNSET
+    updated_by: str | UnsetType = UNSET
+    tags: list[str] = msgspec.field(default_factory=list)
+    kind: kinds.MemoryKind
+    importance: float
+    scope: kinds.Scope
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None = None
+    session_id: str | UnsetType = UNSET
+    conversation_id: str | UnsetType = UNSET
+    position: int | UnsetType = UNSET
+    metadata: msgspec.Raw | UnsetType = UNSET
+    rating: float | UnsetType = UNSET
+    superseded_by: str | UnsetType = UNSET
+    unreviewed: bool | UnsetType = UNSET
+
+
+class FailedNamespace(msgspec.Struct, frozen=True, kw_only=True):
+    """A namespace whose memories could not be asked, and why."""
+
+    namespace: str
+    error: str
+
+
+class TimeWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """From when (included) until when (not included) the memories that were searched were created."""
+
+    after: datetime | None
+    before: datetime | None
+    time_expr: str | None
+    timezone: str
+
+
+class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
+    """How a search came to its answer.
+
+    Attributes:
+        time_window: The resolved times; null when none was asked for.
+        tags: The tags that were asked for.
+        mode: In which mode the search was carried out: a boost makes a semantic one hybrid.
+        quality_boost: The part of quality in the score.
+        namespaces: How many namespaces were asked.
+        counts: How many candidates there were before and after each filter, all namespaces together.
+        timings: Milliseconds by stage; ``owners`` is how long the slowest namespace took.
+        model: Which embedder's vectors the query had; ``words`` when words alone decided.
+        without_vectors: Why it had none, where some were wanted.
+        weights: Which sets of weights ranked.
+        scores: The components of each memory's score, by its id.
+    """
+
+    time_window: TimeWindow | None
+    tags: list[str] | None
+    tag_match: kinds.TagMatch
+    mode: kinds.SearchMode
+    quality_boost: float
+    namespaces: int
+    counts: dict[str, int]
+    timings: dict[str, float]
+    model: str
+    without_vectors: str | None
+    weights: list[str]
+    scores: dict[str, dict[str, float]]
+
+
+class MemoriesFound(PartialReply, frozen=True, kw_only=True):
+    """Answers `MemorySearch` and `RetrieveMemory`, best first.
+
+    Attributes:
+        total: How many memories match.
+        mode: The one that was asked for; ``debug`` says which one was carried out.
+        total_is_minimum: There may be more: an exact search ends when it has its hits and has read 10,000,
+            and of very many namespaces only those that fit best are asked.
+        tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
+        left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
+        over_budget: Those of them that alone are larger.
+        failed: Namespaces that could not be asked; their memories are missing here.
+        weak: Present where an answer is hardly among them: in fewer than one of four such lists one was.
+    """
+
+    lists: ClassVar[tuple[str, ...]] = ("memories",)
+
+    memories: list[MemoryHit]
+    total: int
+    total_is_minimum: bool | UnsetType = UNSET
+    query: str | None
+    mode: kinds.SearchMode
+    query_time_ms: float
+    tokens: int | UnsetType = UNSET
+    left_out: int | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
+    failed: list[FailedNamespace] = msgspec.field(default_factory=list)
+    weak: bool | UnsetType = UNSET
+    debug: Annotated[SearchDebug, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
+
+
+class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A memory that helps with a task, as in `MemoryHit`, without what only programs need."""
+
+    memory_id: str
+    key: str
+    namespace: str
+    score: float
+    relevance: float
+    grade: Grade
+    created_at: datetime
+    content: str | None = None
+    value: msgspec.Raw | UnsetType = UNSET
+    tags: list[str] = msgspec.field(default_factory=list)
+    author: str | None = None
+    imported: kinds.AnImportSource | UnsetType = UNSET
+    updated_by: str | UnsetType = UNSET
+    unreviewed: bool = False
+
+
+class ContextRecalled(PartialReply, frozen=True, kw_only=True):
+    """Answers `RecallContext`, best first.
+
+    Attributes:
+        tokens: An estimate of what ``memories`` cost: bytes of UTF-8 by 4; at most ``max_tokens``.
+        left_out: How many memories that fit the task did not fit into ``max_tokens``.
+        failed: Namespaces that could not be asked.
+    """
+
+    lists: ClassVar[tuple[str, ...]] = ("memories",)
+
+    memories: Annotated[list[RecalledMemory], Meta(extra_json_schema=BRIEF)]
+    count: int
+    tokens: int
+    max_tokens: int
+    left_out: int
+    failed: list[FailedNamespace] = msgspec.field(default_factory=list)
+    partial: bool | UnsetType = UNSET
+    partial_reason: str | UnsetType = UNSET
+
+
+class PlacesFound(Reply, frozen=True, kw_only=True):
+    """Answers `PlacesOfKey`; ``failed`` are namespaces that could not be asked."""
+
+    places: list[KeyPlace]
+    failed: list[FailedNamespace]
+
+
+def hit(found: FoundMemory) -> MemoryHit:
+    """Return a search's view of a memory that an actor found."""
+    memory = found.memory
+    return MemoryHit(
+        memory_id=memory.memory_id,
+        key=memory.key,
+        namespace=memory.namespace,
+        score=round(found.match, 4),
+        relevance=round(found.relevance, 4),
+        grade=grade_of(found.relevance),
+        content=_given(memory.content),
+        value=memory.value,
+        withheld=True if memory.withheld and found.compressed is UNSET else UNSET,
+        compressed=found.compressed,
+        author=memory.author,
+        imported=memory.imported,
+        updated_by=kinds.changer(memory.author, memory.updated_by),
+        tags=memory.tags,
+        kind=memory.kind,
+        importance=memory.importance,
+        scope=memory.scope,
+        version=memory.version,
+        created_at=memory.created_at,
+        updated_at=memory.updated_at,
+        expires_at=memory.expires_at,
+        session_id=_given(memory.session_id),
+        conversation_id=_given(memory.conversation_id),
+        position=_given(memory.position),
+        metadata=memory.metadata,
+        rating=memory.rating if memory.ratings else UNSET,
+        superseded_by=_given(memory.superseded_by),
+        unreviewed=memory.unreviewed or UNSET,
+    )
+
+
+def recalled(found: FoundMemory) -> RecalledMemory:
+    """Return the short view of a recalled memory, for a model."""
+    memory: MemoryView = found.memory
+    return RecalledMemory(
+        memory_id=memory.memory_id,
+        key=memory.key,
+        namespace=memory.namespace,
+        score=round(found.match, 4),
+        relevance=round(found.relevance, 4),
+        grade=grade_of(found.relevance),
+        created_at=memory.created_at,
+        content=memory.content,
+        value=memory.value,
+        tags=memory.tags,
+        author=memory.author,
+        imported=memory.imported,
+        updated_by=kinds.changer(memory.author, memory.updated_by),
+        unreviewed=memory.unreviewed,
+    )
+
+
+def _given(value: T | None) -> T | UnsetType:
+    return UNSET if value is None else value

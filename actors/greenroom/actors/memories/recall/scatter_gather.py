@@ -1,0 +1,166 @@
+"""Scatter-gather over namespaces: which owners to ask, asking them side by side, merging their hits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+import trio
+
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.memories.recall.replies import FailedNamespace
+from greenroom.actors.memories.requests.replies import FoundMemory, RootSearchResult
+from greenroom.runtime import (
+    ActorFailedError,
+    ActorQuarantinedError,
+    Address,
+    DeadlineExceededError,
+    GreenroomError,
+    Message,
+    OverloadedError,
+    ProcedureContext,
+    Refusal,
+    StorageFullError,
+    StoreDamagedError,
+)
+
+R = TypeVar("R")
+
+AT_ONCE = 64
+"""How many owners are asked at a time: each may have to read its index first."""
+OWNER_SECONDS = 10.0
+"""Seconds that one owner has. The others' answers are not held up for ever by one that hangs."""
+SHARE = 0.8
+"""Of the caller's own time: what remains is for telling the caller."""
+
+_WHY: tuple[tuple[type[GreenroomError], str], ...] = (
+    (ActorFailedError, "it failed at this search; ask again"),
+    (ActorQuarantinedError, "it failed too often and is set aside until the operator admits it again"),
+    (OverloadedError, "too many requests wait for it; ask again"),
+    (DeadlineExceededError, "its time ran out before it was asked"),
+    (StorageFullError, "there is no room to write what it has to make anew first"),
+    (StoreDamagedError, "a stored record of it is damaged"),
+)
+_CONTAINED: tuple[type[GreenroomError], ...] = (Refusal, *(kind for kind, _ in _WHY))
+
+
+class Root(NamedTuple):
+    """A namespace root: its name, and where its owner is."""
+
+    name: str
+    address: Address
+
+
+class Gathered(NamedTuple, Generic[R]):
+    """The replies of all owners.
+
+    Attributes:
+        found: The answers of those that answered.
+        failed: Those that did not, in the order in which they were asked.
+        error: What the first of those ended with.
+    """
+
+    found: list[R]
+    failed: list[FailedNamespace]
+    error: GreenroomError | None
+
+
+async def ask_each(context: ProcedureContext, roots: Sequence[Root], message: Message[R]) -> Gathered[R]:
+    """Ask the owners of all roots; failures of single ones are reported, and cost the others nothing.
+
+    Raises:
+        GreenroomError: what concerns all of them alike: the runtime is closed, the store failed.
+    """
+    began = trio.current_time()
+    end = began + SHARE * (trio.current_effective_deadline() - began)
+    if len(roots) == 1:  # as mostly, and a nursery costs as much as what it would be for
+        answers = [await _ask(context, roots[0], message, end)]
+    else:
+        answers = await _side_by_side(context, roots, message, end)
+    found: list[R] = []
+    failed: list[FailedNamespace] = []
+    first: GreenroomError | None = None
+    for root, answer in zip(roots, answers, strict=True):
+        if isinstance(answer, GreenroomError):
+            first = first or answer
+            failed.append(FailedNamespace(namespace=root.name, error=_why(answer)))
+        else:
+            found.append(answer)
+    return Gathered(found, failed, first)
+
+
+async def _side_by_side(
+    context: ProcedureContext, roots: Sequence[Root], message: Message[R], end: float
+) -> list[R | GreenroomError]:
+    answers: dict[int, R | GreenroomError] = {}
+    of_all: GreenroomError | None = None
+    waiting = iter(enumerate(roots))
+
+    async with trio.open_nursery() as nursery:
+
+        async def work() -> None:
+            nonlocal of_all
+            try:
+                for number, root in waiting:
+                    answers[number] = await _ask(context, root, message, end)
+            except GreenroomError as error:  # out of the nursery it would come in a group
+                of_all = of_all or error
+                nursery.cancel_scope.cancel()
+
+        for _ in range(min(AT_ONCE, len(roots))):
+            nursery.start_soon(work)
+    if of_all is not None:
+        raise of_all
+    return [answers[number] for number in range(len(roots))]
+
+
+async def _ask(context: ProcedureContext, root: Root, message: Message[R], end: float) -> R | GreenroomError:
+    began = trio.current_time()
+    with trio.move_on_at(min(began + OWNER_SECONDS, end)):
+        try:
+            return await context.ask(root.address, message)
+        except _CONTAINED as error:
+            return error
+    return auth_errors.timed_out(trio.current_time() - began)
+
+
+def _why(error: GreenroomError) -> str:
+    if isinstance(error, Refusal):
+        return error.sentence
+    return next(sentence for kind, sentence in _WHY if isinstance(error, kind))
+
+
+def merged(found: Sequence[RootSearchResult], boost: float = 0.0) -> list[FoundMemory]:
+    """Return all hits in one order: best first, newest among equals.
+
+    Args:
+        found: What each owner found.
+        boost: The part of quality in the score.
+    """
+    together = sum(each.rivals for each in found)
+    hits = [
+        hit if each.rivals == together else _beside(hit, together, boost)
+        for each in found
+        for hit in each.hits
+    ]
+    hits.sort(key=lambda hit: (-hit.score, -hit.memory.created_at.timestamp(), hit.memory.memory_id))
+    return hits
+
+
+def _beside(hit: FoundMemory, together: float, boost: float) -> FoundMemory:
+    """Return a hit with its relevance beside what others found, the odds of all of which are given."""
+    if hit.odds is None:
+        return hit
+    relevance = hit.odds / (1 + max(hit.odds, together))
+    score = (1 - boost) * relevance + boost * (hit.quality or 0.0)
+    return msgspec.structs.replace(hit, relevance=relevance, score=score)
+
+
+def summed(found: Sequence[RootSearchResult]) -> dict[str, int]:
+    """Return the counts of all of them together, in the order of filtering."""
+    counts: dict[str, int] = {}
+    for each in found:
+        for name, count in each.counts.items():
+            counts[name] = counts.get(name, 0) + count
+    return counts

@@ -1,0 +1,130 @@
+"""Quotas of a key: stored bytes, sessions, namespaces, subscriptions.
+
+Of a request that writes, the values of its arguments are counted, as far as they were given: neither their
+names nor what is usual. So an empty session costs its purpose.
+A namespace counts by its root, unless that is the agent's, the user's or has memories already.
+Bytes, sessions and namespaces are counted by the keys' actor, before what costs them is done, so a
+count may be too high after a failure and is never too low. A repeat with the same idempotency key and the
+same arguments is counted once.
+Subscriptions are counted by the process that has the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth import policy
+from greenroom.actors.core.auth.grants import Credential
+from greenroom.actors.core.auth.namespaces import agent_namespace, imitated, root_of, user_namespace
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.keys.actor import KEYS_ADDRESS
+from greenroom.actors.core.keys.rate_limits import CountLimit
+from greenroom.actors.core.keys.requests import ChargeKey
+from greenroom.actors.memories.storage.directory import NewRoots
+from greenroom.runtime import Idempotency, Refusal, RuntimeClient
+
+FREE: Final = frozenset({"DeleteMemory", "ForgetMemory", "RateMemory", "EndSession"})
+"""Writes that make nothing more."""
+_MAKES_ROOTS: Final = frozenset({"StoreMemory", "AddMemory"})
+_MAKES_SESSIONS: Final = frozenset({"CreateSession", "StartSession", "RestoreSession"})
+
+
+class Quota:
+    """The quota of one key, in this process."""
+
+    def __init__(self, credential: Credential) -> None:
+        limits = credential.grant.limits
+        self._key_id = credential.id
+        self._limits = limits
+        self._is_counted = credential.by_key and any(
+            limit is not None for limit in (limits.stored_bytes, limits.sessions, limits.namespaces)
+        )
+        self.subscriptions = CountLimit(limits.subscriptions)
+
+    def counts(self, request: Any) -> bool:
+        """Return whether a writing request has to be paid for before it is carried out."""
+        return self._is_counted and type(request).__name__ not in FREE
+
+    async def charge(self, runtime: RuntimeClient, principal: Principal, request: Any, scope: str) -> None:
+        """Charge a writing request to the key's quota.
+
+        Args:
+            runtime: Where the keys' actor is asked.
+            principal: Who asks.
+            request: The request.
+            scope: That of the caller's idempotency keys.
+
+        Raises:
+            Refusal: ``QUOTA_EXCEEDED``: that would be too much; nothing was counted. As `charge_roots` and
+                `policy.check_writes_namespace` for a namespace that the request may begin.
+            GreenroomError: as `RuntimeClient.ask`.
+        """
+        namespace = getattr(request, "namespace", None)
+        if namespace is not None and type(request).__name__ in _MAKES_ROOTS:
+            policy.check_writes_namespace(principal, namespace)
+            await charge_roots(runtime, principal, [root_of(namespace)])
+        arguments = msgspec.json.encode(request)
+        charge = ChargeKey(
+            key_id=self._key_id,
+            stored_bytes=given_bytes(request),
+            sessions=int(type(request).__name__ in _MAKES_SESSIONS),
+        )
+        key = getattr(request, "idempotency_key", None)
+        once = None
+        if key is not None:
+            # Another request under the same key, of this tool or of another, is carried out and costs, too.
+            which = blake2b(arguments, digest_size=16).hexdigest()
+            once = Idempotency(f"{scope} quota {type(request).__name__} {which}", key, b"")
+        await _charge(runtime, charge, once)
+
+    async def charge_bytes(self, runtime: RuntimeClient, stored_bytes: int, deed: str) -> None:
+        """Charge stored bytes, once for each deed; raises as `charge`."""
+        if self._is_counted:
+            charge = ChargeKey(key_id=self._key_id, stored_bytes=stored_bytes)
+            await _charge(runtime, charge, Idempotency(deed, "bytes", b""))
+
+
+async def charge_roots(runtime: RuntimeClient, principal: Principal, roots: Collection[str]) -> None:
+    """Have those of some roots counted that are new, once for all of them; whoever has no key pays nothing.
+
+    The caller must be known to be allowed to write there: the answer tells which of them are new.
+
+    Raises:
+        Refusal: ``QUOTA_EXCEEDED``: that would be too many. ``VALIDATION_ERROR``: a new one reads like
+            that of somebody. Nothing was counted.
+        GreenroomError: as `RuntimeClient.ask`.
+    """
+    own = {user_namespace(principal), agent_namespace(principal)}
+    if principal.key_id is None or own.issuperset(roots):
+        return
+    fresh = sorted(await runtime.query(NewRoots(roots=sorted(set(roots) - own))))
+    for root in fresh:
+        if (reserved := imitated(root)) is not None:
+            raise auth_errors.imitation(root, reserved)
+    if fresh:
+        deed = blake2b("\0".join(fresh).encode(), digest_size=16).hexdigest()
+        charge = ChargeKey(key_id=principal.key_id, namespaces=len(fresh))
+        await _charge(runtime, charge, Idempotency(f"{principal.key_id} quota {deed}", "namespaces", b""))
+
+
+def given_bytes(request: msgspec.Struct) -> int:
+    """Return the size in bytes of UTF-8 of the values that a request gives, all of which it may store."""
+    total = 0
+    for field in msgspec.structs.fields(request):
+        value = getattr(request, field.name)
+        usual = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        if field.name != "idempotency_key" and value != usual:
+            total += len(value.encode() if isinstance(value, str) else msgspec.json.encode(value))
+    return total
+
+
+async def _charge(runtime: RuntimeClient, charge: ChargeKey, once: Idempotency | None) -> None:
+    try:
+        await runtime.ask(KEYS_ADDRESS, charge, idempotency=once)
+    except Refusal as refusal:  # the actor does not know who asks; whoever does notes it
+        raise auth_errors.denial(refusal) from None

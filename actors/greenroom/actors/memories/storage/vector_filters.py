@@ -1,0 +1,237 @@
+"""Filters over rows of the index, by visibility and by request. Needs numpy; imported at the first search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from greenroom.actors.core.auth import namespaces as names
+from greenroom.actors.core.auth import policy
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.base.unicode_forms import composed
+from greenroom.actors.index import FOREVER, UNREVIEWED
+from greenroom.actors.memories.requests.replies import MemoryFilters
+from greenroom.actors.ranking import View
+from greenroom.actors.search.index.corpus import Corpus
+from greenroom.runtime import Slices
+
+Mask = npt.NDArray[np.bool_]
+
+KEPT_VIEWS = 4
+
+
+class VisibleRows(NamedTuple):
+    """The rows that one reader may see.
+
+    Attributes:
+        view: The rows that are there for it.
+        superseded: Those of them that others of them take the place of; None if there are none.
+    """
+
+    view: View
+    superseded: Mask | None
+
+
+class _Allowed(NamedTuple):
+    """What a reader may see.
+
+    Attributes:
+        partitions: Which partitions, for each sort of namespaces.
+        sorts: The sort of each namespace; empty where there is one sort alone.
+    """
+
+    partitions: tuple[tuple[bool, ...], ...]
+    sorts: bytes
+
+
+class VisibilityCache:
+    """The visible rows of readers, cached until the index changes or something expires."""
+
+    def __init__(self) -> None:
+        self._kept: dict[_Allowed, tuple[int, int, VisibleRows]] = {}
+
+    def of(self, corpus: Corpus, principal: Principal, now: int) -> VisibleRows:
+        """Return the rows that ``principal`` may see at the time ``now`` (microseconds since 1970)."""
+        allowed = _allowed(corpus, principal)
+        kept = self._kept.pop(allowed, None)
+        if kept is None or kept[0] != corpus.arrangement or now >= kept[1]:
+            kept = _view(corpus, allowed, now)
+        self._kept[allowed] = kept
+        if len(self._kept) > KEPT_VIEWS:
+            del self._kept[next(iter(self._kept))]
+        return kept[2]
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use."""
+        return sum(seen.view.resident_bytes() for _, _, seen in self._kept.values())
+
+
+def _allowed(corpus: Corpus, principal: Principal) -> _Allowed:
+    """Return what ``principal`` may see.
+
+    For most readers the namespaces below a root are of one sort.
+    """
+    some = {0: ""}
+    sorts = b""
+    if policy.is_narrowed(principal):
+        some = {}
+        found = bytearray()
+        for namespace in corpus.namespaces:
+            is_about = names.project_in(namespace) is not None
+            sort = 1 + policy.may_see_about(principal, namespace) if is_about else 0
+            some.setdefault(sort, namespace)
+            found.append(sort)
+        sorts = bytes(found)
+    return _Allowed(
+        tuple(
+            tuple(
+                sort in some and policy.may_see_memory(principal, partition, some[sort])
+                for partition in corpus.partitions
+            )
+            for sort in range(3 if sorts else 1)
+        ),
+        sorts,
+    )
+
+
+def _view(corpus: Corpus, allowed: _Allowed, now: int) -> tuple[int, int, VisibleRows]:
+    """Return a view with the arrangement of rows for which it is right, and until when it is."""
+    visible = corpus.alive & (corpus.expires > now)
+    if not all(map(all, allowed.partitions)):
+        sorts = np.frombuffer(allowed.sorts, np.uint8)[corpus.namespace] if allowed.sorts else 0
+        visible &= np.array(allowed.partitions, np.bool_)[sorts, corpus.partition]
+    expires = int(corpus.expires.min(where=visible, initial=FOREVER))
+    seen = VisibleRows(View(corpus, visible), _superseded(corpus, visible))
+    return corpus.arrangement, expires, seen
+
+
+def _superseded(corpus: Corpus, visible: Mask) -> Mask | None:
+    """Return the visible rows whose place other visible rows take."""
+    later = np.flatnonzero(corpus.supersedes)
+    taken = corpus.supersedes[later[visible[later]]]
+    if not len(taken):
+        return None
+    numbers = corpus.numbers
+    is_taken = np.zeros(int(max(numbers.max(), taken.max())) + 1, np.bool_)
+    is_taken[taken] = True
+    superseded = visible & is_taken[numbers]
+    return superseded if superseded.any() else None
+
+
+def unreviewed(corpus: Corpus) -> Mask:
+    """Return the rows that nobody has looked at."""
+    found: Mask = corpus.flags & np.uint8(UNREVIEWED) != 0
+    return found
+
+
+class RowFilter:
+    """Filters, applied one after the other.
+
+    Attributes:
+        wanted: The rows that are left.
+        counts: How many were left after each filter, in the order of filtering.
+    """
+
+    def __init__(self, seen: VisibleRows) -> None:
+        view = seen.view
+        self._superseded = seen.superseded
+        self._corpus: Corpus = view.corpus  # type: ignore[assignment]  # a view knows less of it
+        self.wanted: Mask = view.visible
+        self.counts: dict[str, int] = {"visible": view.count}
+
+    def apply(self, filters: MemoryFilters, now: int, should_yield: Callable[[], bool]) -> Slices[None]:
+        """Narrow by everything that the index knows; keys and sessions it does not.
+
+        Args:
+            filters: What to narrow by.
+            now: The time, in microseconds since 1970.
+            should_yield: Whether to yield.
+        """
+        corpus = self._corpus
+        if not filters.superseded and self._superseded is not None:
+            self._keep("superseded", ~self._superseded)
+        if filters.namespace is not None:
+            yield from self._below(filters.namespace, should_yield)
+        after, before = filters.created_between(now)
+        if filters.after is not None or filters.before is not None or filters.max_age_days is not None:
+            self._keep("time", (corpus.created >= after) & (corpus.created < before))
+        if filters.tags is not None:
+            tagged = yield from self._tagged(filters.tags, should_yield, every=filters.tag_match == "all")
+            self._keep("tags", tagged)
+        self._by_columns(filters)
+
+    def intersect(self, name: str, rows: Sequence[int]) -> None:
+        """Keep only these rows."""
+        mask = np.zeros(len(self.wanted), np.bool_)
+        mask[rows] = True
+        self._keep(name, mask)
+
+    def _by_columns(self, filters: MemoryFilters) -> None:
+        """Narrow by what a column says."""
+        corpus = self._corpus
+        if filters.kind is not None:
+            self._keep("kind", self._has("kind", filters.kind))
+        if filters.scope is not None:
+            scopes = np.array([partition.scope == filters.scope for partition in corpus.partitions], np.bool_)
+            self._keep("scope", scopes[corpus.partition])
+        if filters.author is not None:
+            self._keep("author", self._has("author", filters.author))
+        if filters.conversation_id is not None:
+            self._keep("conversation_id", self._has("conversation", filters.conversation_id))
+        if filters.min_importance is not None:
+            self._keep("min_importance", corpus.importance >= np.float32(filters.min_importance))
+        if filters.unreviewed is not None:
+            self._keep("unreviewed", unreviewed(corpus) == filters.unreviewed)
+
+    def _keep(self, name: str, mask: Mask) -> None:
+        self.wanted = self.wanted & mask
+        self.counts[name] = int(np.count_nonzero(self.wanted))
+
+    def _has(self, column: str, name: str) -> Mask:
+        number = self._corpus.names[column].find(name)
+        if number is None:
+            return np.zeros(len(self.wanted), np.bool_)
+        found: Mask = self._corpus.column(column) == number
+        return found
+
+    def _below(self, prefix: str, should_yield: Callable[[], bool]) -> Slices[None]:
+        below = np.zeros(len(self._corpus.namespaces), np.bool_)
+        for number, namespace in enumerate(self._corpus.namespaces):
+            below[number] = names.is_below(namespace, prefix)
+            if should_yield():
+                yield
+        self._keep("namespace", below[self._corpus.namespace])
+
+    def _tagged(self, tags: Sequence[str], should_yield: Callable[[], bool], *, every: bool) -> Slices[Mask]:
+        hits = np.zeros(len(self.wanted), np.int32)
+        labels = yield from labels_of(self._corpus, map(composed, tags), should_yield)
+        for same in labels.values():
+            hits[rows_with(self._corpus, same)] += 1
+            if should_yield():
+                yield
+        return hits >= (len(labels) if every else 1)
+
+
+def labels_of(
+    corpus: Corpus, tags: Iterable[str], should_yield: Callable[[], bool]
+) -> Slices[dict[str, set[str]]]:
+    """Return by tag, given composed, what the index has it as, in whatever form; ASCII has but one."""
+    labels = {tag: {tag} for tag in tags}
+    if all(map(str.isascii, labels)):
+        return labels
+    for block in corpus.vocabulary("labels"):
+        for label in block:
+            if not label.isascii() and (same := labels.get(composed(label))) is not None:
+                same.add(label)
+        if should_yield():
+            yield
+    return labels
+
+
+def rows_with(corpus: Corpus, labels: set[str]) -> npt.NDArray[np.int32]:
+    """Return the rows that have any of these tags, each once; dead rows may be among them."""
+    found = [corpus.postings("labels", label)[0] for label in labels]
+    return found[0] if len(found) == 1 else np.unique(np.concatenate(found))

@@ -1,0 +1,458 @@
+"""The run of an import: read and check everything, stage it, have it decided, wait until it is written.
+
+Nothing is staged before all lines are checked, and nothing takes effect before all are staged. Who runs this
+may die at any moment: begun again with the same source it goes on. Of other programs' files the lines that
+cannot be imported are left out, and the others are one import.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing
+from hashlib import blake2b, sha256
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+import trio
+
+from greenroom.actors.core.audit import record as audit_record
+from greenroom.actors.core.audit.actor import tell
+from greenroom.actors.core.auth import namespaces as names
+from greenroom.actors.core.auth.policy import ChangeLabel, may_hear
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.memories.requests import transfer as requests
+from greenroom.actors.memories.requests.import_lines import (
+    CheckedLine,
+    LineError,
+    check_line,
+    check_namespace,
+)
+from greenroom.actors.memories.requests.transfer import OnConflict
+from greenroom.actors.memories.storage.directory import NewRoots
+from greenroom.actors.memories.storage.quota import charge_roots
+from greenroom.actors.memories.transfer.import_actor import EXACT_ROOTS
+from greenroom.actors.memories.transfer.normalize import Remark, SourceError, SourceLine
+from greenroom.actors.memories.transfer.sources import Source
+from greenroom.actors.memories.transfer.survey import CHECKED_AT_ONCE, MOST_PROBLEMS, Survey
+from greenroom.actors.memories.writing.import_staging import digest_with, topic_of
+from greenroom.actors.search.embedding.embedding_service import GetEmbedding
+from greenroom.actors.search.embedding.rows import INDEX, WAITING, Waiting
+from greenroom.runtime import (
+    ActorFailedError,
+    Address,
+    IndexReader,
+    Query,
+    Refusal,
+    RuntimeClient,
+    Slices,
+    StoreError,
+)
+
+Stage = Literal["checking", "staging", "importing", "embedding"]
+Progress = Callable[[Stage, int, int], None]
+"""Called with what is done, how much of it, and how much there is of it."""
+
+BATCH_LINES: Final = 200
+BATCH_BYTES: Final = 262_144
+"""A batch is written in one turn of its actor, so it bounds how long others wait for that."""
+LOOK_SECONDS: Final = 5.0
+EMBEDDING_LOOK_SECONDS: Final = 0.2
+_BATCHING: Final = b"200 262144"
+"""How lines become batches is part of an import's id: a program that does it otherwise begins anew."""
+
+
+class ImportRefusedError(Exception):
+    """Lines cannot be imported, so nothing was.
+
+    Attributes:
+        problems: What is wrong where; the first ones.
+        more: Whether there may be more.
+    """
+
+    def __init__(self, problems: list[LineError], *, more: bool) -> None:
+        super().__init__("; ".join(f"{problem.place}: {problem.sentence}" for problem in problems))
+        self.problems = problems
+        self.more = more
+
+
+class Imported(NamedTuple):
+    """The result of an import.
+
+    Attributes:
+        lines: How many memories the source has.
+        counts: How many of them had which outcome.
+        namespaces: How many went to which namespace.
+        digest: SHA-256 of the lines.
+        resumed: Whether an earlier attempt had begun with it.
+        embedded: Whether all have vectors; None where nobody waited for that, or none are wanted.
+        left_out: The first `MOST_NAMED` records that cannot be imported, where the others were.
+        left_out_count: How many there are.
+        remarks: What is to be known of lines that were imported, of the first `MOST_NAMED`.
+    """
+
+    lines: int
+    counts: dict[str, int]
+    namespaces: dict[str, int]
+    digest: str
+    resumed: bool
+    embedded: bool | None
+    left_out: list[LineError]
+    left_out_count: int
+    remarks: list[Remark]
+
+
+class UnembeddedRoots(Query[int], frozen=True, kw_only=True):
+    """Count those of some roots below which memories wait for vectors; internal."""
+
+    roots: list[str]
+
+    def run(self, reader: IndexReader) -> Slices[int]:
+        """Read who waits."""
+        wanted = {names.memory_address(root) for root in self.roots}
+        count = 0
+        for row in reader.rows(INDEX, Waiting, prefix=WAITING):
+            count += row.address in wanted
+            if reader.should_yield():
+                yield
+        return count
+
+
+class Importer:
+    """One import.
+
+    Args:
+        runtime: Where the actors are.
+        principal: Who imports, and owns what is imported.
+        source: What to import.
+        namespace: For lines that name none; the importing user's own for None.
+        on_conflict: What a key that is there means.
+        is_strict: Whether one line that cannot be imported refuses all, as it always does in JSON Lines.
+        progress: Hears how far it is.
+
+    Raises:
+        Refusal: ``namespace`` is none.
+    """
+
+    def __init__(
+        self,
+        runtime: RuntimeClient,
+        principal: Principal,
+        source: Source,
+        *,
+        namespace: str | None = None,
+        on_conflict: OnConflict = "skip",
+        is_strict: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        self._runtime = runtime
+        self._principal = principal
+        self._source = source
+        self._namespace = check_namespace(namespace or names.user_namespace(principal))
+        self._on_conflict: OnConflict = on_conflict
+        self._is_strict = is_strict or source.is_own
+        self._progress = progress or (lambda _stage, _done, _total: None)
+
+    async def run(self, *, dry_run: bool = False, wait_embedded: bool = True) -> Imported:
+        """Import everything that can be, or nothing.
+
+        Args:
+            dry_run: Only count what would become of the lines.
+            wait_embedded: Whether to wait until all that was imported has vectors.
+
+        Raises:
+            ImportRefusedError: lines are not fit to be imported, and all are wanted or none; or the caller
+                may not import them.
+            SourceError: the source is not in its format.
+            Refusal: the actors say no: to a namespace, or for lack of space.
+            GreenroomError: as `RuntimeClient.ask`.
+        """
+        survey = await self._checked()
+        digest = survey.digest.hexdigest()
+        if dry_run or not survey.lines:
+            counts = await self._tried(survey) if survey.lines else {}
+            return _imported(survey, counts, digest, resumed=False, embedded=None)
+        await self._paid(survey)
+        address = Address(requests.IMPORT, self._import_id(survey))
+        begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
+        resumed = begun.state != "staging"
+        if begun.state == "staging":
+            begun, resumed = await self._decided(survey, address, begun)
+        applied = await self._applied(survey.roots, address)
+        assert applied is not None, "what is decided is kept until it is long done"
+        counts = dict(sum(map(Counter, applied.applied.values()), Counter[str]()))
+        embedded = await self._embedded(survey) if wait_embedded and counts.keys() & _WRITTEN else None
+        return _imported(survey, counts, digest, resumed=resumed, embedded=embedded)
+
+    async def stage(self) -> requests.ReleaseImport | None:
+        """Check and stage everything, and leave it to another actor to decide; None if there is nothing.
+
+        Raises as `run`.
+
+        Returns:
+            What that actor tells the import's own in the commit that decides it.
+        """
+        survey = await self._checked()
+        if not survey.lines:
+            return None
+        await self._paid(survey)
+        address = Address(requests.IMPORT, self._import_id(survey))
+        begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
+        batches: dict[str, int] = {}
+        if begun.state == "staging":
+            begun, batches, _ = await self._staged_whole(survey, address, begun)
+        return requests.ReleaseImport(staging=begun.staging, batches=batches)
+
+    async def written(self, staging: str) -> None:
+        """Wait until what was decided is written; raises as `run`."""
+        address = requests.import_address(staging)
+        begun: requests.ImportProgress | None = await self._ask(address, requests.ReadImport())
+        if begun is not None:
+            await self._applied(dict.fromkeys(begun.roots, BATCH_LINES), address, staging)
+
+    # -- checking ----------------------------------------------------------
+
+    async def _checked(self) -> Survey:
+        """Read everything once, and let no line pass that could be refused later.
+
+        Raises:
+            ImportRefusedError: see `run`.
+        """
+        survey = Survey(self._principal, self._namespace, is_strict=self._is_strict)
+        items = self._source.read()
+        passed: int | None = 0
+        while passed is not None and len(survey.problems) < MOST_PROBLEMS:
+            self._progress("checking", passed, self._source.size)
+            passed = await trio.to_thread.run_sync(survey.check, items)
+        if survey.denied is not None:
+            denied = audit_record.details_of(survey.denied)
+            tell(self._runtime, "import_memories", principal=self._principal, outcome="denied", **denied)
+        if survey.problems:
+            raise ImportRefusedError(survey.problems, more=passed is not None)
+        self._progress("checking", self._source.size, self._source.size)
+        survey.end()
+        return survey
+
+    async def _paid(self, survey: Survey) -> None:
+        """Have new namespaces counted; of too many the lines are named that begin them."""
+        try:
+            await charge_roots(self._runtime, self._principal, survey.roots)
+        except Refusal as refusal:
+            if refusal.code != "QUOTA_EXCEEDED":
+                raise
+            fresh = set(await self._runtime.query(NewRoots(roots=list(survey.roots))))
+            over = [root for root in survey.roots if root in fresh][-refusal.details["asked"] :]
+            room = max(0, refusal.details["limit"] - refusal.details["used"])
+            some = over[room : room + MOST_PROBLEMS]
+            problems = [LineError(survey.places[root], refusal.sentence, "namespace") for root in some]
+            raise ImportRefusedError(problems, more=len(over) - room > len(some)) from refusal
+
+    def _import_id(self, survey: Survey) -> str:
+        identity = msgspec.json.encode(self._principal.identity, order="deterministic")
+        parts = (identity, survey.digest.digest(), self._on_conflict.encode(), _BATCHING)
+        return blake2b(b"\0".join(parts), digest_size=16).hexdigest()
+
+    # -- staging -------------------------------------------------------------
+
+    async def _decided(
+        self, survey: Survey, address: Address, begun: requests.ImportProgress
+    ) -> tuple[requests.ImportProgress, bool]:
+        """Stage and decide, unless a parallel import of the same source was faster; return the state then."""
+        begun, batches, resumed = await self._staged_whole(survey, address, begun)
+        if begun.state == "staging":
+            decided = requests.DecideImport(staging=begun.staging, batches=batches)
+            begun = await self._ask(address, decided)
+        return begun, resumed
+
+    async def _staged_whole(
+        self, survey: Survey, address: Address, begun: requests.ImportProgress
+    ) -> tuple[requests.ImportProgress, dict[str, int], bool]:
+        """Stage all, and nothing if a parallel import of the same source was decided meanwhile.
+
+        Returns:
+            Where it is then, how many batches there are by root, and whether an earlier attempt had begun.
+        """
+        try:
+            batches, resumed = await self._staged(survey, begun)
+        except SourceError:  # what is staged is not what would be imported under this id another time
+            await self._ask(address, requests.GiveUpImport())
+            raise
+        except Refusal as refusal:
+            found = await self._ask(address, requests.ReadImport())
+            if refusal.code != requests.NOT_STAGING or found is None or found.state == "staging":
+                raise
+            return found, {}, True
+        return begun, batches, resumed
+
+    async def _staged(self, survey: Survey, begun: requests.ImportProgress) -> tuple[dict[str, int], bool]:
+        """Stage what is not yet there; return how many batches there are by root, and whether some were."""
+        there: dict[str, requests.Staged] = {}
+        for root in begun.roots:
+            asked = requests.ReadStaged(staging=begun.staging)
+            there[root] = await self._ask(names.memory_address(root), asked)
+        batches = dict.fromkeys(begun.roots, 0)
+        digests = dict.fromkeys(begun.roots, b"")
+        done = 0
+        async with aclosing(self._batches(survey)) as pieces:
+            async for root, lines in pieces:
+                number = batches[root]
+                batches[root] += 1
+                if number < there[root].batches:
+                    digests[root] = digest_with(digests[root], lines)
+                else:
+                    staged = requests.StageLines(
+                        staging=begun.staging,
+                        root=root,
+                        number=number,
+                        on_conflict=self._on_conflict,
+                        lines=lines,
+                    )
+                    await self._ask(names.memory_address(root), staged)
+                done += len(lines)
+                self._progress("staging", done, survey.lines)
+        if any(digests[root] != found.digest for root, found in there.items()):
+            raise SourceError(
+                "an earlier attempt at this import had staged other lines, since its source changed while it "
+                "was read; they are removed and nothing was imported, begin again"
+            )
+        return batches, any(found.batches for found in there.values())
+
+    async def _batches(self, survey: Survey) -> AsyncGenerator[tuple[str, list[msgspec.Raw]], None]:
+        """Yield the lines again, in batches of one root; the same source makes the same batches."""
+        lines = survey.sound_lines(self._source.read())
+        buffers: dict[str, list[msgspec.Raw]] = {}
+        sizes: dict[str, int] = {}
+        digest = sha256()
+        while checked := await trio.to_thread.run_sync(self._read_some, lines):
+            for line in checked:
+                digest.update(line.raw)
+                digest.update(b"\n")
+                buffer = buffers.setdefault(line.root, [])
+                size = sizes.get(line.root, 0)
+                if buffer and (len(buffer) == BATCH_LINES or size + len(line.raw) > BATCH_BYTES):
+                    yield line.root, buffer
+                    buffer = buffers[line.root] = []
+                    size = 0
+                buffer.append(msgspec.Raw(line.raw))
+                sizes[line.root] = size + len(line.raw)
+        if digest.digest() != survey.digest.digest():
+            raise SourceError("the source changed while it was read; nothing was imported, begin again")
+        for root, buffer in buffers.items():
+            yield root, buffer
+
+    def _read_some(self, lines: Iterator[SourceLine]) -> list[CheckedLine]:
+        try:
+            return [
+                check_line(made.raw, self._namespace, self._principal)
+                for made in itertools.islice(lines, CHECKED_AT_ONCE)
+            ]
+        except Refusal as refusal:
+            raise SourceError(f"the source changed while it was read: {refusal.sentence}") from None
+
+    async def _tried(self, survey: Survey) -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        done = 0
+        async with aclosing(self._batches(survey)) as pieces:
+            async for root, lines in pieces:
+                tried = requests.TryLines(root=root, on_conflict=self._on_conflict, lines=lines)
+                counts.update(await self._ask(names.memory_address(root), tried))
+                done += len(lines)
+                self._progress("importing", done, survey.lines)
+        return dict(counts)
+
+    # -- waiting -------------------------------------------------------------
+
+    async def _applied(
+        self, roots: Mapping[str, int], address: Address, staging: str | None = None
+    ) -> requests.ImportProgress | None:
+        """Wait until every root has written its part; return what came of it.
+
+        Args:
+            roots: How many lines each root has.
+            address: The import's actor.
+            staging: Given, this attempt is meant, and None is returned when it is long over.
+
+        Raises:
+            ActorFailedError: one of them cannot; what is decided stays so.
+        """
+        lost, before = self._lost_messages(), -1
+        with self._runtime.subscriber() as changes:
+            changes.add(topic_of(address.key), self._may_hear)
+            while True:
+                found: requests.ImportProgress | None = await self._ask(address, requests.ReadImport())
+                if found is None or staging not in {None, found.staging}:  # it is begun anew when it is done
+                    return None
+                if found.state == "done":
+                    self._progress("importing", sum(roots.values()), sum(roots.values()))
+                    return found
+                done = await self._done(roots, found)
+                self._progress("importing", done, sum(roots.values()))
+                with trio.move_on_after(LOOK_SECONDS) as patience:  # telling is no promise, so look anyhow
+                    await changes.next()
+                if patience.cancelled_caught and done == before and self._lost_messages() > lost:
+                    raise ActorFailedError(
+                        "a namespace failed while it wrote its part, as the log says; it tries again in two "
+                        "minutes, then ever more seldom, and when the same is imported again"
+                    )
+                before = done
+
+    async def _done(self, roots: Mapping[str, int], found: requests.ImportProgress) -> int:
+        """Return how many lines are written; while many roots are left, in those alone that are done."""
+        done = sum(lines for root, lines in roots.items() if root in found.applied)
+        if len(roots) - len(found.applied) > EXACT_ROOTS:
+            return done
+        for root in roots.keys() - found.applied.keys():
+            lines = roots[root]
+            staged = await self._ask(names.memory_address(root), requests.ReadStaged(staging=found.staging))
+            done += lines * staged.applied // max(1, staged.batches)
+        return done
+
+    def _lost_messages(self) -> int:
+        """Return how many messages could not be handled, as far as known here."""
+        try:
+            return self._runtime.statistics().messages.dead_letters
+        except StoreError:  # no owner has been reached yet
+            return 0
+
+    async def _embedded(self, survey: Survey) -> bool | None:
+        """Wait until no memory of these roots waits for vectors; False when the embedder fails."""
+        most = 0
+        roots = sorted(survey.roots)
+        while True:
+            found = await self._runtime.query(GetEmbedding(), principal=self._principal)
+            if found.state == "off":
+                return None
+            waiting = await self._runtime.query(UnembeddedRoots(roots=roots), principal=self._principal)
+            most = max(most, found.texts_waiting)
+            self._progress("embedding", most - found.texts_waiting if waiting else most, most)
+            if not waiting:
+                return True
+            if found.state == "failing":
+                return False
+            await trio.sleep(EMBEDDING_LOOK_SECONDS)
+
+    async def _ask(self, address: Address, message: Any) -> Any:
+        return await self._runtime.ask(address, message, principal=self._principal)
+
+    def _may_hear(self, label: Any) -> bool:
+        return isinstance(label, ChangeLabel) and may_hear(self._principal, label)
+
+
+def _imported(
+    survey: Survey, counts: dict[str, int], digest: str, *, resumed: bool, embedded: bool | None
+) -> Imported:
+    return Imported(
+        survey.lines,
+        counts,
+        dict(survey.namespaces),
+        digest,
+        resumed,
+        embedded,
+        survey.left_out,
+        survey.left_out_count,
+        survey.remarks,
+    )
+
+
+_WRITTEN: Final = frozenset({"created", "versioned", "overwritten"})

@@ -1,0 +1,287 @@
+"""Folders of Markdown files, such as an Obsidian vault: a memory for each section that has text.
+
+The file's path without its ending, and the heading, become the key (``notes.atlas.Open questions``); a
+file is a conversation, its sections in their order. YAML before the text (*front matter*) gives ``tags``,
+``created``, ``updated``, ``author``, ``importance``, ``kind``, ``scope``, ``expires``, ``key``; what else
+it says is kept as metadata. Without it the file's own time counts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from greenroom.actors.memories.transfer.front_matter import FrontMatter, cut, read_front_matter
+from greenroom.actors.memories.transfer.normalize import (
+    KINDS,
+    MAX_WHOLE_BYTES,
+    BadRecord,
+    Item,
+    RecordError,
+    Remark,
+    SourceLine,
+    as_text,
+    fraction_of,
+    key_of,
+    name_of,
+    source_line,
+    tags_of,
+    time_of,
+)
+from greenroom.actors.memories.transfer.text_files import GUESSED, text_of
+
+SUFFIXES: Final = frozenset({".md", ".markdown", ".mdown"})
+NO_TEXT: Final = "it has no text"
+COLON_AS_TEXT: Final = "a value with a colon and without quotes was read as text"
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
+_SCOPES: Final = frozenset({"private", "shared", "public"})
+
+
+class _Field(NamedTuple):
+    """A field that the sections of a file have in common.
+
+    Attributes:
+        names: What the front matter calls it; the first one that is there counts.
+        read: Returns its value, None for what is none.
+        kept_as: Under which name what is none is kept as metadata; None: `source_line` keeps it.
+    """
+
+    names: tuple[str, ...]
+    read: Callable[[Any], Any]
+    kept_as: str | None = None
+
+
+def _one_of(words: frozenset[str]) -> Callable[[Any], str | None]:
+    return lambda given: given if isinstance(given, str) and given in words else None
+
+
+_FIELDS: Final = {
+    "kind": _Field(("kind", "type"), _one_of(KINDS), "type"),
+    "scope": _Field(("scope",), _one_of(_SCOPES), "scope"),
+    "importance": _Field(("importance",), fraction_of, "importance"),
+    "updated_at": _Field(("updated", "updated_at", "modified"), time_of),
+    "created_by": _Field(("author", "created_by"), name_of, "author"),
+    "expires_at": _Field(("expires", "expires_at"), time_of),
+}
+_KEY: Final = ("key", "id")
+_TAGS: Final = ("tags", "tag")
+_CREATED: Final = ("created", "created_at", "date")
+_KNOWN: Final = frozenset(
+    {*_KEY, *_TAGS, *_CREATED, *(name for field in _FIELDS.values() for name in field.names)}
+)
+
+
+class _Section(NamedTuple):
+    """A heading with what is below it, up to the next one; `headings` has those above it, too."""
+
+    headings: tuple[str, ...]
+    text: str
+    has_body: bool
+
+
+def files(path: Path) -> list[Path]:
+    """Return the Markdown files of a folder by name, without what is hidden; of a file itself.
+
+    A link out of the folder is not followed: who filled the folder may not be who imports it.
+    """
+    return _listed(path)[0]
+
+
+def _listed(path: Path) -> tuple[list[Path], list[BadRecord]]:
+    """Return the files, and what of the folder is left out for what it is."""
+    if not path.is_dir():
+        return [path], []
+    found: list[Path] = []
+    left_out: list[BadRecord] = []
+
+    def note(error: OSError) -> None:
+        name = Path(error.filename).relative_to(path).as_posix()
+        left_out.append(BadRecord(name, f"it cannot be read: {error.strerror}", 0))
+
+    for folder, folders, names in os.walk(path, onerror=note):
+        linked = [name for name in folders if Path(folder, name).is_symlink()]
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in linked]
+        for each in (Path(folder, name) for name in (*linked, *names) if not name.startswith(".")):
+            is_note = each.suffix.lower() in SUFFIXES and each.is_file()
+            if not is_note and each.name not in linked:
+                continue
+            if not each.resolve().is_relative_to(path.resolve()):
+                left_out.append(
+                    BadRecord(each.relative_to(path).as_posix(), f"it is a link out of {path}", 0)
+                )
+            elif is_note:
+                found.append(each)
+    return sorted(found), sorted(left_out)
+
+
+def read(path: Path) -> Iterator[Item]:
+    """Yield the sections of all files."""
+    passed = 0
+    taken: dict[str, int] = {}
+    found, left_out = _listed(path)
+    yield from left_out
+    for file in found:
+        name = file.name if file == path else file.relative_to(path).as_posix()
+        try:
+            data, changed = _read_file(file)
+            text, is_guess = _text_of(data)
+        except RecordError as error:
+            yield BadRecord(name, str(error), passed)
+            continue
+        except OSError as error:
+            yield BadRecord(name, f"it cannot be read: {error.strerror}", passed)
+            continue
+        passed += len(data)
+        if is_guess:
+            yield Remark(name, GUESSED, passed)
+        yield from _file(name, text, changed, passed, taken)
+
+
+def _read_file(file: Path) -> tuple[bytes, datetime]:
+    """Return what a file holds, and when it was changed.
+
+    Raises:
+        RecordError: it is too large.
+        OSError: it cannot be read.
+    """
+    with file.open("rb") as opened:
+        data = opened.read(MAX_WHOLE_BYTES + 1)
+        if len(data) > MAX_WHOLE_BYTES:
+            raise RecordError(f"it has more than {MAX_WHOLE_BYTES:,} bytes; split it")
+        return data, datetime.fromtimestamp(os.fstat(opened.fileno()).st_mtime, UTC)
+
+
+def _text_of(data: bytes) -> tuple[str, bool]:
+    """Return a file's text as `text_of`; raises that also for what has the bytes of no text."""
+    text, is_guess = text_of(data)
+    if "\0" in text:
+        raise RecordError("it is binary: a text has no NUL bytes, unless it is UTF-16 with its mark")
+    return text, is_guess
+
+
+def _file(name: str, text: str, changed: datetime, passed: int, taken: dict[str, int]) -> Iterator[Item]:
+    front, body = cut(text)
+    try:
+        about = read_front_matter(front)
+    except RecordError as error:
+        # Its keys stay its own, so that other files have the same ones when it is mended.
+        for _ in _sections_of(name, body, {}, changed, passed, taken):
+            pass
+        yield BadRecord(name, str(error), passed)
+        return
+    if about is None:  # what stands between two rules is text
+        about, body = FrontMatter({}, []), text
+    for line in about.quoted:
+        yield Remark(f"{name}, line {line}", COLON_AS_TEXT, passed)
+    count = 0
+    for made in _sections_of(name, body, about.values, changed, passed, taken):
+        count += 1
+        yield made
+    if not count:
+        yield BadRecord(name, NO_TEXT, passed)
+
+
+def _sections_of(
+    name: str, body: str, about: dict[str, Any], changed: datetime, passed: int, taken: dict[str, int]
+) -> Iterator[SourceLine | BadRecord]:
+    sections = [section for section in _sections(body) if section.has_body]
+    base = _base_key(name, about)
+    fields, rest = _common(about, changed)
+    for position, section in enumerate(sections):
+        heading = section.headings[-1] if section.headings else ""
+        key = base if len(sections) == 1 or not heading else key_of(base, heading)
+        metadata = {"path": name, **rest}
+        if section.headings:
+            metadata["heading"] = " > ".join(section.headings)
+        place = f"{name}, section {position + 1}"
+        key = _untaken(key, taken)
+        try:
+            yield source_line(
+                place,
+                passed,
+                key=key,
+                content=section.text,
+                conversation_id=name,
+                position=position,
+                metadata=metadata,
+                **fields,
+            )
+        except RecordError as error:
+            yield BadRecord(place, str(error), passed)
+
+
+def _base_key(name: str, about: dict[str, Any]) -> str:
+    """Return the key of a file: what its front matter gives, or else its path without the ending."""
+    return key_of(name_of(_first(about, _KEY)) or name.rpartition(".")[0].replace("/", "."))
+
+
+def _untaken(key: str, taken: dict[str, int]) -> str:
+    """Return a key that no section before had, and count it."""
+    taken[key] = taken.get(key, 0) + 1
+    return key if taken[key] == 1 else key_of(f"{key[:240]}~{taken[key]}")
+
+
+def _common(about: dict[str, Any], changed: datetime) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields that a file's front matter gives all its sections, and what else it says."""
+    fields: dict[str, Any] = {"tags": tags_of(*(about.get(name) for name in _TAGS))}
+    rest = {key: _plain(value) for key, value in about.items() if key not in _KNOWN}
+    for name, field in _FIELDS.items():
+        given = _first(about, field.names)
+        fields[name] = field.read(given)
+        if fields[name] is None and field.kept_as is not None and given is not None:
+            rest[field.kept_as] = _plain(given)
+    key = _first(about, _KEY)
+    if key is not None and name_of(key) is None:
+        rest["key"] = _plain(key)
+    created = time_of(_first(about, _CREATED))
+    if created is not None and not isinstance(created, datetime):
+        rest["created"] = _plain(created)
+    return {**fields, "created_at": created if isinstance(created, datetime) else changed}, rest
+
+
+def _first(about: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next((about[name] for name in names if name in about), None)
+
+
+def _sections(body: str) -> Iterator[_Section]:
+    """Cut a text before each of its headings; what stands in a fenced block of code is none."""
+    above: list[tuple[int, str]] = []
+    lines: list[str] = []
+    fence = ""
+    for line in body.splitlines(keepends=True):
+        marks = _FENCE.match(line)
+        if marks is not None and (not fence or (marks[1][0] == fence[0] and len(marks[1]) >= len(fence))):
+            fence = "" if fence else marks[1]
+        found = None if fence or marks else _HEADING.match(line.rstrip("\r\n"))
+        if found is not None:
+            yield _section(above, lines)
+            above = [(level, text) for level, text in above if level < len(found[1])]
+            above.append((len(found[1]), found[2]))
+            lines = []
+        lines.append(line)
+    yield _section(above, lines)
+
+
+def _section(above: list[tuple[int, str]], lines: list[str]) -> _Section:
+    text = "".join(lines).strip()
+    begins_with_heading = bool(lines) and bool(above) and _HEADING.match(lines[0].rstrip("\r\n")) is not None
+    has_body = any(line.strip() for line in lines[1 if begins_with_heading else 0 :])
+    return _Section(tuple(heading for _, heading in above if heading), text, has_body)
+
+
+def _plain(value: Any) -> Any:
+    """Return what YAML made as JSON has it."""
+    if isinstance(value, dict):
+        return {as_text(key): _plain(member) for key, member in value.items()}
+    if isinstance(value, list | set | tuple):
+        return [_plain(member) for member in value]
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    is_json = value is None or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))
+    return value if is_json else as_text(value)

@@ -1,0 +1,212 @@
+"""Import sources: detect a file's format, and read it as lines of JSON with the place of each.
+
+`open_source` tells the formats apart by what a file holds. Readers are generators, so that a file of any
+size is read once from the front and never held whole. They raise `SourceError` for what is not in their
+format at all; a record that cannot be imported they name, and go on. What is wrong with a single memory is
+found when the line is checked.
+
+JSON Lines, the format of our own, come from a text or a file, or as the same objects in one JSON array. Of
+these either all are imported or none.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Literal, NamedTuple, get_args
+
+import msgspec
+
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.memories.transfer import (
+    json_records,
+    knowledge_graph,
+    markdown,
+    mem0,
+    memory_service,
+    shared_context,
+    text_files,
+)
+from greenroom.actors.memories.transfer.normalize import (
+    MAGIC,
+    MAX_WHOLE_BYTES,
+    Item,
+    SourceError,
+    SourceLine,
+    SourceUnreadableError,
+    read_whole,
+)
+from greenroom.actors.memories.transfer.sqlite_file import tables_of
+
+_MARK = b"\xef\xbb\xbf"
+Format = Literal[
+    "auto",
+    "jsonl",
+    "mem0",
+    "mcp-memory-service",
+    "server-memory",
+    "shared-context-server",
+    "markdown",
+]
+FORMATS: Final[tuple[str, ...]] = get_args(Format)
+_LOOKED_AT_BYTES: Final = 1 << 16
+_MEM0: Final = re.compile(r'"memory"|"(?:results|memories)"\s*:\s*\[')
+_GRAPH: Final = re.compile(r'"(?:entities|entityType|relationType)"\s*:|"type"\s*:\s*"_aim"')
+
+
+class Source(NamedTuple):
+    """A source of lines to import.
+
+    Attributes:
+        format: In which format it is.
+        size: Its bytes, about; what `read` has passed is told as part of that.
+        read: Reads it from the front.
+    """
+
+    format: str
+    size: int
+    read: Callable[[], Iterator[Item]]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is in the format of our own, of which all is imported or nothing."""
+        return self.format == "jsonl"
+
+
+def source_of_text(text: str) -> Source:
+    """Return the source that is made of JSON Lines in a text."""
+    data = text.encode(errors="surrogatepass")  # what is no UTF-8 is refused with the line's number
+    return Source("jsonl", len(data), lambda: _read(io.BytesIO(data)))
+
+
+def file_lines(path: Path) -> Iterator[SourceLine]:
+    """Yield the lines of a file."""
+    with text_files.opened(path) as file:
+        yield from _read(file)
+
+
+def _read(file: BinaryIO) -> Iterator[SourceLine]:
+    """Yield the lines of a file that are not blank; a byte order mark at the beginning is none of them."""
+    number = passed = 0
+    while raw := file.readline(MAX_WHOLE_BYTES + 1):
+        number += 1
+        passed += len(raw)
+        if number == 1:
+            raw = raw.removeprefix(_MARK)
+        line = raw.strip(b" \t\r\n")
+        if number == 1 and line.startswith(b"["):
+            file.seek(0)
+            data = read_whole(file, "a JSON array", "make JSON Lines of it: jq -c '.[]' FILE")
+            yield from _array(data.removeprefix(_MARK))
+            return
+        if len(raw) > MAX_WHOLE_BYTES:
+            raise SourceError(f"line {number} has more than {MAX_WHOLE_BYTES:,} bytes")
+        if line:
+            yield SourceLine(f"line {number}", line, passed)
+
+
+def _array(data: bytes) -> Iterator[SourceLine]:
+    """Yield the elements of an array, which is read whole."""
+    try:
+        elements = msgspec.json.decode(data, type=list[msgspec.Raw])
+    except RecursionError:
+        raise SourceError("this array is nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SourceError(f"this is neither JSON Lines nor a JSON array: {error}") from None
+    size = len(data)
+    for number, element in enumerate(elements, start=1):
+        yield SourceLine(f"memory {number}", bytes(element), size * number // len(elements))
+
+
+def open_source(path: Path, chosen: str, principal: Principal) -> Source:
+    """Return the source that is a file or a folder.
+
+    Args:
+        path: Where it is.
+        chosen: One of `FORMATS`.
+        principal: Who imports: what a file holds of this agent becomes its own.
+
+    Raises:
+        SourceUnreadableError: it cannot be opened.
+        SourceError: it is in none of the formats.
+    """
+    try:
+        _check_kind(path)
+        found = _detect(path) if chosen == "auto" else chosen
+        size = _size(path)
+    except OSError as error:
+        raise SourceUnreadableError(f"{path} cannot be read: {error.strerror or error}") from None
+    readers: dict[str, Callable[[], Iterator[Item]]] = {
+        "jsonl": lambda: file_lines(path),
+        "mem0": lambda: mem0.read(path),
+        "mcp-memory-service": lambda: memory_service.read(path),
+        "server-memory": lambda: knowledge_graph.read(path),
+        "shared-context-server": lambda: shared_context.read(path, principal),
+        "markdown": lambda: markdown.read(path),
+    }
+    return Source(found, size, readers[found])
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(each.stat().st_size for each in markdown.files(path) if each.exists())
+    return path.stat().st_size
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse pipes and devices: what is read twice, and by its size, has to be a file."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise SourceError(f"{path} is neither a file nor a folder")
+
+
+def _detect(path: Path) -> str:
+    if path.is_dir() or path.suffix.lower() in markdown.SUFFIXES:
+        return "markdown"
+    with path.open("rb") as file:
+        begin = file.read(_LOOKED_AT_BYTES)
+    if begin.startswith(MAGIC):
+        tables = tables_of(path)
+        if {"memories"} <= tables:
+            return "mcp-memory-service"
+        if {"agent_memory", "messages"} <= tables:
+            return "shared-context-server"
+        raise SourceError(f"{path} is an SQLite file of none of the known programs: say --format")
+    return _detect_json(_beginning_of(begin))
+
+
+def _beginning_of(begin: bytes) -> str:
+    """Return what a file's first bytes say, as far as it can be read."""
+    mark = begin[:2]
+    if mark in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}:
+        return begin.decode("utf-16", errors="replace").lstrip()
+    return begin.decode("utf-8-sig", errors="replace").lstrip()
+
+
+def _detect_json(begin: str) -> str:
+    """Return the format that the first record tells; one that is broken tells nothing."""
+    for line in begin.split("\n"):
+        for each in json_records.in_line("", line, 0):
+            found = _format_of(each.value) if isinstance(each, json_records.Record) else None
+            if found is not None:
+                return found
+    if begin.startswith(("{", "[")):
+        if '"key"' not in begin and _GRAPH.search(begin):
+            return "server-memory"
+        if '"key"' not in begin and _MEM0.search(begin):
+            return "mem0"
+    return "jsonl"  # whose errors name the line
+
+
+def _format_of(record: Any) -> str | None:
+    if not isinstance(record, dict):
+        return None
+    kind = record.get("type")
+    if kind in ("entity", "relation", knowledge_graph.MARKER) or "entities" in record:
+        return "server-memory"
+    if "key" in record:
+        return "jsonl"
+    is_list = any(isinstance(record.get(name), list) for name in mem0.LISTS)
+    return "mem0" if is_list or {"memory", "id"} <= record.keys() else None

@@ -1,0 +1,175 @@
+"""Several memories of a root at once, for the memory service: changed, kept longer; where there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from greenroom.actors.core.audit import record as audit_record
+from greenroom.actors.core.auth import policy
+from greenroom.actors.core.auth.namespaces import is_below
+from greenroom.actors.core.replies import paging
+from greenroom.actors.core.validation.times import SECOND
+from greenroom.actors.memories.reading.reads import scopes
+from greenroom.actors.memories.requests import replies, requests
+from greenroom.actors.memories.storage import embedding, indexing, records
+from greenroom.actors.memories.storage.records import Entry, Version
+from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
+from greenroom.actors.memories.writing import removal
+from greenroom.actors.memories.writing.writes import Draft, write
+from greenroom.runtime import Context, Slices
+
+
+def change(repository: MemoryRepository, request: requests.ChangeMemories, context: Context) -> Slices[None]:
+    """Store and remove memories in the order given; all of it or nothing."""
+    for each in request.changes:
+        policy.check_writes_namespace(context.principal, each.namespace)
+        repository.name_root(each.namespace)
+    yield from indexing.finish(repository, context)
+    if all(each.value is UNSET for each in request.changes):
+        context.use_reserve()
+    written: list[tuple[int, str]] = []
+    for each in request.changes:
+        stored = repository.find(context, repository.sub(each.namespace), None, each.key)
+        if not isinstance(each.value, UnsetType):
+            written.append((yield from _stored(repository, context, each, bytes(each.value), stored)))
+        elif stored is not None:
+            removal.remove(repository, context, stored)
+            _record(repository, context, "delete_memory", stored.entry, None, purged=True)
+        if context.should_yield():
+            yield
+    removal.finish(repository, context)
+    updates = {entry.entry.update for entry in _still(repository, context, written)}
+    yield from embedding.attend(repository, context, [each for each in written if each[0] in updates])
+
+
+def _stored(
+    repository: MemoryRepository,
+    context: Context,
+    given: requests.MemoryChange,
+    value: bytes,
+    stored: StoredEntry | None,
+) -> Slices[tuple[int, str]]:
+    """Stage the next version of a memory, or its first; return its number and what is to be embedded."""
+    old = None if stored is None else stored.entry
+    writer = context.principal.agent_id
+    draft = Draft(
+        key=given.key if old is None else old.key,
+        sub=repository.sub(given.namespace),
+        value=value,
+        compress=True,
+        metadata=bytes(given.metadata),
+        partition=policy.memory_partition(context.principal, given.namespace)
+        if old is None
+        else repository.partition(old),
+        expires_at=None if given.expires_in is None else _later(context, given.expires_in),
+        author=writer if old is None else repository.author(old),
+        by=writer,
+    )
+    entry = (yield from write(repository, context, draft, stored)).entry
+    _record(repository, context, "store_memory", entry, None if old is None else old.version)
+    return entry.update, embedding.embedded(value, records.JSON, repository.author(entry))
+
+
+def _still(
+    repository: MemoryRepository, context: Context, written: list[tuple[int, str]]
+) -> Iterator[StoredEntry]:
+    """Yield those that were not written or removed again."""
+    for update, _ in written:
+        stored = repository.by_update(context, update)
+        if stored is not None:
+            yield stored
+
+
+def prolong(
+    repository: MemoryRepository, request: requests.ProlongMemories, context: Context
+) -> Slices[None]:
+    """Let memories expire later; those that are gone, or never expire, are passed over."""
+    yield from indexing.finish(repository, context)
+    for lease in request.leases:
+        policy.check_writes_namespace(context.principal, lease.namespace)
+        stored = repository.find(context, repository.sub(lease.namespace), None, lease.key)
+        if stored is not None and stored.entry.expires_at is not None:
+            _prolong(repository, context, stored, _later(context, lease.expires_in))
+        if context.should_yield():
+            yield
+
+
+def _prolong(repository: MemoryRepository, context: Context, stored: StoredEntry, until: int) -> None:
+    where, entry = stored
+    assert entry.expires_at is not None, "it was looked at"
+    if until <= entry.expires_at:
+        return
+    of_version = records.version_key(entry.number, entry.version)
+    version = context.get(of_version, Version)
+    assert version is not None, "an entry has its newest version"
+    context.delete(records.expiry_key(entry.expires_at, entry.number, entry.version))
+    context.put(records.expiry_key(until, entry.number, entry.version), where)
+    context.put(of_version, msgspec.structs.replace(version, expires_at=until))
+    context.put(where, msgspec.structs.replace(entry, expires_at=until))
+    repository.index.change(context, entry.update, expires_at=until)
+    repository.publish(context, entry)
+    removal.sweep_by(repository, context, until)
+    _record(repository, context, "prolong_memory", entry, entry.version)
+
+
+def namespaces(
+    repository: MemoryRepository, request: requests.ListSubNamespaces, context: Context
+) -> Slices[replies.NamespacePage]:
+    """Answer a page of the namespaces in which the sender sees memories.
+
+    Each costs a look at its newest memory, however many it has, unless that is hidden or has expired.
+    """
+    yield from indexing.finish(repository, context)
+    binding = f"namespaces {request.namespace}"
+    last = None if request.cursor is None else paging.decode(request.cursor, binding)
+    found: list[str] = []
+    for scope in scopes(context, last):
+        if len(found) == request.limit:
+            assert last is not None, "one was found before"
+            return replies.NamespacePage(namespaces=found, next_cursor=paging.encode(last, binding))
+        found += yield from _at(repository, context, scope, request.namespace)
+        last = scope
+    return replies.NamespacePage(namespaces=found, next_cursor=None)
+
+
+def _at(repository: MemoryRepository, context: Context, scope: bytes, below: str) -> Slices[list[str]]:
+    """Return the namespace of a scope, unless the sender sees nothing there or did not ask for it."""
+    for _, where in context.scan(bytes, prefix=records.ORDER + scope, reverse=True):
+        entry = context.get(where, Entry)
+        assert entry is not None, "an order row goes with its entry"
+        namespace = repository.namespace(entry.sub)
+        if not is_below(namespace, below):
+            break
+        if records.is_there(entry, context.now) and repository.may_see(context.principal, entry):
+            return [namespace]
+        if context.should_yield():
+            yield
+    return []
+
+
+def _later(context: Context, seconds: float) -> int:
+    return context.now + max(1, round(seconds * SECOND))
+
+
+def _record(
+    repository: MemoryRepository,
+    context: Context,
+    action: str,
+    entry: Entry,
+    old_version: int | None,
+    **details: bool,
+) -> None:
+    audit_record.record(
+        context,
+        action,
+        entry.session_id,
+        namespace=repository.namespace(entry.sub),
+        key=entry.key,
+        old_version=old_version,
+        version=entry.version,
+        value_size=entry.value_size,
+        **details,
+    )

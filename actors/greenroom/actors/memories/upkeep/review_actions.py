@@ -1,0 +1,302 @@
+"""Restoring a memory as it was, moving it, merging several into one; and all that is known of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import UNSET
+
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth import policy
+from greenroom.actors.core.auth.namespaces import root_of
+from greenroom.actors.core.base.threads import imported
+from greenroom.actors.core.base.unicode_forms import composed
+from greenroom.actors.memories.reading import reads
+from greenroom.actors.memories.reading.browsing import listed
+from greenroom.actors.memories.requests import replies, review
+from greenroom.actors.memories.storage import indexing, links, records
+from greenroom.actors.memories.storage.records import PLAIN, Entry, Version
+from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
+from greenroom.actors.memories.storage.values import unpack
+from greenroom.actors.memories.storage.views import shown_version
+from greenroom.actors.memories.upkeep import pairs
+from greenroom.actors.memories.writing import drafts, ratings
+from greenroom.actors.memories.writing.store_requests import check_version, named, saved
+from greenroom.actors.memories.writing.writes import Draft
+from greenroom.runtime import Context, Slices
+
+MOST_RATINGS: Final = 100
+MOST_VERSIONS: Final = 200
+MOST_LINKED: Final = 50
+_Follow = Callable[[MemoryRepository, Context, Entry], Entry | None]
+"""Returns the next one along a link between memories, if the sender sees it."""
+
+
+def inspect(
+    repository: MemoryRepository, request: review.InspectMemory, context: Context
+) -> Slices[review.MemoryInspected]:
+    """Answer all that is known of a memory, as far as the sender may see it."""
+    yield from indexing.finish(repository, context)
+    entry = _found(repository, context, request.memory_id).entry
+    number = request.version or entry.version
+    version = _version(context, entry, number, request.memory_id)
+    beside = pairs.Beside([], [], [])
+    quality = None
+    if entry.deleted_at is None:
+        beside = yield from pairs.beside(repository, context, entry)
+        quality = yield from _quality(repository, context, entry)
+    return review.MemoryInspected(
+        memory=(yield from shown_version(repository, context, entry, number, version, most=None)),
+        newest=entry.version,
+        quality=quality,
+        ratings=ratings.shown(context, entry, MOST_RATINGS),
+        versions=reads.newest_versions(repository, context, entry, MOST_VERSIONS),
+        superseded=(yield from _linked(repository, context, entry, links.superseded)),
+        superseded_by=(yield from _linked(repository, context, entry, links.successor)),
+        similar=beside.similar,
+        replaces=beside.replaces,
+        replaced_by=beside.replaced_by,
+        may_change=policy.may_write_namespace(context.principal, repository.namespace(entry.sub)),
+    )
+
+
+def restore(
+    repository: MemoryRepository, request: review.RestoreMemory, context: Context
+) -> Slices[replies.MemorySaved]:
+    """Store a new version that is as an older one was."""
+    yield from indexing.finish(repository, context)
+    stored = _found(repository, context, request.memory_id)
+    entry = stored.entry
+    namespace = repository.namespace(entry.sub)
+    policy.check_writes_namespace(context.principal, namespace)
+    check_version(repository, namespace, entry.key, stored, request.expected_version)
+    if request.expected_forgotten not in {None, entry.deleted_at is not None}:
+        raise auth_errors.forgotten_meanwhile(
+            entry.key, namespace, entry.version, is_forgotten=entry.deleted_at is not None
+        )
+    number = request.version or entry.version
+    if number == entry.version and entry.deleted_at is None:
+        raise auth_errors.invalid(
+            "version", f"version: {number} is the newest, so the memory is like it; name an older one"
+        )
+    version = _version(context, entry, number, request.memory_id)
+    draft = yield from _draft_as(repository, context, entry, version)
+    return (yield from saved(repository, context, draft, stored, "restore_memory"))
+
+
+def merge(
+    repository: MemoryRepository, request: review.MergeMemories, context: Context
+) -> Slices[review.MemoriesMerged]:
+    """Let one memory take the place of others, each at the end of what it took the place of already."""
+    yield from indexing.finish(repository, context)
+    into, *others = _checked(repository, context, request)
+    below = (yield from _chain(repository, context, into))[1:]
+    waiting: list[int] = []
+    for number in others:
+        above = [each for each in (into, *others) if each != number]
+        if not (yield from _is_below(repository, context, number, above)):
+            waiting.append(number)
+    changed: list[review.ChangedMemory] = []
+    chain = [into]
+    for number in (*waiting, *below[:1]):
+        if number in chain:
+            continue
+        last = _of_number(repository, context, chain[-1])
+        if chain[-1] == into:
+            draft = yield from _merged(repository, context, last, others, request.content)
+        else:
+            version = _version(context, last.entry, last.entry.version, request.memory_id)
+            draft = yield from _draft_as(repository, context, last.entry, version)
+            draft.unreviewed = False  # such a one hides nothing
+        draft.supersedes, draft.releases = _of_number(repository, context, number), False
+        written = yield from saved(repository, context, draft, last, "merge_memories")
+        changed.append(review.ChangedMemory(memory_id=written.memory_id, version=written.version))
+        chain += yield from _chain(repository, context, number)
+    return review.MemoriesMerged(memory_id=request.memory_id, version=changed[0].version, changed=changed)
+
+
+def move(
+    repository: MemoryRepository, request: review.MoveMemory, context: Context
+) -> Slices[review.MemoryMoved]:
+    """Store a new version of a memory, the same, in another namespace below the root."""
+    yield from indexing.finish(repository, context)
+    stored = named(repository, context, request.memory_id, None, None)
+    entry = stored.entry
+    before = repository.namespace(entry.sub)
+    policy.check_writes_namespace(context.principal, before)
+    check_version(repository, before, entry.key, stored, request.expected_version)
+    _check_target(repository, entry, request.to)
+    version = _version(context, entry, entry.version, request.memory_id)
+    draft = yield from _draft_as(repository, context, entry, version)
+    draft.sub = repository.sub(request.to)
+    written = yield from saved(repository, context, draft, stored, "move_memory")
+    return review.MemoryMoved(
+        memory_id=request.memory_id,
+        key=entry.key,
+        namespace=written.namespace,
+        before=before,
+        version=written.version,
+    )
+
+
+def _check_target(repository: MemoryRepository, entry: Entry, to: str) -> None:
+    if root_of(to) != repository.root:
+        raise auth_errors.invalid(
+            "to", f"to: {to!r} is not below {repository.root!r}; store the memory there, and forget it here"
+        )
+    if to == repository.namespace(entry.sub):
+        raise auth_errors.invalid("to", f"to: the memory is in {to!r} already")
+    if entry.session_id is not None:
+        raise auth_errors.invalid("to", "to: the memory belongs to a session, and stays where that is")
+
+
+def _checked(repository: MemoryRepository, context: Context, request: review.MergeMemories) -> list[int]:
+    """Return the numbers of what is merged, after all that may refuse it; nothing is staged yet."""
+    numbers: list[int] = []
+    for memory_id in (request.memory_id, *request.others):
+        stored = repository.find_id(context, memory_id)
+        if stored is None:
+            raise repository.not_found(context, memory_id, None)
+        namespace = repository.namespace(stored.entry.sub)
+        policy.check_writes_namespace(context.principal, namespace)
+        expected = request.expected_versions.get(memory_id)
+        check_version(repository, namespace, stored.entry.key, stored, expected)
+        if stored.entry.number in numbers:
+            raise auth_errors.invalid("others", f"others: {memory_id} is named twice; name each once")
+        numbers.append(stored.entry.number)
+    into = _of_number(repository, context, numbers[0]).entry
+    above = links.successor(repository, context, into)
+    if above is not None:
+        instead = repository.memory_id(above.number)
+        raise auth_errors.invalid(
+            "memory_id", f"memory_id: {instead} takes the place of it; merge into that one"
+        )
+    return numbers
+
+
+def _merged(
+    repository: MemoryRepository,
+    context: Context,
+    stored: StoredEntry,
+    others: list[int],
+    content: str | None,
+) -> Slices[Draft]:
+    """Return the version of an entry that speaks for others, too."""
+    version = _version(context, stored.entry, stored.entry.version, "")
+    draft = yield from _draft_as(repository, context, stored.entry, version)
+    entries = [stored.entry, *(_of_number(repository, context, number).entry for number in others)]
+    every = [entry.details or PLAIN for entry in entries]
+    tags: dict[str, str] = {}
+    for tag in (tag for details in every for tag in details.tags):
+        tags.setdefault(composed(tag), tag)
+    draft.tags = tuple(tags.values())
+    draft.importance = max(details.importance for details in every)
+    draft.unreviewed = False
+    given = drafts.content_of(content, UNSET)
+    if given is not None:
+        draft.value, draft.form = given
+        draft.compress = True
+    return draft
+
+
+def _chain(repository: MemoryRepository, context: Context, number: int) -> Slices[list[int]]:
+    """Return an entry and what it took the place of, one after the other, as far as that is there."""
+    chain = [number]
+    below = links.superseded(repository, context, _of_number(repository, context, number).entry)
+    while below is not None:
+        chain.append(below.number)
+        below = links.superseded(repository, context, below)
+        if context.should_yield():
+            yield
+    return chain
+
+
+def _is_below(repository: MemoryRepository, context: Context, number: int, others: list[int]) -> Slices[bool]:
+    """Return whether one of other entries takes the place of one already, directly or not."""
+    for each in others:
+        if number in (yield from _chain(repository, context, each)):
+            return True
+    return False
+
+
+def _draft_as(
+    repository: MemoryRepository, context: Context, entry: Entry, version: Version
+) -> Slices[Draft]:
+    """Return a draft of what an entry was at one of its versions."""
+    details, then = entry.details or PLAIN, version.details
+    form = records.JSON if then is None else then.form
+    superseded = records.NOTHING if then is None else then.supersedes
+    stored = repository.by_number(context, superseded) if superseded else None
+    if stored is not None and not (
+        records.is_there(stored.entry, context.now) and repository.may_see(context.principal, stored.entry)
+    ):
+        stored = None
+    return Draft(
+        key=entry.key,
+        sub=details.sub,
+        session_id=entry.session_id,
+        value=(yield from unpack(version.value, form, context)),
+        form=form & records.TEXT,
+        compress=bool(form & records.COMPRESSED),
+        metadata=version.metadata,
+        partition=repository.partition(entry),
+        expires_at=version.expires_at,
+        kind=details.kind if then is None else then.kind,
+        tags=details.tags if then is None else then.tags,
+        importance=details.importance if then is None else then.importance,
+        author=details.author,
+        by=context.principal.agent_id,
+        conversation=details.conversation,
+        position=details.position,
+        supersedes=stored,
+        releases=superseded is not None and stored is None,
+        unreviewed=details.unreviewed if then is None else then.unreviewed,
+    )
+
+
+def _found(repository: MemoryRepository, context: Context, memory_id: str) -> StoredEntry:
+    stored = repository.find_id(context, memory_id, forgotten=True)
+    if stored is None:
+        raise repository.not_found(context, memory_id, None)
+    return stored
+
+
+def _version(context: Context, entry: Entry, number: int, memory_id: str) -> Version:
+    version = None
+    if number <= entry.version:  # a larger one may be too large for a key
+        version = context.get(records.version_key(entry.number, number), Version)
+    if version is None or not records.is_live(version.expires_at, context.now):
+        raise auth_errors.no_memory(memory_id)
+    return version
+
+
+def _of_number(repository: MemoryRepository, context: Context, number: int) -> StoredEntry:
+    stored = repository.by_number(context, number)
+    assert stored is not None, "it was found a moment ago"
+    return stored
+
+
+def _quality(repository: MemoryRepository, context: Context, entry: Entry) -> Slices[float]:
+    corpus = yield from repository.index.loaded(context)
+    yield from imported("greenroom.actors.memories.quality")
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    from greenroom.actors.memories.quality import quality_of  # noqa: PLC0415 - needs numpy, loaded by now
+
+    row = corpus.row(entry.update)
+    assert row is not None, "what is there is in the index"
+    total, _ = quality_of(corpus, np.array([row], np.intp), context.now)
+    return round(float(total[0]), 4)
+
+
+def _linked(
+    repository: MemoryRepository, context: Context, entry: Entry, follow: _Follow
+) -> Slices[list[review.ListedMemory]]:
+    """Return what a link leads to from an entry, and on from there, the nearest first."""
+    found: list[review.ListedMemory] = []
+    other = follow(repository, context, entry)
+    while other is not None and len(found) < MOST_LINKED:
+        found.append((yield from listed(repository, context, other)))
+        other = follow(repository, context, other)
+    return found

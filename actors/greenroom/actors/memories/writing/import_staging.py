@@ -1,0 +1,449 @@
+"""Staging of imports: lines are kept until the import is decided, and then written batch by batch.
+
+What is kept lies in the records ``j staging``: the head, then ``j staging number`` for each batch, and
+``j staging p`` for lines that wait for the memory that they supersede. A batch leaves in the commit that
+writes its memories, so that after a crash the rest goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import NamedTuple
+
+import msgspec
+from msgspec import UnsetType
+
+from greenroom.actors.core.audit import record as audit_record
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth import namespaces as names
+from greenroom.actors.core.auth import policy
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.validation.times import to_microseconds
+from greenroom.actors.memories.requests import transfer as requests
+from greenroom.actors.memories.requests.import_lines import decode_line, metadata_of
+from greenroom.actors.memories.requests.transfer import MemoryLine, OnConflict, Outcome
+from greenroom.actors.memories.storage import embedding, indexing, records
+from greenroom.actors.memories.storage.records import PLAIN, Entry, VersionTimes
+from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
+from greenroom.actors.memories.writing.writes import Draft, write
+from greenroom.runtime import Context, Refusal, Slices
+
+_TAG_BYTES = 16
+_WAITING = b"p"
+_MIDDLE = 1 << 40
+_DROPPED_AT_ONCE = 200
+_MOST_IN_VAIN = 5_000
+_OF_CONFLICT: dict[OnConflict, Outcome] = {
+    "skip": "skipped",
+    "overwrite": "overwritten",
+    "version": "versioned",
+}
+
+
+class ImportHeader(msgspec.Struct, frozen=True, array_like=True):
+    """The state of one import's lines for this root.
+
+    Attributes:
+        staged: How many batches came.
+        applied: How many of them are written.
+        counts: What came of their lines.
+        waiting: How many lines wait for others.
+        first: Where the first of them lies.
+        passed: How many of them were looked at in vain since one of them was written.
+        vain: How many were looked at in vain in all.
+        digest: Stands for all lines that came.
+    """
+
+    root: str
+    principal: Principal
+    on_conflict: OnConflict
+    staged: int = 0
+    applied: int = 0
+    counts: dict[str, int] = {}
+    waiting: int = 0
+    first: int = _MIDDLE
+    passed: int = 0
+    vain: int = 0
+    digest: bytes = b""
+
+
+class _Judged(NamedTuple):
+    """A line with what is there already, and what would become of it."""
+
+    draft: Draft
+    stored: StoredEntry | None
+    outcome: Outcome
+
+
+def digest_with(digest: bytes, lines: Iterable[msgspec.Raw]) -> bytes:
+    """Return the digest of all batches so far and one more."""
+    return blake2b(digest + b"\n".join(map(bytes, lines)), digest_size=_TAG_BYTES).digest()
+
+
+def topic_of(import_id: str) -> str:
+    """Return the topic under which it is told that an import came further."""
+    return f"import:{import_id}"
+
+
+# -- before the decision -------------------------------------------------------
+
+
+def stage(repository: MemoryRepository, request: requests.StageLines, context: Context) -> requests.Staged:
+    """Keep a batch; one that is there already is kept once.
+
+    Raises:
+        Refusal: ``IMPORT_NOT_STAGING``: the import takes no more lines; as `MemoryRepository.check_root`.
+    """
+    known: requests.ImportProgress | None = context.precheck_answer
+    if known is None or (known.staging, known.state) != (request.staging, "staging"):
+        raise Refusal(requests.NOT_STAGING, "this import is decided, or was given up; it takes no more lines")
+    head = _head(context, request.staging) or ImportHeader(
+        request.root, context.principal, request.on_conflict
+    )
+    _check_asker(head, context)
+    policy.check_writes_namespace(context.principal, request.root)
+    repository.check_root(request.root)
+    if request.number == head.staged:
+        if request.number == 0:  # another one may have decided since the question, and even be done
+            told = requests.LinesStaged(staging=request.staging, root=request.root)
+            context.tell(requests.import_address(request.staging), told)
+        context.put(_batch_key(request.staging, request.number), [bytes(line) for line in request.lines])
+        digest = digest_with(head.digest, request.lines)
+        head = msgspec.structs.replace(head, staged=head.staged + 1, digest=digest)
+        context.put(_head_key(request.staging), head)
+    elif request.number > head.staged:
+        raise auth_errors.invalid("number", f"number: batch {head.staged} comes before {request.number}")
+    return requests.Staged(batches=head.staged, applied=head.applied)
+
+
+def staged(request: requests.ReadStaged, context: Context) -> requests.Staged:
+    """Answer how many batches are staged; an export asks that, too."""
+    head = _head(context, request.staging)
+    if head is None:
+        return requests.Staged(batches=0, applied=0)
+    digest = head.digest if head.principal.identity == context.principal.identity else b""
+    return requests.Staged(batches=head.staged, applied=head.applied, digest=digest)
+
+
+def try_lines(
+    repository: MemoryRepository, request: requests.TryLines, context: Context
+) -> Slices[dict[str, int]]:
+    """Count what would become of lines; raises as `MemoryRepository.check_root`."""
+    policy.check_writes_namespace(context.principal, request.root)
+    repository.check_root(request.root)
+    head = ImportHeader(request.root, context.principal, request.on_conflict)
+    counts: dict[str, int] = Counter()
+    for raw in request.lines:
+        judged = yield from _judged(repository, context, head, decode_line(raw))
+        counts[judged.outcome] += 1
+        if context.should_yield():
+            yield
+    return dict(counts)
+
+
+def drop(request: requests.DropLines, context: Context) -> Slices[None]:
+    """Remove what is kept of an import that was given up."""
+    context.use_reserve()
+    prefix = _head_key(request.staging)
+    most = context.most_rows(_DROPPED_AT_ONCE)
+    for dropped, (key, _) in enumerate(context.scan(msgspec.Raw, prefix=prefix)):
+        if dropped == most:
+            context.tell(context.address, request)
+            return
+        context.delete(key)
+        if context.should_yield():
+            yield
+
+
+# -- after it --------------------------------------------------------------------
+
+
+def apply(repository: MemoryRepository, request: requests.ApplyLines, context: Context) -> Slices[None]:
+    """Write a batch, and go on with the next one; after the last one say so."""
+    head = _head(context, request.staging)
+    if head is None:  # all is done
+        return
+    yield from indexing.finish(repository, context)
+    is_first = head.applied == 0
+    written: list[tuple[int, str]] = []
+    if head.applied < request.batches:
+        key = _batch_key(request.staging, head.applied)
+        lines = context.get(key, list[bytes]) or []
+        context.delete(key)
+        head = yield from _write_all(repository, context, request.staging, head, lines, written)
+        head = msgspec.structs.replace(head, applied=head.applied + 1)
+    else:
+        head = yield from _write_waiting(repository, context, request.staging, head, written)
+    yield from embedding.attend(repository, context, written)
+    if head.applied < request.batches or head.waiting:
+        context.put(_head_key(request.staging), head)
+        context.tell(context.address, request)
+        if is_first:  # from now on one batch is written while another is on its way to disk
+            context.tell(context.address, request)
+    else:
+        _finish(context, request.staging, head)
+    audience = policy.own_audience(head.principal.agent_id)
+    context.publish(topic_of(requests.import_address(request.staging).key), policy.ChangeLabel(audience))
+
+
+def _write_waiting(
+    repository: MemoryRepository,
+    context: Context,
+    staging: str,
+    head: ImportHeader,
+    written: list[tuple[int, str]],
+) -> Slices[ImportHeader]:
+    """Write a batch of the lines that waited for others, the newest first, as chains are told.
+
+    A line that still waits has its turn again after the others. When all of them do, the next one is
+    written without its link, and the others may find it. When too many were looked at in vain, all are.
+    """
+    prefix = _head_key(staging) + _WAITING
+    for turn, (key, raw) in enumerate(context.scan(bytes, prefix=prefix, reverse=True)):
+        if turn == _DROPPED_AT_ONCE:
+            break
+        context.delete(key)
+        is_last_resort = head.passed >= head.waiting
+        head = msgspec.structs.replace(head, waiting=head.waiting - 1)
+        before = head.waiting
+        head = yield from _write_line(
+            repository, context, staging, head, raw, written, wait=not is_last_resort
+        )
+        if head.waiting > before:
+            head = msgspec.structs.replace(head, passed=head.passed + 1, vain=head.vain + 1)
+        elif head.vain < _MOST_IN_VAIN:
+            head = msgspec.structs.replace(head, passed=0)
+        if context.should_yield():
+            yield
+    return head
+
+
+def _write_all(
+    repository: MemoryRepository,
+    context: Context,
+    staging: str,
+    head: ImportHeader,
+    lines: Iterable[bytes],
+    written: list[tuple[int, str]],
+) -> Slices[ImportHeader]:
+    for raw in lines:
+        head = yield from _write_line(repository, context, staging, head, raw, written, wait=True)
+        if context.should_yield():
+            yield
+    return head
+
+
+def _write_line(
+    repository: MemoryRepository,
+    context: Context,
+    staging: str,
+    head: ImportHeader,
+    raw: bytes,
+    written: list[tuple[int, str]],
+    *,
+    wait: bool,
+) -> Slices[ImportHeader]:
+    """Write a line, or let it wait for what it supersedes; return what is known of the import then.
+
+    What is written is noted in ``written``, by update number and text.
+    """
+    line = decode_line(raw)
+    judged = yield from _judged(repository, context, head, line)
+    if line.supersedes is not None and judged.outcome in _WRITTEN:
+        judged.draft.supersedes = _superseded(repository, context, judged.draft, line.supersedes)
+        if judged.draft.supersedes is None and wait:
+            first = head.first - 1
+            context.put(_head_key(staging) + _WAITING + first.to_bytes(8), raw)
+            return msgspec.structs.replace(head, waiting=head.waiting + 1, first=first)
+    outcome = yield from _write(repository, context, head, judged)
+    if outcome in _WRITTEN:
+        draft = judged.draft
+        text = embedding.embedded(draft.value, draft.form, draft.author or "")
+        written.append((repository.counter, text))
+    head.counts[outcome] = head.counts.get(outcome, 0) + 1
+    return head
+
+
+def _write(
+    repository: MemoryRepository, context: Context, head: ImportHeader, judged: _Judged
+) -> Slices[Outcome]:
+    """Write a line, if it is to be written; what it supersedes is left out if that cannot be."""
+    draft, stored, outcome = judged
+    if outcome not in _WRITTEN:
+        return outcome
+    if stored is not None and draft.created_at is not None:
+        stored = StoredEntry(
+            stored.record_key, msgspec.structs.replace(stored.entry, created_at=draft.created_at)
+        )
+    try:
+        repository.ensure_root(context, head.root)
+        written = yield from write(repository, context, draft, stored)
+    except Refusal:
+        if draft.supersedes is None:
+            return "refused"
+        draft.supersedes = None
+        return (yield from _write(repository, context, head, judged))
+    if outcome == "overwritten":
+        yield from _forget_history(context, written.entry)
+    return outcome
+
+
+def _forget_history(context: Context, entry: Entry) -> Slices[None]:
+    prefix = records.versions_prefix(entry.number)
+    newest = records.version_key(entry.number, entry.version)
+    for key, ends in context.scan(VersionTimes, prefix=prefix):
+        if key == newest:
+            break
+        context.delete(key)
+        if ends.expires_at is not None:
+            version = int.from_bytes(key[-8:])
+            context.delete(records.expiry_key(ends.expires_at, entry.number, version))
+        if context.should_yield():
+            yield
+
+
+def _finish(context: Context, staging: str, head: ImportHeader) -> None:
+    context.delete(_head_key(staging))
+    details = {"namespace": head.root, "on_conflict": head.on_conflict, "counts": head.counts}
+    context.append(audit_record.JOURNAL, audit_record.row(head.principal, "import_memories", None, details))
+    told = requests.ImportApplied(staging=staging, root=head.root, counts=head.counts)
+    context.tell(requests.import_address(staging), told)
+
+
+# -- a line ------------------------------------------------------------------------
+
+
+def _judged(
+    repository: MemoryRepository, context: Context, head: ImportHeader, line: MemoryLine
+) -> Slices[_Judged]:
+    draft = _draft(head.principal, line)
+    stored = _held(repository, context, draft)
+    if stored is not None:
+        draft.key = stored.entry.key
+    if stored is not None and line.created_by is None and head.on_conflict != "overwrite":
+        draft.author, draft.reattributes = repository.author(stored.entry), False
+    outcome: Outcome
+    if not records.is_live(draft.expires_at, context.now):
+        outcome = "expired"
+    elif stored is None:
+        outcome = "created"
+    elif head.on_conflict != "skip" and (yield from _is_same(repository, context, line, draft, stored)):
+        outcome = "unchanged"
+    else:
+        outcome = _OF_CONFLICT[head.on_conflict]
+    return _Judged(draft, stored, outcome)
+
+
+def _draft(principal: Principal, line: MemoryLine) -> Draft:
+    namespace = line.namespace
+    assert namespace is not None, "lines are staged with theirs"
+    author = line.created_by or principal.agent_id
+    created = None if line.created_at is None else to_microseconds(line.created_at)
+    updated = created if line.updated_at is None else to_microseconds(line.updated_at)
+    if line.content is not None:
+        value, form = line.content.encode(), records.TEXT
+    else:
+        assert not isinstance(line.value, UnsetType), "a line has either"
+        value, form = bytes(line.value), records.JSON
+    return Draft(
+        key=line.key,
+        value=value,
+        form=form,
+        compress=True,
+        partition=policy.memory_partition(principal, namespace, line.scope),
+        sub=namespace[len(names.root_of(namespace)) + 1 :],
+        session_id=line.session_id,
+        metadata=metadata_of(line),
+        expires_at=None if line.expires_at is None else to_microseconds(line.expires_at),
+        kind=line.kind,
+        tags=tuple(line.tags),
+        importance=line.importance,
+        author=author,
+        by=author,
+        imported=None if line.imported is None else line.imported.created_by,
+        reattributes=True,
+        conversation=line.conversation_id,
+        position=line.position,
+        created_at=created,
+        updated_at=updated,
+        unreviewed=line.unreviewed,
+    )
+
+
+def _held(repository: MemoryRepository, context: Context, draft: Draft) -> StoredEntry | None:
+    """Return the entry that has the key already, on the same partition where several write."""
+    there = [
+        StoredEntry(where, entry)
+        for where in repository.places(draft.session_id, draft.key, draft.sub, draft.partition)
+        if (entry := context.get(where, Entry)) is not None and records.is_there(entry, context.now)
+    ]
+    return next((each for each in there if each.entry.key == draft.key), there[0] if there else None)
+
+
+def _superseded(repository: MemoryRepository, context: Context, draft: Draft, key: str) -> StoredEntry | None:
+    """Return the memory of this key that the draft takes the place of."""
+    for stored in repository.entries_of_key(context, records.entry_keys(draft.session_id, key, draft.sub)):
+        partition = repository.partition(stored.entry)
+        is_own = (partition.user, partition.agent) == (draft.partition.user, draft.partition.agent)
+        if is_own and records.is_there(stored.entry, context.now):
+            return stored
+    return None
+
+
+def _is_same(
+    repository: MemoryRepository, context: Context, line: MemoryLine, draft: Draft, stored: StoredEntry
+) -> Slices[bool]:
+    """Return whether an entry says already what a line would make of it."""
+    entry = stored.entry
+    details = entry.details or PLAIN
+    alike = (
+        details.form & records.TEXT == draft.form & records.TEXT
+        and entry.value_size == len(draft.value)
+        and entry.expires_at == draft.expires_at
+        and repository.partition(entry) == draft.partition
+        and (
+            line.created_by is None
+            or (repository.author(entry), details.imported) == (draft.author, draft.imported)
+        )
+        and (details.kind, details.tags, details.importance) == (draft.kind, draft.tags, draft.importance)
+        and draft.unreviewed in {None, details.unreviewed}
+        and (details.conversation, details.position) == (draft.conversation, draft.position)
+        and draft.created_at in {None, entry.created_at}
+        and draft.updated_at in {None, entry.updated_at}
+    )
+    if not alike:
+        return False
+    value, version = yield from repository.value(context, entry)
+    if line.created_by is None and draft.imported is not None:
+        then = version.details
+        named = {repository.author(entry), details.imported} | (
+            set() if then is None else {then.author, then.imported}
+        )
+        if draft.imported not in named:  # the source says what is not known yet
+            return False
+    return value == draft.value and version.metadata == draft.metadata
+
+
+# -- records -------------------------------------------------------------------------
+
+
+def _head(context: Context, staging: str) -> ImportHeader | None:
+    return context.get(_head_key(staging), ImportHeader)
+
+
+def _head_key(staging: str) -> bytes:
+    return b"j" + blake2b(staging.encode(), digest_size=_TAG_BYTES).digest()
+
+
+def _batch_key(staging: str, number: int) -> bytes:
+    return _head_key(staging) + number.to_bytes(8)
+
+
+def _check_asker(head: ImportHeader, context: Context) -> None:
+    if head.principal.identity != context.principal.identity:
+        raise auth_errors.permission_denied("staging", "staging: this is another's import")
+
+
+_WRITTEN = frozenset({"created", "versioned", "overwritten"})

@@ -1,0 +1,240 @@
+"""Getting the embedder that is wanted, without holding the event loop up."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import outcome
+import trio
+
+from greenroom.actors.core.base.optional_packages import install
+from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
+from greenroom.actors.search.embedding.embedder import Embedder, EmbedderChoice, LocalEmbedder
+from greenroom.actors.search.embedding.errors import EmbedderError, ModelMissingError
+from greenroom.actors.search.embedding.models.installed_models import (
+    MINILM,
+    missing,
+    models_folder,
+    with_remedy,
+)
+from greenroom.actors.search.embedding.models.onnx_export import read_model_files
+
+if TYPE_CHECKING:
+    from greenroom.actors.search.embedding.models.http import HttpEmbedder
+
+_GROUP_CHARACTERS: Final = 8_192
+_ASKED_SECONDS: Final = 1.0
+LEAVE_SECONDS: Final = 2.0
+"""Whoever closes a program waits so long for a class of somebody's own."""
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+class InThread:
+    """A local embedder, waited for; see `Embedder`.
+
+    It has a thread for queries, which do not wait for texts that are being embedded. For these it has as many
+    as the embedder takes, but only one as long as somebody searches.
+
+    Args:
+        local: The embedder.
+        leaves: Whether a thread is left to itself when nobody waits for it any more, for what the embedder
+            does may never end: one of a query at once, one of texts after a moment.
+    """
+
+    def __init__(self, local: LocalEmbedder, *, leaves: bool = False) -> None:
+        self._local = local
+        self._leaves = leaves
+        self.space = local.space
+        self.dimensions = local.dimensions
+        self.has_tokens = local.has_tokens
+        self.batch = local.batch
+        self.quick = local if local.is_quick else None
+        self._texts = trio.CapacityLimiter(local.threads)
+        self._queries = trio.CapacityLimiter(1)
+        self._asked_at = -math.inf
+
+    async def embed(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return the vectors of texts that are kept."""
+        groups = iter(_groups(texts, self._local.group))
+        made: dict[int, Vectors] = {}
+        error: EmbedderError | None = None
+
+        async def work(*, helps: bool) -> None:
+            nonlocal error
+            while error is None and not (helps and self._is_asked()) and (group := next(groups, None)):
+                some = [texts[number] for number in group]
+                try:
+                    vectors = await self._embed(some)
+                except EmbedderError as raised:
+                    error = raised
+                else:
+                    made.update(zip(group, vectors, strict=True))
+
+        async with trio.open_nursery() as nursery:
+            for number in range(self._local.threads):
+                nursery.start_soon(partial(work, helps=number > 0))
+        if error is not None:
+            raise error
+        return [made[number] for number in range(len(texts))]
+
+    async def _embed(self, texts: list[str]) -> list[Vectors]:
+        if self._leaves:
+            return await _left_to_itself(self._local.embed, texts, limiter=self._texts)
+        # Not abandoned when cancelled, so whoever closes the program waits for one group at most.
+        return await trio.to_thread.run_sync(self._local.embed, texts, limiter=self._texts)
+
+    async def query(self, text: str) -> QueryVectors:
+        """Return the vectors of a text that is searched for."""
+        if self.quick is not None:
+            return self.quick.query(text)
+        self._asked_at = trio.current_time()
+        return await trio.to_thread.run_sync(
+            self._local.query, text, limiter=self._queries, abandon_on_cancel=self._leaves
+        )
+
+    async def aclose(self) -> None:
+        """Do nothing: what was loaded goes with the last who uses it."""
+
+    def _is_asked(self) -> bool:
+        """Whether somebody searches, or did a moment ago and may again."""
+        return trio.current_time() < self._asked_at + _ASKED_SECONDS
+
+
+async def _left_to_itself(
+    function: Callable[[A], R], argument: A, *, limiter: trio.CapacityLimiter | None = None
+) -> R:
+    """Run in a thread what may never end: whoever is cancelled waits a moment for it, and then no more.
+
+    Most come to an end in that time, and a thread within a library may not survive the interpreter's end.
+    """
+
+    async def hurry() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            scope.deadline = trio.current_time() + LEAVE_SECONDS
+
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope(shield=True) as scope:
+            nursery.start_soon(hurry)
+            made = await trio.to_thread.run_sync(
+                outcome.capture, function, argument, limiter=limiter, abandon_on_cancel=True
+            )
+        nursery.cancel_scope.cancel()
+    return made.unwrap()
+
+
+def _groups(texts: Sequence[str], most: int) -> list[list[int]]:
+    """Return the numbers of texts, by length, in groups of so many and of no more text than is done soon."""
+    groups: list[list[int]] = []
+    for number in sorted(range(len(texts)), key=lambda number: len(texts[number])):
+        fits = groups and len(groups[-1]) < most
+        if fits and (len(groups[-1]) + 1) * len(texts[number]) <= _GROUP_CHARACTERS:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups
+
+
+def check_choice(choice: EmbedderChoice) -> None:
+    """Say at once what is missing and can be told without loading anything.
+
+    Raises:
+        EmbedderError: the model's files or the library that runs it are not there.
+    """
+    if choice.kind == "minilm":
+        _check_minilm(choice)
+    if choice.kind != "onnx":
+        return
+    if find_spec("onnxruntime") is None:
+        raise EmbedderError(
+            f"the embedder {choice} needs onnxruntime, which is not installed: {install('onnx')}"
+        )
+    read_model_files(Path(choice.place))
+
+
+def _check_minilm(choice: EmbedderChoice, *, looks_inside: bool = False) -> None:
+    lack = missing(models_folder(choice), looks_inside=looks_inside)
+    if lack is not None:
+        raise ModelMissingError(with_remedy(lack))
+
+
+async def load(choice: EmbedderChoice) -> Embedder:
+    """Return the embedder that is wanted, ready for use.
+
+    Raises:
+        EmbedderError: it cannot be had, or not now.
+    """
+    if choice.kind == "http":
+        return await _connected(choice)
+    if choice.kind == "python":
+        made = await _left_to_itself(partial(_load_local, choice), trio.from_thread.check_cancelled)
+        return InThread(made, leaves=True)
+    # Not abandoned when cancelled: a thread within a library would not survive the interpreter's end.
+    local = await trio.to_thread.run_sync(partial(_load_local, choice, trio.from_thread.check_cancelled))
+    return InThread(local)
+
+
+async def _connected(choice: EmbedderChoice) -> Embedder:
+    def imported() -> type[HttpEmbedder]:
+        _import("numpy")
+        from greenroom.actors.search.embedding.models import http  # noqa: PLC0415 - imported when first needed, in a thread
+
+        return http.HttpEmbedder
+
+    make = await trio.to_thread.run_sync(imported)
+    endpoint = make(choice)
+    try:
+        await endpoint.connect()
+    except BaseException:
+        with trio.CancelScope(shield=True):
+            await endpoint.aclose()
+        raise
+    return endpoint
+
+
+def _load_local(choice: EmbedderChoice, check: Callable[[], object]) -> LocalEmbedder:
+    """Load a model; ``check`` is called between the steps, and what it raises ends the loading."""
+    # One core is enough for texts that nobody waits for; and threads of its own would keep memory.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    check()
+    _import("numpy")
+    check()
+    if choice.kind == "python":
+        from greenroom.actors.search.embedding.models.python import load_python  # noqa: PLC0415 - as above
+
+        return load_python(choice)
+    if choice.kind == "minilm":
+        _check_minilm(choice, looks_inside=True)
+        check()
+        from greenroom.actors.search.embedding.models.minilm import load_minilm  # noqa: PLC0415 - as above
+
+        return load_minilm(models_folder(choice) / MINILM, check)
+    if choice.kind == "static":
+        from greenroom.actors.search.embedding.models.static import load_static  # noqa: PLC0415 - as above
+
+        return load_static()
+    check_choice(choice)
+    _import("tokenizers")
+    check()
+    _import("onnxruntime")
+    check()
+    from greenroom.actors.search.embedding.models.onnx import OnnxEmbedder  # noqa: PLC0415 - as above
+
+    return OnnxEmbedder(read_model_files(Path(choice.place)), check)
+
+
+def _import(name: str) -> None:
+    try:
+        import_module(name)
+    except ImportError as error:
+        raise EmbedderError(f"{name} cannot be imported ({error}): pip install {name}") from error

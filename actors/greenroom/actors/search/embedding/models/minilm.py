@@ -1,0 +1,155 @@
+"""MiniLM (all-MiniLM-L6-v2), as `greenroom embedder install` brings it: vectors of texts and tokens."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
+from greenroom.actors.search.embedding import quantization, rows
+from greenroom.actors.search.embedding.embedder import embedded_part, words_of, words_of_tokens
+from greenroom.actors.search.embedding.errors import EmbedderError
+from greenroom.actors.search.embedding.models.installed_models import TOKENIZER, WEIGHTS
+from greenroom.actors.search.embedding.models.minilm_numpy import NumpyModel
+from greenroom.actors.search.embedding.models.minilm_weights import Weights, read_weights
+from greenroom.actors.search.embedding.models.wordpiece import UNKNOWN, WordPiece
+from greenroom.actors.search.embedding.quantization import Floats
+
+logger = logging.getLogger(__name__)
+_FIRST, _LAST = "[CLS]", "[SEP]"
+_PADDING: Final = np.float32(-10_000.0)
+_TOKENS_AT_ONCE: Final = 512
+_VERSION: Final = 1
+"""Of our way of making a text's vectors; with another, everything is embedded anew."""
+
+
+class Model(Protocol):
+    """What runs the encoder. It may be used by several threads at once."""
+
+    def run(self, ids: npt.NDArray[np.int64], mask: Floats) -> Floats:
+        """Return the vectors of tokens, by text and place.
+
+        Args:
+            ids: The tokens' numbers, by text and place.
+            mask: What is added to the attention: 0 for a token, a very negative number for padding.
+
+        Raises:
+            EmbedderError: it cannot.
+        """
+
+
+class MiniLmEmbedder:
+    """The embedder; see `LocalEmbedder`.
+
+    Args:
+        vocabulary: The number of each token.
+        model: Runs the encoder.
+        longest: How many tokens of a text are looked at, the special ones among them.
+        width: How many numbers a token's vector has.
+    """
+
+    has_tokens = True
+    is_quick = False
+    batch = 256
+    group = 32
+    threads = os.cpu_count() or 1
+
+    def __init__(self, vocabulary: Mapping[str, int], model: Model, longest: int, width: int) -> None:
+        self._wordpiece = WordPiece(vocabulary)
+        self._first, self._last = vocabulary[_FIRST], vocabulary[_LAST]
+        self._most = longest - 2
+        self._model = model
+        self.dimensions = width
+        self.space = f"{rows.MINILM}all-MiniLM-L6-v2:{_VERSION}:{width}"
+
+    def embed(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return the vectors of texts that are kept."""
+        ids = [self._wordpiece.ids(embedded_part(text))[: self._most] for text in texts]
+        made: list[Vectors | None] = [None] * len(texts)
+        for group in _grouped([len(each) + 2 for each in ids]):
+            rows = self._run([ids[number] for number in group])
+            for number, hidden in zip(group, rows, strict=True):
+                made[number] = quantization.quantized(hidden.mean(axis=0), hidden[1:-1])
+        return [each for each in made if each is not None]
+
+    def query(self, text: str) -> QueryVectors:
+        """Return the vectors of a text that is searched for: of each token, with the word that it is of."""
+        text = embedded_part(text)
+        tokens = self._wordpiece.tokens(text)[: self._most]
+        (hidden,) = self._run([[token.id for token in tokens]])
+        words, chosen = words_of_tokens(words_of(text), [(token.start, token.end) for token in tokens])
+        return QueryVectors(
+            space=self.space,
+            words=words,
+            rows=quantization.normalized(hidden[1:-1][chosen]).tobytes(),
+            sentence=quantization.normalized(hidden.mean(axis=0)).tobytes(),
+        )
+
+    def _run(self, texts: Sequence[Sequence[int]]) -> list[Floats]:
+        """Return the vectors of each text's tokens, with a special one at either end."""
+        lengths = [len(each) + 2 for each in texts]
+        ids = np.zeros((len(lengths), max(lengths)), np.int64)
+        mask = np.full(ids.shape, _PADDING, np.float32)
+        for row, (each, length) in enumerate(zip(texts, lengths, strict=True)):
+            ids[row, :length] = [self._first, *each, self._last]
+            mask[row, :length] = 0
+        made = self._model.run(ids, mask)
+        return [rows[:length] for rows, length in zip(made, lengths, strict=True)]
+
+
+def _grouped(lengths: Sequence[int]) -> list[list[int]]:
+    """Return the numbers of texts that are calculated together: of about the same length, and a few."""
+    groups: list[list[int]] = []
+    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if groups and (len(groups[-1]) + 1) * lengths[number] <= _TOKENS_AT_ONCE:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups
+
+
+def load_minilm(folder: Path, check: Callable[[], object]) -> MiniLmEmbedder:
+    """Return the embedder of a folder in which it is installed.
+
+    Args:
+        folder: Its own.
+        check: Called between the steps of the loading; what it raises ends it.
+
+    Raises:
+        EmbedderError: the files cannot be used.
+    """
+    vocabulary = _vocabulary(folder / TOKENIZER)
+    check()
+    weights = read_weights(folder / WEIGHTS)
+    check()
+    return MiniLmEmbedder(vocabulary, _model(weights), len(weights.places), weights.width)
+
+
+def _model(weights: Weights) -> Model:
+    """Return what runs it: onnxruntime where it is installed, else numpy."""
+    try:
+        from greenroom.actors.search.embedding.models.minilm_onnx import OnnxModel  # noqa: PLC0415 - may be absent
+
+        return OnnxModel(weights)
+    except ImportError:
+        pass
+    except EmbedderError as error:
+        logger.warning("numpy runs it: %s", error)
+    return NumpyModel(weights)
+
+
+def _vocabulary(path: Path) -> dict[str, int]:
+    try:
+        vocabulary = json.loads(path.read_bytes())["model"]["vocab"]
+        if not {_FIRST, _LAST, UNKNOWN} <= vocabulary.keys():
+            raise ValueError("its vocabulary is another one")  # noqa: TRY301 - told like the others
+        return {str(token): int(number) for token, number in vocabulary.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise EmbedderError(f"{path} cannot be read: {error}") from error

@@ -1,0 +1,118 @@
+"""MiniLM in numpy: what runs wherever numpy does."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from greenroom.actors.search.embedding.models.minilm_weights import HEAD_SIZE, Layer, Matrix, Norm, Weights
+from greenroom.actors.search.embedding.quantization import Floats
+
+_EPSILON: Final = 1e-12
+_CUBIC: Final = 0.044715
+_AT_ONCE: Final = 128  # rows of the wide part, which stay in a core's cache while they go through Gelu
+
+
+class _Linear(NamedTuple):
+    matrix: Floats
+    bias: Floats
+
+    def __call__(self, given: Floats) -> Floats:
+        found: Floats = given @ self.matrix
+        found += self.bias
+        return found
+
+
+class _Layer(NamedTuple):
+    attention: _Linear
+    joined: _Linear
+    joined_norm: Norm
+    inner: _Linear
+    outer: _Linear
+    outer_norm: Norm
+
+
+class NumpyModel:
+    """The encoder; see `Model`."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+        self._layers = [_layer(each) for each in weights.layers]
+
+    def run(self, ids: npt.NDArray[np.int64], mask: Floats) -> Floats:
+        """Return the vectors of tokens, by text and place."""
+        texts, places = ids.shape
+        rows = self._weights.embedded(ids).reshape(texts * places, -1)
+        rows = _normed(rows, self._weights.first_norm)
+        for layer in self._layers:
+            found = layer.joined(_attended(layer.attention(rows), mask, self._weights.heads))
+            found += rows
+            rows = _normed(found, layer.joined_norm)
+            found = layer.outer(_gelu(layer.inner(rows)))
+            found += rows
+            rows = _normed(found, layer.outer_norm)
+        return rows.reshape(texts, places, -1)
+
+
+def _layer(layer: Layer) -> _Layer:
+    return _Layer(
+        _linear(layer.attention),
+        _linear(layer.joined),
+        layer.joined_norm,
+        _linear(layer.inner),
+        _linear(layer.outer),
+        layer.outer_norm,
+    )
+
+
+def _linear(matrix: Matrix) -> _Linear:
+    return _Linear(matrix.floats(), matrix.bias)
+
+
+def _attended(rows: Floats, mask: Floats, heads: int) -> Floats:
+    """Return what each head finds for each token.
+
+    Args:
+        rows: Query, key and value of each token.
+        mask: What is added to the attention, by text and place: very little for what is padding.
+        heads: How many there are.
+    """
+    texts, places = mask.shape
+    query, key, value = rows.reshape(texts, places, 3, heads, HEAD_SIZE).transpose(2, 0, 3, 1, 4)
+    weights: Floats = query @ key.swapaxes(2, 3)
+    weights *= np.float32(1 / math.sqrt(HEAD_SIZE))
+    weights += mask[:, np.newaxis, np.newaxis]
+    weights -= weights.max(axis=-1, keepdims=True)
+    np.exp(weights, out=weights)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    found: Floats = (weights @ value).swapaxes(1, 2).reshape(texts * places, -1)
+    return found
+
+
+def _normed(rows: Floats, norm: Norm) -> Floats:
+    """Normalize rows, in place."""
+    rows -= rows.mean(axis=1, keepdims=True)
+    variance = np.einsum("ij,ij->i", rows, rows) / np.float32(rows.shape[1])
+    rows *= (1 / np.sqrt(variance + np.float32(_EPSILON)))[:, np.newaxis]
+    rows *= norm.weight
+    rows += norm.bias
+    return rows
+
+
+def _gelu(rows: Floats) -> Floats:
+    """Apply Gelu, in place, by its approximation with tanh: 0.0005 from the exact one at most."""
+    for start in range(0, len(rows), _AT_ONCE):
+        some = rows[start : start + _AT_ONCE]
+        found = some * some
+        found *= _CUBIC
+        found += 1
+        found *= some
+        found *= math.sqrt(2 / math.pi)
+        np.tanh(found, out=found)
+        found += 1
+        found *= 0.5
+        some *= found
+    return rows

@@ -1,0 +1,184 @@
+"""A sentence-transformers model, exported to ONNX, run by onnxruntime on the processor.
+
+It gives a text one vector, and one for each of its tokens: a query is compared by either, and
+the tokens' vectors find what the one vector of a sentence blurs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import tokenizers
+
+from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
+from greenroom.actors.embedding.onnx_runtime import onnxruntime
+from greenroom.actors.search.embedding import quantization
+from greenroom.actors.search.embedding.embedder import embedded_part, words_of, words_of_tokens
+from greenroom.actors.search.embedding.errors import EmbedderError
+from greenroom.actors.search.embedding.models.onnx_export import ModelFiles, Pooling
+
+_TOKEN_OUTPUTS: Final = ("last_hidden_state", "token_embeddings")
+_SENTENCE_OUTPUT: Final = "sentence_embedding"
+_INPUTS: Final = frozenset({"input_ids", "attention_mask", "token_type_ids", "position_ids"})
+_FATAL: Final = 4
+_BY_TOKENS: Final = 3  # axes of an output with a vector for each token
+
+
+class _Run(NamedTuple):
+    """The model's output for one text.
+
+    Attributes:
+        sentence: The vector of the text.
+        tokens: Those of its tokens without the special ones.
+        offsets: Where these stand in the text, prompt included.
+    """
+
+    sentence: quantization.Floats
+    tokens: quantization.Floats
+    offsets: list[tuple[int, int]]
+
+
+class OnnxEmbedder:
+    """A model in a folder; see `LocalEmbedder`.
+
+    Args:
+        export: Its files.
+        check: Called between the steps of the loading; what it raises ends it.
+
+    Raises:
+        EmbedderError: the files cannot be used.
+    """
+
+    is_quick = False
+    batch = 16
+    group = 1
+    threads = 1
+
+    def __init__(self, export: ModelFiles, check: Callable[[], object]) -> None:
+        self._export = export
+        self._tokenizer = _tokenizer(export)
+        check()
+        self._session = _session(export)
+        check()
+        self._inputs = {each.name for each in self._session.get_inputs()}
+        if unknown := self._inputs - _INPUTS:
+            raise EmbedderError(f"the model {export.graph} wants {', '.join(sorted(unknown))}, unknown here")
+        outputs = {each.name: len(each.shape) for each in self._session.get_outputs()}
+        self._tokens_output = _first(outputs, _TOKEN_OUTPUTS, _BY_TOKENS)
+        self._sentence_output = _SENTENCE_OUTPUT if _SENTENCE_OUTPUT in outputs else None
+        if self._tokens_output is None and self._sentence_output is None:
+            raise EmbedderError(
+                f"the model {export.graph} gives {', '.join(outputs)}, and neither {_TOKEN_OUTPUTS[0]} nor "
+                f"{_SENTENCE_OUTPUT}"
+            )
+        self.has_tokens = self._tokens_output is not None
+        self.dimensions = len(self._run(["probe"])[0].sentence)
+        check()
+        self.space = f"onnx:{export.digest()}:{self.dimensions}"
+
+    def embed(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return the vectors of texts that are kept."""
+        prompt = self._export.document_prompt
+        some = [prompt + embedded_part(text) for text in texts]
+        return [
+            quantization.quantized(run.sentence, run.tokens if self.has_tokens else None)
+            for run in self._run(some)
+        ]
+
+    def query(self, text: str) -> QueryVectors:
+        """Return the vectors of a text that is searched for: of each token, with the word that it is of."""
+        text = embedded_part(text)
+        prompt = self._export.query_prompt
+        (run,) = self._run([prompt + text])
+        found = quantization.normalized(run.tokens)
+        words, chosen = words_of_tokens(words_of(text), run.offsets, len(prompt))
+        return QueryVectors(
+            space=self.space,
+            words=words,
+            rows=found[chosen].tobytes() if chosen else b"",
+            sentence=quantization.normalized(run.sentence).tobytes(),
+        )
+
+    def _run(self, texts: list[str]) -> list[_Run]:
+        """Run the model on each text alone.
+
+        Together they would be no faster on a processor, for what is padded is calculated, too; they
+        would take more memory; and small integers are scaled by all that run together, so that a
+        text's vector would depend on the others.
+        """
+        return [self._one(encoding) for encoding in self._tokenizer.encode_batch(texts)]
+
+    def _one(self, encoding: Any) -> _Run:
+        size = len(encoding.ids)
+        if not size:
+            return _Run(np.zeros(self.dimensions, np.float32), np.zeros((0, self.dimensions), np.float32), [])
+        feeds = {
+            "input_ids": np.array([encoding.ids], np.int64),
+            "attention_mask": np.ones((1, size), np.int64),
+            "token_type_ids": np.array([encoding.type_ids], np.int64),
+            "position_ids": np.arange(size, dtype=np.int64)[np.newaxis],
+        }
+        wanted = [name for name in (self._tokens_output, self._sentence_output) if name is not None]
+        try:
+            results = self._session.run(wanted, {name: feeds[name] for name in self._inputs})
+        except Exception as error:  # the library's own classes have no common base
+            raise EmbedderError(f"the model {self._export.graph} failed: {error}") from error
+        made = {name: np.asarray(found[0], np.float32) for name, found in zip(wanted, results, strict=True)}
+        if self._tokens_output is None:
+            (sentence,) = made.values()
+            return _Run(sentence, np.zeros((0, len(sentence)), np.float32), [])
+        hidden = made[self._tokens_output]
+        if self._sentence_output is None:
+            sentence = _pooled(hidden, self._export.pooling)
+        else:
+            sentence = made[self._sentence_output]
+        plain = [index for index, special in enumerate(encoding.special_tokens_mask) if not special]
+        return _Run(sentence, hidden[plain], [encoding.offsets[index] for index in plain])
+
+
+def _tokenizer(export: ModelFiles) -> tokenizers.Tokenizer:
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(export.tokenizer))
+    except Exception as error:  # the library raises plain Exception
+        raise EmbedderError(f"{export.tokenizer} cannot be read: {error}") from error
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(export.longest)
+    return tokenizer
+
+
+def _session(export: ModelFiles) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    # The event loop and the writer want their share, and whoever waits for work must not spin.
+    options.intra_op_num_threads = max(1, (os.cpu_count() or 1) // 2)
+    options.enable_mem_pattern = False  # texts are of any length, and it would keep memory for each
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = (
+        _FATAL  # it writes to standard error by itself, and raises what went wrong as well
+    )
+    try:
+        return onnxruntime.InferenceSession(str(export.graph), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the library's own classes have no common base
+        raise EmbedderError(f"the model {export.graph} cannot be loaded: {error}") from error
+
+
+def _first(outputs: dict[str, int], names: tuple[str, ...], axes: int) -> str | None:
+    """Return the output that has one of the names, or else as many axes."""
+    named = [name for name in names if name in outputs]
+    return next(iter([*named, *(name for name, found in outputs.items() if found == axes)]), None)
+
+
+def _pooled(hidden: quantization.Floats, pooling: Pooling) -> quantization.Floats:
+    if not len(hidden):
+        return np.zeros(hidden.shape[1], np.float32)
+    pooled: quantization.Floats
+    match pooling:
+        case "mean":
+            pooled = hidden.mean(axis=0, dtype=np.float32)
+        case "cls":
+            pooled = hidden[0]
+        case "lasttoken":
+            pooled = hidden[-1]
+    return pooled

@@ -1,0 +1,107 @@
+"""A class of somebody's own that embeds: ``python:MODULE:CLASS``.
+
+An object of it, made without arguments, has `embed`, from texts to a row of numbers for each. It may have
+`embed_query`, from the text that is searched for to one row, where that is another one; and `name`, which it
+changes with its vectors, so that everything is embedded anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+
+from greenroom.actors.core.replies.memory_types import MAX_DIMENSIONS, QueryVectors, Vectors
+from greenroom.actors.search.embedding import quantization
+from greenroom.actors.search.embedding.embedder import MODEL_BYTES, EmbedderChoice, embedded_part
+from greenroom.actors.search.embedding.errors import EmbedderError, ModelMissingError
+
+_PROBE: Final = "probe"
+_FAULTS: Final = (Exception, SystemExit)
+"""What somebody's class may raise; it ends no server."""
+
+
+class PythonEmbedder:
+    """An object of such a class; see `LocalEmbedder`.
+
+    Args:
+        place: Module and class.
+        made: The object.
+
+    Raises:
+        EmbedderError: it does not embed.
+    """
+
+    has_tokens = False
+    is_quick = False
+    batch = 32
+    group = 32
+    threads = 1
+
+    def __init__(self, place: str, made: Any) -> None:
+        self._place = place
+        self._embed: Callable[[list[str]], Any] = made.embed
+        self._embed_query: Callable[[str], Any] = getattr(made, "embed_query", self._embed_one)
+        name = getattr(made, "name", place)
+        if not isinstance(name, str) or not name.isprintable() or not 0 < len(name.encode()) <= MODEL_BYTES:
+            raise EmbedderError(
+                f"{place} is called {name!r}, and a name may be {MODEL_BYTES} printable bytes long"
+            )
+        self.dimensions = 0
+        self.dimensions = self._rows(self._embed, [_PROBE], 1).shape[1]
+        self.space = f"python:{name}:{self.dimensions}"
+
+    def embed(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return the vectors of texts that are kept."""
+        rows = self._rows(self._embed, [embedded_part(text) for text in texts], len(texts))
+        return [quantization.quantized(row) for row in rows]
+
+    def query(self, text: str) -> QueryVectors:
+        """Return the vector of a text that is searched for."""
+        (row,) = self._rows(lambda one: [self._embed_query(one)], embedded_part(text), 1)
+        sentence = quantization.normalized(row).tobytes()
+        return QueryVectors(space=self.space, words=[], rows=b"", sentence=sentence)
+
+    def _embed_one(self, text: str) -> Any:
+        (row,) = self._embed([text])
+        return row
+
+    def _rows(self, embed: Callable[[Any], Any], given: Any, count: int) -> quantization.Floats:
+        """Return what the object makes of texts, checked."""
+        try:
+            rows = np.asarray(embed(given), np.float32)
+        except _FAULTS as error:  # whatever it raises
+            raise EmbedderError(f"{self._place} failed: {error!r}") from error
+        wanted = (count, self.dimensions or (rows.shape[-1] if rows.ndim else 0))
+        if rows.shape != wanted or not 0 < wanted[1] <= MAX_DIMENSIONS:
+            raise EmbedderError(
+                f"{self._place} makes numbers of the shape {rows.shape} of {count} texts, and a row for each "
+                f"is wanted, of {self.dimensions or 'some'} dimensions and at most {MAX_DIMENSIONS:,}"
+            )
+        if not np.isfinite(rows).all():
+            raise EmbedderError(f"{self._place} makes numbers that are not finite")
+        return rows
+
+
+def load_python(choice: EmbedderChoice) -> PythonEmbedder:
+    """Return the embedder that a class is.
+
+    Raises:
+        EmbedderError: there is no such class, or it does not embed.
+    """
+    module, _, name = choice.place.partition(":")
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ModelMissingError(f"the embedder {choice} is not there: {error}") from error
+    except _FAULTS as error:  # whatever importing it raises
+        raise EmbedderError(f"the embedder {choice} cannot be imported: {error!r}") from error
+    try:
+        made = found()
+    except _FAULTS as error:  # whatever making it raises
+        raise EmbedderError(f"the embedder {choice} cannot be made: {error!r}") from error
+    if not callable(getattr(made, "embed", None)):
+        raise EmbedderError(f"the embedder {choice} has no method embed")
+    return PythonEmbedder(choice.place, made)

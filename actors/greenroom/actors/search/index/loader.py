@@ -1,0 +1,168 @@
+"""The index read from its records into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from greenroom.actors.search.index import arrays, records
+from greenroom.actors.search.index.corpus import Corpus
+from greenroom.actors.search.index.document import FIELDS, Analysed, Document, Field
+from greenroom.actors.search.index.segment import Chunk, Segment
+from greenroom.runtime import Context, Slices, StoreDamagedError
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class LoadedIndex:
+    """The index in memory, and what has to be known of its records.
+
+    Attributes:
+        corpus: The rows.
+        patched: Ids that have a patch.
+        long: How many further records the terms of a row of the tail take, by id, if any.
+        chunks: By space and number of a chunk, how many vectors of it are of use.
+    """
+
+    corpus: Corpus
+    patched: set[int] = field(default_factory=set)
+    long: dict[int, int] = field(default_factory=dict)
+    chunks: dict[str, dict[int, int]] = field(default_factory=dict)
+
+
+def load(
+    context: Context, manifest: records.Manifest, partition: Callable[[bytes], Any]
+) -> Slices[LoadedIndex]:
+    """Return the index as it is stored; yields when the slice is over.
+
+    Raises:
+        StoreDamagedError: a record is missing or does not fit the others.
+    """
+    corpus = Corpus()
+    found = LoadedIndex(corpus)
+    for segment in manifest.segments:
+        yield from _load_segment(context, corpus, segment, partition)
+    for key, row in context.scan(records.RowRecord, prefix=records.ROWS):
+        number = records.id_of(key)
+        if row.parts:
+            found.long[number] = row.parts
+        yield from _load_row(context, corpus, number, row, partition)
+        if context.should_yield():
+            yield
+    for key, patch in context.scan(records.Patch, prefix=records.PATCHES):
+        number = records.id_of(key)
+        found.patched.add(number)
+        with _whole(key):
+            corpus.change(number, patch)
+        if context.should_yield():
+            yield
+    yield from load_vectors(context, manifest, found)
+    return found
+
+
+def load_vectors(context: Context, manifest: records.Manifest, found: LoadedIndex) -> Slices[None]:
+    """Read the vectors of all spaces; yields when the slice is over."""
+    for name, space in manifest.spaces.items():
+        prefix = records.space_prefix(records.VECTORS, space.number)
+        for key, chunk in context.scan(records.VectorChunk, prefix=prefix):
+            take_vectors(key, chunk, name, space, found)
+            if context.should_yield():
+                yield
+
+
+def take_vectors(
+    key: bytes, chunk: records.VectorChunk, name: str, space: records.Space, found: LoadedIndex
+) -> None:
+    """Add the vectors of one chunk.
+
+    Raises:
+        StoreDamagedError: they do not fit their space.
+    """
+    with _whole(key):
+        used = found.corpus.set_vectors(name, *arrays.vectors(chunk, space.dimensions))
+    found.chunks.setdefault(name, {})[records.chunk_of(key)] = used
+
+
+def _load_segment(
+    context: Context, corpus: Corpus, segment: records.SegmentRecord, partition: Callable[[bytes], Any]
+) -> Slices[None]:
+    before = corpus.size
+    for block in range(segment.blocks):
+        key = records.block_key(segment.number, block)
+        lasting = _there(key, context.get(key, records.BlockRecord))
+        key = records.changing_key(segment.number, block)
+        changing = _there(key, context.get(key, dict[str, bytes]))
+        with _whole(key):
+            arrays.add_block(corpus, lasting, changing, partition)
+        if context.should_yield():
+            yield
+    if corpus.size - before != segment.rows:
+        raise _damaged(records.segment_prefix(segment.number))
+    chunks: dict[Field, list[Chunk]] = {}
+    for name in FIELDS:
+        chunks[name] = []
+        for number in range(segment.chunks.get(name, 0)):
+            key = records.chunk_key(segment.number, name, number)
+            stored = _there(key, context.get(key, records.ChunkRecord))
+            with _whole(key):
+                chunks[name].append(arrays.chunk(stored))
+            if context.should_yield():
+                yield
+    corpus.attach_segment(Segment(segment.rows, chunks, segment.number))
+
+
+def _load_row(
+    context: Context, corpus: Corpus, id: int, row: records.RowRecord, partition: Callable[[bytes], Any]
+) -> Slices[None]:
+    document = Document(
+        id=id,
+        partition=partition(row.partition),
+        namespace=row.namespace,
+        text="",
+        author=row.author,
+        kind=row.kind,
+        conversation=row.conversation,
+        position=row.position,
+        number=row.number,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        expires_at=row.expires_at,
+        importance=row.importance,
+        uses=row.uses,
+        last_used=row.last_used,
+        rating=row.rating,
+        supersedes=row.supersedes,
+    )
+    place = yield from corpus.add_analysed(document, Analysed(row.counts, row.flags), context.should_yield)
+    for part in range(row.parts):
+        key = records.more_key(id, part)
+        counts = _there(key, context.get(key, records.Counts))  # type: ignore[type-abstract]
+        yield from corpus.post_terms(place, counts, context.should_yield)
+
+
+class _whole:  # noqa: N801 - reads as the words that it stands for
+    """Report errors within this block as a damaged record."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, (ValueError, KeyError, IndexError)):
+            raise _damaged(self._key) from error
+
+
+def _there(key: bytes, record: T | None) -> T:
+    if record is None:
+        raise _damaged(key)
+    return record
+
+
+def _damaged(key: bytes) -> StoreDamagedError:
+    return StoreDamagedError(
+        f"the index's record {key!r} is missing or does not fit the others; `greenroom verify` rebuilds it"
+    )

@@ -1,0 +1,205 @@
+"""Merging of segments: which are merged, and the merge itself, a few thousand terms at a time.
+
+Sizes of segments fall off geometrically, so each row is rewritten a few times only.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from greenroom.actors.search.index.document import FIELDS, Field
+from greenroom.actors.search.index.segment import CHUNK_POSTINGS, CHUNK_TERMS, Chunk, Segment
+
+TAIL_ROWS = 1_024
+"""Rows in the tail from which it is merged; loading one takes 20 us."""
+TAIL_POSTINGS = 131_072
+RATIO = 3
+MANY = 32
+"""Runs that are merged at once; each is looked up in by every search."""
+FEW = 4
+"""Likewise where nothing more comes for now: who adds need not wait for these merges."""
+CROWD = 3 * MANY
+"""From so many runs on who adds one takes part in the merge."""
+_RATIO_OF_RUNS = 1
+
+
+def first_merged(weights: Sequence[int], fresh: int, ratio: int = RATIO) -> int:
+    """Return with which run a merge begins that ends with the last ``fresh`` runs.
+
+    An earlier run takes part unless it outweighs all later ones by more than ``ratio``.
+
+    Args:
+        weights: What each run costs to merge, the oldest first.
+        fresh: How many runs at the end take part in any case.
+        ratio: With a small one each row is rewritten less often, and there are more runs.
+    """
+    start = len(weights) - fresh
+    total = sum(weights[start:])
+    while start and weights[start - 1] <= ratio * total:
+        start -= 1
+        total += weights[start]
+    return start
+
+
+def first_of_many(sizes: Sequence[int], many: int = MANY) -> int | None:
+    """Return with which run a merge of ``many`` small ones begins; None as long as there are fewer.
+
+    Where all rows come in runs nothing else is merged; in 100 MB of text each is rewritten four times.
+    A large run waits until as much comes after it, and small ones before it wait with it. Of twice as many
+    runs the last are merged all the same, the large ones among them, too.
+    """
+    if len(sizes) < many:
+        return None
+    start = first_merged(sizes, 1, _RATIO_OF_RUNS)
+    if len(sizes) - start >= many:
+        return start
+    return first_merged(sizes, many, _RATIO_OF_RUNS) if len(sizes) >= 2 * many else None
+
+
+_STEP_TERMS = 4_096  # looked at in one step, over all segments (3 ms)
+_STEP_POSTINGS = 32_768
+_LEAST = 64
+
+
+def merged_chunks(
+    segments: Sequence[Segment], kept: npt.NDArray[np.bool_]
+) -> Iterator[tuple[Field, Chunk] | None]:
+    """Yield the chunks of the segment that takes the place of ``segments``, or None after a step without one.
+
+    Args:
+        segments: In order of their rows.
+        kept: For each of their rows, whether the new segment has it.
+    """
+    places = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+    places[~kept] = -1
+    starts = np.cumsum([0, *(segment.size for segment in segments)])
+    rows = [places[start:end] for start, end in pairwise(starts)]
+    for field in FIELDS:
+        waiting: list[Chunk] = []
+        terms = postings = 0
+        cursors = _cursors([segment.chunks[field] for segment in segments])
+        while not all(cursor.is_done for cursor in cursors):
+            bound = min((bound for cursor in cursors if (bound := cursor.bound()) is not None), default=None)
+            parts = [(cursor.take(bound), own) for cursor, own in zip(cursors, rows, strict=True)]
+            joined = _joined([(chunk, own) for chunk, own in parts if chunk is not None])
+            if joined is not None:
+                waiting.append(joined)
+                terms += len(joined.terms)
+                postings += len(joined.rows)
+            if terms < CHUNK_TERMS // 2 and postings < CHUNK_POSTINGS // 2:
+                yield None
+            else:
+                yield field, _in_a_row(waiting)
+                waiting, terms, postings = [], 0, 0
+        if waiting:
+            yield field, _in_a_row(waiting)
+
+
+def _cursors(merged: Sequence[Sequence[Chunk]]) -> list[_Cursor]:
+    """Return a cursor for each segment. In a step each takes its share, so that all get on alike."""
+    terms = [sum(len(chunk.terms) for chunk in chunks) for chunks in merged]
+    postings = [sum(len(chunk.rows) for chunk in chunks) for chunks in merged]
+    return [
+        _Cursor(
+            chunks,
+            max(_LEAST, _STEP_TERMS * own_terms // max(1, sum(terms))),
+            max(_LEAST, _STEP_POSTINGS * own_postings // max(1, sum(postings))),
+        )
+        for chunks, own_terms, own_postings in zip(merged, terms, postings, strict=True)
+    ]
+
+
+class _Cursor:
+    """The position of a merge in the chunks of one segment."""
+
+    __slots__ = ("_chunks", "_number", "_place", "_postings", "_some", "_terms")
+
+    def __init__(self, chunks: Sequence[Chunk], terms: int, postings: int) -> None:
+        """Begin with the first of ``chunks``; about so many terms or postings are taken in one step."""
+        self._chunks = chunks
+        self._number = 0
+        self._place = 0
+        self._terms = terms
+        self._postings = postings
+        self._some = chunks[0].terms[:] if chunks else []
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all terms are taken."""
+        return self._number == len(self._chunks)
+
+    def bound(self) -> str | None:
+        """Return the term before which one step's worth is left in this chunk; None for all there is."""
+        if self.is_done:
+            return None
+        terms, ends = self._some, self._chunks[self._number].ends
+        done = int(ends[self._place - 1]) if self._place else 0
+        enough = int(ends.searchsorted(done + self._postings)) + 1
+        end = min(self._place + self._terms, enough)
+        if end < len(terms):
+            return terms[end]
+        following = self._number + 1
+        return self._chunks[following].terms[0] if following < len(self._chunks) else None
+
+    def take(self, bound: str | None) -> Chunk | None:
+        """Take the terms below ``bound``, all of which are in one chunk; None when there are none."""
+        if self.is_done:
+            return None
+        terms, (_, ends, rows, times) = self._some, self._chunks[self._number]
+        start = self._place
+        end = len(terms) if bound is None else bisect_left(terms, bound, start)
+        self._place = end
+        if end == len(terms):
+            self._number, self._place = self._number + 1, 0
+            self._some = [] if self.is_done else self._chunks[self._number].terms[:]
+        if start == end:
+            return None
+        first = int(ends[start - 1]) if start else 0
+        last = int(ends[end - 1])
+        return Chunk(
+            terms[start:end], ends[start:end] - np.uint32(first), rows[first:last], times[first:last]
+        )
+
+
+def _joined(parts: Sequence[tuple[Chunk, npt.NDArray[np.int32]]]) -> Chunk | None:
+    """Return chunks of the same range of terms as one, without the rows whose new place is -1."""
+    if not parts:
+        return None
+    if len(parts) == 1:
+        terms: Sequence[str] = parts[0][0].terms
+    else:
+        terms = sorted(set().union(*(chunk.terms for chunk, _ in parts)))
+    number = {term: place for place, term in enumerate(terms)}
+    own = map(number.__getitem__, chain.from_iterable(chunk.terms for chunk, _ in parts))
+    every = np.repeat(np.fromiter(own, np.uint16), np.concatenate([chunk.counts() for chunk, _ in parts]))
+    row = np.concatenate([places[chunk.rows] for chunk, places in parts])
+    time = np.concatenate([chunk.times for chunk, _ in parts])
+    kept = row >= 0
+    every, row, time = every[kept], row[kept], time[kept]
+    if not len(every):
+        return None
+    # Stable, and by radix because these are 16 bits: rows stay in order within a term.
+    order = np.argsort(every, kind="stable")
+    counts = np.bincount(every, minlength=len(terms))
+    if not counts.all():
+        terms = [term for term, count in zip(terms, counts.tolist(), strict=True) if count]
+        counts = counts[counts > 0]
+    return Chunk(terms, np.cumsum(counts, dtype=np.uint32), row[order], time[order])
+
+
+def _in_a_row(chunks: Sequence[Chunk]) -> Chunk:
+    """Return chunks of neighbouring ranges as one."""
+    if len(chunks) == 1:
+        return chunks[0]
+    before = np.cumsum([0, *(len(chunk.rows) for chunk in chunks)], dtype=np.uint32)
+    return Chunk(
+        [term for chunk in chunks for term in chunk.terms],
+        np.concatenate([chunk.ends + start for chunk, start in zip(chunks, before, strict=False)]),
+        np.concatenate([chunk.rows for chunk in chunks]),
+        np.concatenate([chunk.times for chunk in chunks]),
+    )

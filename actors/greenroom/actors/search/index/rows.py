@@ -1,0 +1,233 @@
+"""The rows of the index without terms and vectors: columns, names, and the row of each memory."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import count
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from greenroom.actors.search.index.columns import NAMED, Columns, NameTable
+from greenroom.actors.search.index.document import FOREVER, NEVER, NO_POSITION, Analysed, Document, Field
+
+_ID_BYTES = 130  # a dictionary entry and two integers
+_BEGINNINGS = count(step=1 << 40)  # so that numbers of one corpus are not those of the next
+_OF_VIEWS = frozenset({"alive", "expires", "supersedes"})
+
+
+D = TypeVar("D", bound=np.generic)
+N = TypeVar("N", bound=Hashable)
+
+
+class _Column(Generic[D]):
+    """A column of `columns.TYPES`, as an attribute of the rows."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, rows: Rows, _: type[Rows]) -> npt.NDArray[D]:
+        return rows.column(self._name)
+
+
+class _Names(Generic[N]):
+    """What the numbers in a column of `NAMED` stand for, likewise."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, rows: Rows, _: type[Rows]) -> Sequence[N]:
+        return rows.names[self._name].names
+
+
+class Rows:
+    """Rows 0..size-1 in order of insertion. A removed row is not ``alive`` until rows are numbered anew.
+
+    All arrays are views: they are right until something changes, and nobody may write to them.
+
+    Attributes:
+        arrangement: Grows when rows come, go, expire at another time, take others' place, or are numbered
+            anew: what readers see and who stands next to whom is the same as long as it does not.
+        names: What the numbers in the columns of `NAMED` stand for.
+    """
+
+    ids = _Column[np.uint64]("id")
+    """The memories' ids."""
+    alive = _Column[np.bool_]("alive")
+    """Whether a row's memory is still there."""
+    numbers = _Column[np.uint64]("number")
+    """The numbers of the memories, the same for all versions."""
+    supersedes = _Column[np.uint64]("supersedes")
+    """The numbers of the memories whose place each takes, 0 for none."""
+    partition = _Column[np.int32]("partition")
+    """Numbers of `partitions`."""
+    partitions = _Names[Any]("partition")
+    """The visibility classes."""
+    namespace = _Column[np.int32]("namespace")
+    """Numbers of `namespaces`."""
+    namespaces = _Names[str]("namespace")
+    """The namespaces."""
+    author = _Column[np.int32]("author")
+    """Numbers of `authors`."""
+    authors = _Names[str]("author")
+    """The authors' names."""
+    kind = _Column[np.int32]("kind")
+    """Numbers of `kinds`."""
+    kinds = _Names[str]("kind")
+    """The kinds of memories."""
+    conversation = _Column[np.int32]("conversation")
+    """Numbers of `conversations`, -1 for none."""
+    conversations = _Names[str]("conversation")
+    """The conversations."""
+    position = _Column[np.int64]("position")
+    """Places in the conversation as given, `NO_POSITION` for none."""
+    created = _Column[np.int64]("created")
+    """When the entry was first written, in microseconds since 1970."""
+    updated = _Column[np.int64]("updated")
+    """When this version was written, in microseconds since 1970."""
+    expires = _Column[np.int64]("expires")
+    """From when on it is no longer there, in microseconds since 1970; `FOREVER` for never."""
+    last_used = _Column[np.int64]("last_used")
+    """When it was last used, in microseconds since 1970; `NEVER` for never."""
+    importance = _Column[np.float32]("importance")
+    """0 to 1."""
+    rating = _Column[np.float32]("rating")
+    """-1 to 1, 0 for none."""
+    uses = _Column[np.uint32]("uses")
+    """How often it was used."""
+    flags = _Column[np.uint8]("flags")
+    """QUESTION, TEMPORAL and UNREVIEWED."""
+
+    def __init__(self) -> None:
+        self.arrangement = next(_BEGINNINGS)
+        self.names: dict[str, NameTable[Any]] = {name: NameTable() for name in NAMED}
+        self._columns = Columns()
+        self._row_of: dict[int, int] | None = None  # only when ids do not ascend
+
+    # -- writing -----------------------------------------------------------
+
+    def add_row(self, document: Document, analysed: Analysed) -> int:
+        """Add a row without lengths; returns it."""
+        if self._row_of is None and self.size and document.id <= int(self.ids[-1]):
+            self._row_of = self._rows_by_id()
+        assert self._row_of is None or document.id not in self._row_of, f"memory {document.id} is known"
+        conversation, names = document.conversation, self.names
+        values: dict[str, Any] = {
+            "id": document.id,
+            "created": document.created_at,
+            "updated": document.updated_at,
+            "number": document.number,
+            "position": NO_POSITION if document.position is None else document.position,
+            "partition": names["partition"].number(document.partition),
+            "namespace": names["namespace"].number(document.namespace),
+            "author": names["author"].number(document.author),
+            "kind": names["kind"].number(document.kind),
+            "conversation": -1 if conversation is None else names["conversation"].number(conversation),
+            "flags": analysed.flags,
+            "length.text": 0,
+            "length.key": 0,
+            "length.tags": 0,
+            "length.author": 0,
+            "length.labels": 0,
+            "alive": True,
+            "supersedes": document.supersedes or 0,
+            "importance": document.importance,
+            "rating": document.rating,
+            "uses": document.uses,
+            "last_used": NEVER if document.last_used is None else document.last_used,
+            "expires": FOREVER if document.expires_at is None else document.expires_at,
+        }
+        row = self._columns.append(values.items())
+        if self._row_of is not None:
+            self._row_of[document.id] = row
+        self._rearranged()
+        return row
+
+    def extend(self, size: int, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Add rows whose columns are all known; their postings follow."""
+        if self._row_of is None:
+            ids = columns["id"]
+            before = self.ids[-1:]
+            if (ids[1:] <= ids[:-1]).any() or (ids[:1] <= before).any():
+                self._row_of = self._rows_by_id()
+        if self._row_of is not None:
+            self._row_of.update(
+                (int(number), self.size + place) for place, number in enumerate(columns["id"])
+            )
+        self._columns.extend(size, columns.items())
+        self._rearranged()
+
+    def remove(self, id: int) -> bool:
+        """Mark a memory's row as dead; False if there is none."""
+        return self.change(id, {"alive": False})
+
+    def change(self, id: int, values: Mapping[str, Any]) -> bool:
+        """Change columns of a memory's row; False if there is none."""
+        row = self.row(id)
+        if row is None:
+            return False
+        for name, value in values.items():
+            self._columns.arrays[name][row] = value
+        self.arrangement += not _OF_VIEWS.isdisjoint(values)
+        return True
+
+    def keep(self, rows: npt.NDArray[np.intp]) -> None:
+        """Leave only ``rows``, which are in order, and number them anew."""
+        self._columns.keep(rows)
+        if self._row_of is not None:
+            self._row_of = self._rows_by_id()
+        self._rearranged()
+
+    # -- reading -----------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """The number of rows, dead ones included."""
+        return self._columns.size
+
+    def row(self, id: int) -> int | None:
+        """Return the row of a living memory, or None."""
+        if self._row_of is None:
+            ids = self.ids
+            row = int(np.searchsorted(ids, np.uint64(id)))
+            if row == len(ids) or int(ids[row]) != id:
+                return None
+        else:
+            known = self._row_of.get(id)
+            if known is None:
+                return None
+            row = known
+        return row if self._columns.arrays["alive"][row] else None
+
+    def rows_of(self, ids: npt.NDArray[np.uint64], *, dead: bool = False) -> npt.NDArray[np.intp]:
+        """Return the rows of living memories, or of dead ones too, -1 for others."""
+        if self._row_of is not None:
+            found = np.array([self._row_of.get(int(number), -1) for number in ids], np.intp)
+        elif not self.size:
+            return np.full(len(ids), -1, np.intp)
+        else:
+            found = np.minimum(np.searchsorted(self.ids, ids), self.size - 1)
+            found[self.ids[found] != ids] = -1
+        if not dead:
+            found[~self.alive[found]] = -1
+        return found
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return a column by its name in `columns.TYPES`."""
+        return self._columns.arrays[name][: self._columns.size]
+
+    def lengths(self, field: Field) -> npt.NDArray[np.uint32]:
+        """Return the number of posted occurrences of a field, by row."""
+        return self.column(f"length.{field}")
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use, in bytes."""
+        ids = 0 if self._row_of is None else _ID_BYTES * len(self._row_of)
+        return self._columns.resident_bytes() + ids
+
+    def _rearranged(self) -> None:
+        self.arrangement += 1
+
+    def _rows_by_id(self) -> dict[int, int]:
+        return {int(number): row for row, number in enumerate(self.ids)}

@@ -1,0 +1,88 @@
+"""Passages of source code as the index gets them. Needs no numpy.
+
+``text`` is the passage, ``tags`` the symbols that it defines, each with its scope, and its own scope;
+``author`` is the path of its file, ``key`` the file's stem, and ``kind`` what the file is there for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final, Literal
+
+from greenroom.actors.search.index.document import Document
+
+Role = Literal["source", "test", "aside", "text"]
+"""What a file is there for: to run, to test that, to show how it is used or to make it, or to be read."""
+
+_TEST: Final = re.compile(
+    r"(?:^|/)(?:tests?|__tests__|specs?|testing|testdata|fixtures?|mocks?|__mocks__)/"
+    r"|(?:^|/)(?:test_[^/]*|conftest|[^/]*_test|[^/]*[._-](?:tests?|spec|mock)|[^/]*Tests?|Test[A-Z][^/]*)\.[^/]*$"
+    r"|\.test-d\.ts$"
+)
+_ASIDE: Final = re.compile(
+    r"(?:^|/)(?:examples?|samples?|demos?|docs?|docs_src|www|website|vendor|vendored|third[_-]?party|node_modules"
+    r"|benchmarks?|benches|bench|tutorials?|scripts?|tools|fuzz|fuzzing|extras?|playground)/"
+)
+_NAMELESS: Final = frozenset({"__init__", "__main__", "index", "mod", "lib", "main"})
+"""Stems of files that stand for their folder."""
+
+
+@lru_cache(maxsize=1_024)
+def role_of(path: str, language: str) -> Role:
+    """Return what a file is there for, by its path and its language, which is empty where it has none."""
+    if _TEST.search(path):
+        return "test"
+    if _ASIDE.search(path):
+        return "aside"
+    return "source" if language else "text"
+
+
+@lru_cache(maxsize=1_024)
+def stem_of(path: str) -> str:
+    """Return what a file is called: its name up to the first dot, or its folder's where that says nothing."""
+    folder, _, name = path.rpartition("/")
+    stem = name.lstrip(".").partition(".")[0]
+    if stem in _NAMELESS and folder:
+        stem = folder.rpartition("/")[2]
+    return stem.replace("-", "_")
+
+
+def source_document(
+    id: int,
+    number: int,
+    path: str,
+    language: str,
+    passage: str,
+    symbols: Sequence[str],
+    scope: str,
+) -> Document:
+    """Return a passage as the index gets it.
+
+    Args:
+        id: The passage's own.
+        number: The file's.
+        path: The file's, with slashes.
+        language: The file's; empty where it has none.
+        passage: The text.
+        symbols: The paths of the symbols whose names are in it, such as ``Class.method``.
+        scope: The path of the symbol that it is a part of; empty at the top.
+    """
+    return Document(
+        id=id,
+        partition="",
+        namespace="",
+        text=passage,
+        key=stem_of(path),
+        author=path,
+        tags=tuple(_tags(symbols, scope)),
+        kind=role_of(path, language),
+        number=number,
+    )
+
+
+def _tags(symbols: Sequence[str], scope: str) -> Iterator[str]:
+    yield from dict.fromkeys(symbols)
+    if scope:
+        yield f"{scope}."

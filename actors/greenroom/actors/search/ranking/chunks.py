@@ -1,0 +1,153 @@
+"""What rankings of chunks share: the chunks of files, the terms of a query among them, and BM25."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from greenroom.actors.search.ranking.lexical import FEW, idf
+from greenroom.actors.search.ranking.view import View
+
+if TYPE_CHECKING:
+    from greenroom.actors.search.index.corpus import Corpus
+    from greenroom.actors.search.ranking.spelling import Correction
+    from greenroom.actors.search.ranking.view import Floats, Mask, Rows
+
+    Postings = tuple[Rows, Floats]
+
+FACTORS: Final[Mapping[str, float]] = {"text": 1.2, "key": 0.8, "tags": 0.8, "author": 0.8}
+"""By field that has terms, how much more a word says that is there again."""
+_B: Final = 0.6
+
+
+class Chunks(View):
+    """The chunks that there are, or those of a mask, and what every query needs to know of them."""
+
+    def __init__(self, corpus: Corpus, mask: Mask | None = None) -> None:
+        super().__init__(corpus, corpus.alive.copy() if mask is None else corpus.alive & mask)
+        self._fields: dict[str, Floats] = {}
+        self._norms: dict[str, Floats] = {}
+        self._corpus = corpus
+        self._arrangement = corpus.arrangement
+
+    def is_of(self, corpus: Corpus) -> bool:
+        """Return whether it tells of the rows that a corpus has now."""
+        return corpus is self._corpus and corpus.arrangement == self._arrangement
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """The mean length of each field."""
+        count = max(1, self.count)
+        return {
+            field: max(1.0, float(self.field(field).sum(where=self.visible, dtype=np.float64)) / count)
+            for field in ("text", "key", "tags", "author")
+        }
+
+    def field(self, name: str) -> Floats:
+        """Return the terms of a field, by row."""
+        if name not in self._fields:
+            self._fields[name] = self.corpus.lengths(name).astype(np.float32)
+        return self._fields[name]
+
+    def norms(self, name: str) -> Floats:
+        """Return what BM25 adds for the length of a field, by row."""
+        if name not in self._norms:
+            self._norms[name] = _norms(self.field(name), self.means[name], FACTORS[name])
+        return self._norms[name]
+
+    @cached_property
+    def files(self) -> int:
+        """How many documents there are."""
+        return int(np.count_nonzero(self.file_lengths))
+
+    @cached_property
+    def file_lengths(self) -> Floats:
+        """Terms of each document's chunks."""
+        of_files = self.corpus.author[self.visible]
+        return np.bincount(of_files, self.field("text")[self.visible], len(self.corpus.authors)).astype(
+            np.float32
+        )
+
+
+class Group(NamedTuple):
+    """A term of the query.
+
+    Attributes:
+        asked: The term itself.
+        chunks: How many have it, or what it may have been meant to be.
+        counts: What it counts in the query.
+        weight: How rare it is, times that.
+        found: The chunks that have it, by field.
+    """
+
+    asked: str
+    chunks: int
+    counts: float
+    weight: float
+    found: Mapping[str, Postings]
+
+
+def group_of(view: Chunks, asked: str, meant: Sequence[Correction], counts: float = 1.0) -> Group:
+    """Look a term up in every field.
+
+    Args:
+        view: The chunks.
+        asked: The term.
+        meant: What is looked for: itself, or what it may have been meant to be.
+        counts: What it counts in the query.
+    """
+    found = {field: _postings(view, field, meant) for field in FACTORS}
+    count = max(len(found["text"][0]), len(found["key"][0])) or len(found["author"][0])
+    there = {field: postings for field, postings in found.items() if len(postings[0])}
+    return Group(asked, count, counts, counts * idf(count, max(FEW, view.count)), there)
+
+
+def _postings(view: Chunks, field: str, meant: Sequence[Correction]) -> Postings:
+    if len(meant) == 1:
+        rows, times = view.postings(field, meant[0].term)
+        return rows, times if meant[0].likeness == 1 else times * np.float32(meant[0].likeness)
+    total: dict[int, float] = {}
+    for correction in meant:
+        rows, times = view.postings(field, correction.term)
+        for row, often in zip(rows.tolist(), times.tolist(), strict=True):
+            total[row] = total.get(row, 0.0) + often * correction.likeness
+    order = sorted(total)
+    return np.array(order, np.int32), np.array([total[row] for row in order], np.float32)
+
+
+def add_files(view: Chunks, files: Floats, group: Group) -> None:
+    """Add what the rows of a term are worth to their documents."""
+    rows, times = group.found["text"]
+    said = np.bincount(view.corpus.author[rows], times, len(files)).astype(np.float32)
+    which = np.flatnonzero(said)
+    mean = max(1.0, view.total / max(1, view.files))
+    norms = _norms(view.file_lengths[which], mean, FACTORS["text"])
+    rare = idf(len(which), max(FEW, view.files))
+    files[which] += np.float32(group.counts * rare) * saturated(said[which], norms, FACTORS["text"])
+
+
+def _norms(lengths: Floats, mean: float, k: float) -> Floats:
+    """Return what is added to how often a term is there, in BM25: more where a text is longer."""
+    return np.float32(k * (1 - _B)) + np.float32(k * _B / mean) * lengths
+
+
+def saturated(times: Floats, norms: Floats, k: float) -> Floats:
+    """Return BM25 without the rarity; the norms are used up."""
+    norms += times
+    found: Floats = times * np.float32(k + 1)
+    found /= norms
+    return found
+
+
+def best_places(strength: Floats, limit: int) -> npt.NDArray[Any]:
+    """Return the places of the ``limit`` strongest, strongest first; of equals what was put in first."""
+    if len(strength) > limit:
+        bound = np.partition(strength, len(strength) - limit)[len(strength) - limit]
+        places = np.flatnonzero(strength >= bound)
+    else:
+        places = np.arange(len(strength))
+    return places[np.lexsort((places, -strength[places]))][:limit]

@@ -1,0 +1,251 @@
+"""Lexical scores: BM25 of a memory, of it with its neighbours, and of its conversation.
+
+For each term, over the visible memories only:
+
+    idf      = ln(1 + (n - df + 0.5) / (df + 0.5))
+    BM25     = idf * tf * (k + 1) / (tf + k * (1 - b + b * length / mean length))
+
+Where there are fewer than `FEW` texts, n is as if others were there that say nothing.
+
+- *own*: the memory's text. Of it, too: which part of the query it says.
+- *nearby*: the same of a text to which the neighbours in the conversation add their words, fewer the
+  farther they are. What is told over several turns is found as one.
+- *conversation*: the conversation as one text. Its idf is by conversations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from greenroom.actors.search.ranking.view import AFTER, BEFORE
+from greenroom.runtime import Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors.search.ranking.spelling import Correction
+    from greenroom.actors.search.ranking.view import Floats, Rows, View
+
+    Postings = tuple[Rows, Floats]
+
+FEW = 50
+"""Texts that there are at least, for rarity: what a dozen have in common is not common for that."""
+K, B = 0.8, 0.4
+"""For short texts: a word said twice says little more than once, and length matters little."""
+K_CONVERSATION = 1.2
+_SPARSE = 100  # rows that are gone through in the time of putting one and those around it in order
+_SMALL = 8_192
+"""Rows up to which all are looked at for each term; of more, those that say it and those around them."""
+_TOGETHER = 4_096  # rows of several terms that are gone through at once (0.1 ms)
+_ABREAST = 16_384  # the same where each term takes all rows (0.2 ms)
+
+
+class TermVariants(NamedTuple):
+    """A term of the query, as it is looked for.
+
+    Attributes:
+        asked: The term itself.
+        meant: What counts as it: itself, or what it may have been meant to be.
+        rows: The visible rows that hold any of these.
+        times: How often.
+    """
+
+    asked: str
+    meant: tuple[str, ...]
+    rows: Rows
+    times: Floats
+
+
+def matching_rows(view: View, asked: str, meant: Sequence[Correction]) -> TermVariants:
+    """Return the rows that hold a term or one of several that may have been meant."""
+    names = tuple(correction.term for correction in meant)
+    if len(meant) == 1:
+        rows, times = view.postings("text", meant[0].term)
+        return TermVariants(asked, names, rows, times * np.float32(meant[0].likeness))
+    total = np.zeros(len(view.visible), np.float32)
+    for correction in meant:
+        rows, times = view.postings("text", correction.term)
+        total[rows] += times * np.float32(correction.likeness)
+    rows = np.flatnonzero(total).astype(np.int32)
+    return TermVariants(asked, names, rows, total[rows])
+
+
+def idf(count: int, of: int) -> float:
+    """Return the inverse document frequency of a term that ``count`` of ``of`` texts have."""
+    return math.log(1 + (of - count + 0.5) / (count + 0.5))
+
+
+def pseudo_documents(view: View) -> int:
+    """Return how many empty documents are added to the count of texts, so that there are `FEW`."""
+    return max(0, FEW - view.count)
+
+
+def own_score(view: View, groups: Sequence[TermVariants], should_yield: Callable[[], bool]) -> Slices[Floats]:
+    """Return only the score of the memories' own texts."""
+    if not groups:
+        return view.nothing
+    total = np.zeros(len(view.visible), np.float32)
+    mean = max(1.0, view.total / max(1, view.count))
+    count = view.count + pseudo_documents(view)
+    for some in _several(groups):
+        weights = [idf(len(group.rows), count) for group in some]
+        _add_several(total, some, weights, view.lengths, mean, K)
+        if should_yield():
+            yield
+    return total
+
+
+def share_said(
+    view: View, groups: Sequence[TermVariants], unknown: int, should_yield: Callable[[], bool]
+) -> Slices[Floats]:
+    """Return which part of the query the memories' own texts say, by the rarity of its terms: 0 to 1.
+
+    Args:
+        view: What is searched.
+        groups: The query's terms.
+        unknown: How many more there are that no visible memory holds.
+        should_yield: Whether to yield.
+    """
+    count = view.count + pseudo_documents(view)
+    said = np.zeros(len(view.visible), np.float32)
+    asked = unknown * idf(0, count)
+    for group in groups:
+        weight = idf(len(group.rows), count)
+        said[group.rows] += np.float32(weight) * np.minimum(group.times, np.float32(1))
+        asked += weight
+        if should_yield():
+            yield
+    return said / np.float32(asked) if asked else said
+
+
+def neighbourhood_score(
+    view: View, groups: Sequence[TermVariants], words: Floats, should_yield: Callable[[], bool]
+) -> Slices[Floats]:
+    """Return the score of the texts with their neighbours; ``words`` is what `own` returned."""
+    if not view.has_neighbours:
+        return words
+    size = len(view.visible)
+    total = np.zeros(size, np.float32)
+    mean = max(1.0, view.total_nearby / max(1, view.count))
+    count = view.count + pseudo_documents(view)
+    if size <= _SMALL:
+        lengths = view.nearby_lengths[view.side_by_side] / mean
+        step = max(1, _ABREAST // size)
+        for start in range(0, len(groups), step):
+            some = groups[start : start + step]
+            weights = np.array([[idf(len(group.rows), count)] for group in some])
+            for score in _bm25(_spread_to_all(view, some), lengths, weights, K):
+                total += score
+            if should_yield():
+                yield
+        found = np.empty_like(total)
+        found[view.side_by_side] = total
+        return found
+    scratch = np.zeros(size, np.float32)
+    for group in groups:
+        rows = _spread(view, group, scratch)
+        weight = idf(len(group.rows), count)
+        total[rows] += _bm25(scratch[rows], view.nearby_lengths[rows] / mean, weight, K)
+        scratch[rows] = 0
+        if should_yield():
+            yield
+    return total
+
+
+def conversation_score(
+    view: View, groups: Sequence[TermVariants], should_yield: Callable[[], bool]
+) -> Slices[Floats]:
+    """Return the score of the conversations; a memory outside of any is one of its own."""
+    alone = np.zeros(len(view.visible), np.float32)
+    mean = max(1.0, view.total / max(1, view.contexts))
+    contexts = view.contexts + pseudo_documents(view)
+    if not view.conversations:
+        for some in _several(groups):
+            weights = [idf(len(group.rows), contexts) for group in some]
+            _add_several(alone, some, weights, view.lengths, mean, K_CONVERSATION)
+            if should_yield():
+                yield
+        return alone
+    number = view.corpus.conversation
+    conversations = np.zeros(view.conversations + 1, np.float32)
+    for group in groups:
+        of_rows = number[group.rows]
+        inside = of_rows >= 0
+        said = np.bincount(of_rows[inside], group.times[inside], view.conversations).astype(np.float32)
+        which, single, times = np.flatnonzero(said), group.rows[~inside], group.times[~inside]
+        weight = idf(len(which) + len(single), contexts)
+        if len(which):
+            lengths = view.conversation_lengths[which]
+            conversations[which] += _bm25(said[which], lengths / mean, weight, K_CONVERSATION)
+        if len(single):
+            alone[single] += _bm25(times, view.lengths[single] / mean, weight, K_CONVERSATION)
+        if should_yield():
+            yield
+    return np.where(number >= 0, conversations[number], alone)
+
+
+def _bm25(times: Floats, length: Floats, weight: float | Floats, k: float) -> Floats:
+    score = np.asarray(weight * (k + 1), np.float32) * times / (times + np.float32(k) * (1 - B + B * length))
+    return score.astype(np.float32, copy=False)
+
+
+def _several(groups: Sequence[TermVariants]) -> Iterator[Sequence[TermVariants]]:
+    """Cut the groups into runs that are gone through at once: a call costs more than a term's few rows."""
+    start = rows = 0
+    for end, group in enumerate(groups):
+        if rows and rows + len(group.rows) > _TOGETHER:
+            yield groups[start:end]
+            start, rows = end, 0
+        rows += len(group.rows)
+    if rows:
+        yield groups[start:]
+
+
+def _add_several(
+    total: Floats,
+    groups: Sequence[TermVariants],
+    weights: Sequence[float],
+    lengths: Floats,
+    mean: float,
+    k: float,
+) -> None:
+    """Add the scores of groups, one after the other."""
+    rows = np.concatenate([group.rows for group in groups])
+    times = np.concatenate([group.times for group in groups])
+    weight = np.repeat(np.array(weights), [len(group.rows) for group in groups])
+    np.add.at(total, rows, _bm25(times, lengths.take(rows) / mean, weight, k))
+
+
+def _spread_to_all(view: View, groups: Sequence[TermVariants]) -> Floats:
+    """Return how often each term is said in and around each row, the rows side by side."""
+    own = np.zeros((len(groups), len(view.visible)), np.float32)
+    for line, group in zip(own, groups, strict=True):
+        line[view.places[group.rows]] = group.times
+    total = own.copy()
+    # What a row says counts for those before it as said after them, and the other way round.
+    for away, weights in enumerate(view.after_weights, 1):
+        total[:, :-away] += weights * own[:, away:]
+    for away, weights in enumerate(view.before_weights, 1):
+        total[:, away:] += weights * own[:, :-away]
+    return total
+
+
+def _spread(view: View, group: TermVariants, scratch: Floats) -> Rows:
+    """Put how often the term is said in and around each row into ``scratch``; returns where that is."""
+    scratch[group.rows] = group.times
+    every = [group.rows]
+    # What a row says counts for those before it as said after them, and the other way round.
+    for step, weights in ((view.before, AFTER), (view.after, BEFORE)):
+        rows, times = group.rows, group.times
+        for weight in weights:
+            rows = step[rows]
+            there = rows >= 0
+            rows, times = rows[there], times[there]
+            # No two rows have the same neighbour on one side, so nothing is lost here.
+            scratch[rows] += np.float32(weight) * times
+            every.append(rows)
+    if len(group.rows) * _SPARSE < len(scratch):
+        return np.unique(np.concatenate(every))
+    return np.flatnonzero(scratch).astype(np.int32)

@@ -1,0 +1,150 @@
+"""Semantic scores: cosine similarity of memories' vectors with the query's.
+
+A query's word counts by how rare it is among the visible memories: names and everyday words swamp a
+small model otherwise. A memory that has no vector yet is taken for an average one, neither
+raised nor lowered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from greenroom.actors.content.text.analyze import tokens
+from greenroom.actors.core.replies.memory_types import QueryVectors
+from greenroom.actors.search.ranking.lexical import idf
+from greenroom.runtime import Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors.search.ranking.view import Floats, View
+
+BLOCK = 4_096
+"""Vectors compared without a pause (1 ms with 256 dimensions)."""
+UNKNOWN = 0.35
+"""By tokens, of a row whose tokens have no vectors: what an average row has."""
+_SINGLE = 200_000  # products of two numbers
+_FETCHED = 32  # rows whose tokens are compared without a pause (1 ms)
+_STOP_WORD = 0.05  # of a rare word's weight is about 6
+_NAME = 0.3
+_EPSILON = 1e-9
+
+
+class Counted(Protocol):
+    """Rows, or what else words are looked for in."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+
+
+def word_weights(
+    view: Counted, words: list[str], names: AbstractSet[str], counts: Mapping[str, int], *, in_context: bool
+) -> Floats:
+    """Return the weight of each word of a query.
+
+    Args:
+        view: What is searched.
+        words: As an embedder took the query apart.
+        names: Terms that name an author; who wrote something is a signal of its own.
+        counts: In how many rows the terms that are known occur; 0 for a term that was mistyped.
+        in_context: Whether a word's vector knows the sentence: then even a stop word says something.
+    """
+    return np.array([_weight(view, word, names, counts, in_context=in_context) for word in words], np.float32)
+
+
+def _weight(
+    view: Counted, word: str, names: AbstractSet[str], counts: Mapping[str, int], *, in_context: bool
+) -> float:
+    terms = [term for token in tokens(word) for term, _ in token.terms]
+    if not terms:
+        return _STOP_WORD if in_context else 0.0
+    if not names.isdisjoint(terms):
+        return _NAME if in_context else 0.0
+    return sum(idf(counts.get(term, 0), view.count) for term in terms) / len(terms)
+
+
+def query_vector(vectors: QueryVectors, weights: Floats) -> Floats | None:
+    """Return the query's vector, of length 1: the sentence's, or the sum of its words'; None for none.
+
+    How long the vector of a word is says already how much the word means, so of its weight the root counts.
+    """
+    if vectors.sentence is not None:
+        found = np.frombuffer(vectors.sentence, np.float32)
+    elif not vectors.words:
+        return None
+    else:
+        rows = np.frombuffer(vectors.rows, np.float32).reshape(len(vectors.words), -1)
+        found = np.sqrt(weights if weights.any() else np.ones_like(weights)) @ rows
+    length = float(np.linalg.norm(found))
+    return (found / length).astype(np.float32) if length > _EPSILON else None
+
+
+def cosines(view: View, space: str, query: Floats, should_yield: Callable[[], bool]) -> Slices[Floats | None]:
+    """Return the cosine of each row's vector with the query's; None if no visible row has a vector."""
+    found = view.corpus.vectors(space)
+    if found is None or found[0].shape[1] != len(query):
+        return None
+    values, scales, has = found
+    there = has & view.visible
+    cosine = np.zeros(len(there), np.float32)
+    rows: npt.NDArray[Any] | None = None if view.all_visible else np.flatnonzero(there)
+    for start in range(0, len(there) if rows is None else len(rows), BLOCK):
+        some = slice(start, start + BLOCK) if rows is None else rows[start : start + BLOCK]
+        # Not `@`: where the machine is busy, a matrix library's own threads wait longer than they save.
+        cosine[some] = np.vecdot(values[some].astype(np.float32), query) * scales[some]
+        if should_yield():
+            yield
+    count = int(np.count_nonzero(there))
+    if not count:
+        return None
+    if count < len(there):
+        cosine[~there] = cosine.sum(where=there) / count
+    return cosine
+
+
+def best_of_conversation(view: View, cosine: Floats) -> Floats:
+    """Return the highest cosine in each row's conversation; outside of any, its own."""
+    if not view.conversations:
+        return cosine
+    number = view.corpus.conversation
+    inside = view.visible & (number >= 0)
+    best = np.full(view.conversations + 1, -1, np.float32)
+    np.maximum.at(best, number[inside], cosine[inside])
+    return np.where(number >= 0, best[number], cosine)
+
+
+def max_similarities(
+    view: View, vectors: QueryVectors, rows: npt.NDArray[Any], should_yield: Callable[[], bool]
+) -> Slices[Floats]:
+    """Return, for each of ``rows`` and each word of the query, the best cosine with a token of the row."""
+    query = np.frombuffer(vectors.rows, np.float32).reshape(len(vectors.words), -1)
+    query = query / (np.linalg.norm(query, axis=1, keepdims=True) + _EPSILON)
+    best = np.full((len(rows), len(query)), UNKNOWN, np.float32)
+    for start in range(0, len(rows), _FETCHED):
+        some = rows[start : start + _FETCHED].tolist()
+        fetched = view.corpus.token_vectors(vectors.space, some)
+        there = [
+            (place, found) for place, found in enumerate(fetched, start) if found is not None and len(found)
+        ]
+        if there:
+            every = np.concatenate([found for _, found in there]).astype(np.float32)
+            lengths = np.linalg.norm(every, axis=1, keepdims=True)
+            cosines = _products(every, query) / (lengths + np.float32(_EPSILON))
+            starts = np.cumsum([0, *(len(found) for _, found in there[:-1])])
+            best[[place for place, _ in there]] = np.maximum.reduceat(cosines, starts, axis=0)
+        if should_yield():
+            yield
+    return best
+
+
+def _products(rows: Floats, query: Floats) -> Floats:
+    """Return ``rows @ query.T`` in steps too small for a matrix library to start its threads for."""
+    step = max(1, _SINGLE // query.size)
+    found = np.empty((len(rows), len(query)), np.float32)
+    for start in range(0, len(rows), step):
+        np.matmul(rows[start : start + step], query.T, out=found[start : start + step])
+    return found

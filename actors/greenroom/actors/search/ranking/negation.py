@@ -1,0 +1,164 @@
+"""The order of matches for a query with a negation, such as "where do we not use Redis".
+
+Such a query wants what says that we do not.
+By words and by vectors "we use Redis for sessions" is as good an answer, or a better one: indexes leave "not"
+out, and vectors hardly know it. So among the best matches a note of which a sentence has a negation and the
+query's words comes right before those that say the same words without one. What it says must be most of what
+these say of the query, by rarity, and it may not be far weaker than they are. All else stays, and so does
+every query without a negation.
+
+A sentence is not understood, so what is negated in it may be something else. The words are those of several
+languages that hardly mean anything else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from greenroom.actors.content.text.analyze import tokens
+
+if TYPE_CHECKING:
+    Floats = npt.NDArray[np.floating]
+    Places = npt.NDArray[np.intp]
+
+COMPARED: Final = 10
+"""Best matches of which the texts are read: no other comes in, so a query that is misread loses nothing."""
+LONGEST: Final = 2_000
+"""Characters that are read of each."""
+_FARTHEST: Final = 5.0
+"""By how much log-odds a note may be weaker than what it comes before."""
+_SAME: Final = 0.7
+"""Which part of what a note says of the query another must say, by rarity, to be about the same matter."""
+_LEAST: Final = 0.5
+"""Which part of what the best says of the query a note must say, to be an opposite."""
+_LIGHT: Final = frozenset({"use", "need", "have", "get", "go", "make", "run", "work", "allow"})
+_LIGHT_WEIGHT: Final = 0.3
+"""Words that say little of what a matter is, and what they weigh beside others."""
+_WORDS: Final = r"""
+not \w+n['\u2019]t cannot never no none nobody nothing nowhere neither nor without except avoid\w*
+lacks lacking forb[ai]d\w* banned refuse\w* unable
+nicht nichts nie niemals niemand\w* kein\w* ohne weder nirgend\w*
+pas jamais sans aucune? rien sauf
+nunca jam\u00e1s sin ning\u00fan ningun[oa]s? nadie tampoco
+non mai senza nessun\w* niente
+n\u00e3o sem nenhum\w* ningu\u00e9m
+niet nooit geen zonder niemand nergens
+inte aldrig ingen inga inget utan ikke aldri uden uten
+ei eiv\u00e4t ilman
+nem soha nincs n\u00e9lk\u00fcl
+niciodat\u0103 f\u0103r\u0103 niciun\w*
+de\u011fil yok asla
+\u043d\u0435 \u043d\u0435\u0442 \u043d\u0438 \u043d\u0438\u043a\u043e\u0433\u0434\u0430 \u0431\u0435\u0437
+\u03b4\u03b5\u03bd \u03bc\u03b7\u03bd \u03c7\u03c9\u03c1\u03af\u03c2 \u03c0\u03bf\u03c4\u03ad
+\u0644\u0627 \u0644\u064a\u0633 \u0644\u0645 \u0628\u062f\u0648\u0646
+\u0928\u0939\u0940\u0902
+"""
+"""Words of English, German, French, Spanish, Italian, Portuguese, Dutch, the Scandinavian languages, Finnish,
+Hungarian, Romanian, Turkish, Russian, Greek, Arabic and Hindi."""
+_NEGATION: Final = re.compile(rf"(?<![\w-])(?:{'|'.join(_WORDS.split())})(?![\w-])", re.IGNORECASE)
+
+
+def _begins(words: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return whole words, and beginnings of others, of which each negation has one."""
+    exact, beginnings = {"t"}, []  # "don't" and all of its kind end with it
+    for pattern in words:
+        text = re.sub(r"\\u(\w{4})", lambda code: chr(int(code[1], 16)), pattern)
+        begin = re.findall(r"^[\w-]*", text)[0]
+        if begin == text:
+            exact.add(text)
+        elif begin:
+            beginnings.append(begin[:-1] if text == f"{begin}?" else begin)
+    return frozenset(exact), tuple(beginnings)
+
+
+_RUN: Final = re.compile(r"[\w-]+")
+_EXACT, _BEGINNINGS = _begins(_WORDS.split())  # looked up first: `_NEGATION` is slow
+_NONE: Final = re.compile(
+    r"\b(?:not (?:only|just|merely)|(?:why|or|if) not|not found|no\.? ?(?=\d)"
+    r"|(?:do not|don['\u2019]t|never) (?:forget|mind|worry|hesitate)|nicht nur|pas seulement|no solo)\b",
+    re.IGNORECASE,
+)
+"""What has such a word and negates nothing."""
+_SENTENCE: Final = re.compile(r"[.!?;]+\s+|\n+")
+
+
+class Said(NamedTuple):
+    """The terms of the query that the sentence of a note has which says most of it.
+
+    Attributes:
+        negated: Among sentences with a negation.
+        plain: Among the others.
+    """
+
+    negated: frozenset[str]
+    plain: frozenset[str]
+
+
+def is_negated(text: str) -> bool:
+    """Return whether a query or a sentence has a negation; of a long one the beginning is read."""
+    return _is_negated(text[:LONGEST])
+
+
+@lru_cache(maxsize=64)
+def _is_negated(text: str) -> bool:
+    runs = _RUN.findall(text.lower())
+    if _EXACT.isdisjoint(runs) and not any(run.startswith(_BEGINNINGS) for run in runs):
+        return False
+    return _NEGATION.search(_NONE.sub(" ", text)) is not None
+
+
+def weighed(rarity: Mapping[str, float]) -> dict[str, float]:
+    """Return what the terms of a query count, by their rarity."""
+    return {term: each * (_LIGHT_WEIGHT if term in _LIGHT else 1.0) for term, each in rarity.items()}
+
+
+def said_of(text: str, weights: Mapping[str, float]) -> Said:
+    """Return what a note says of the query's terms."""
+    said = {True: frozenset[str](), False: frozenset[str]()}
+    for sentence in filter(None, _SENTENCE.split(text)):
+        terms = frozenset(term for token in tokens(sentence) for term in token.posted if term in weights)
+        negated = is_negated(sentence)
+        if _weight(terms, weights) > _weight(said[negated], weights):
+            said[negated] = terms
+    return Said(said[True], said[False])
+
+
+def _weight(terms: frozenset[str], weights: Mapping[str, float]) -> float:
+    return sum(map(weights.__getitem__, terms))
+
+
+def reordered(odds: Floats, said: Sequence[Said], weights: Mapping[str, float]) -> Places:
+    """Return the order of the matches for a query with a negation.
+
+    Most often it is the one that they are in.
+
+    Args:
+        odds: The log-odds of the matches, best first.
+        said: What each says.
+        weights: What each term of the query counts.
+    """
+    most = max((_weight(terms, weights) for each in said for terms in each), default=0.0)
+    order: list[int] = []
+    for place, each in enumerate(said):
+        at = len(order)
+        for before, other in enumerate(order):
+            is_near = odds[other] - odds[place] <= _FARTHEST
+            if is_near and _is_opposite(each, said[other], weights, _LEAST * most):
+                at = before
+                break
+        order.insert(at, place)
+    return np.array(order, np.intp)
+
+
+def _is_opposite(denial: Said, other: Said, weights: Mapping[str, float], least: float) -> bool:
+    """Return whether a note denies what another affirms, and that one does not deny it, too."""
+    affirmed = _weight(other.plain, weights)
+    shared = _weight(denial.negated & other.plain, weights)
+    denied = _weight(other.negated & other.plain, weights)
+    return affirmed > 0 and affirmed >= least and shared >= _SAME * affirmed > denied

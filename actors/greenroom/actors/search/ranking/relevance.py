@@ -1,0 +1,120 @@
+"""Relevance: the share of answers at a strength that were right, measured and not asserted.
+
+The weights of the signals are fitted so that the right memory is the strongest, as the choice of one among
+several. So is this, with one more to choose from, which is that none is right:
+
+    odds      = exp(slope * strength - nothing)
+    relevance = odds / (1 + sum of the best memories' odds)
+
+The odds are those of a memory against nothing, and do not depend on what else was found: by them memories
+of several kinds, and of several namespaces, are put in one order. Where many memories could be meant, each
+of them is less likely to be. ``nothing`` goes by the number of memories, too: among many one is sooner
+like the query without having to do with it.
+
+The numbers are fitted by `bench.relevance`, for each kind of memory and set of vectors, to the first ten
+answers to questions whose answers are known, some of which have none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from greenroom.actors.ranking.weights import KINDS, Kind, VectorSet
+from greenroom.actors.search.ranking.lexical import FEW
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from greenroom.actors.search.ranking.view import Floats
+
+RIVALS: Final = 10
+"""How many of the best memories share what there is of relevance."""
+A_FEW: Final = 100
+"""Memories up to which there is a floor of its own."""
+_HIGHEST: Final = 60.0
+
+
+class Scale(NamedTuple):
+    """What a strength is worth.
+
+    Attributes:
+        slope: How much the logarithm of the odds grows with it.
+        nothing: What it must reach, times the slope, to be as likely as nothing.
+        growth: How much that grows with the logarithm of how often there are `FEW` memories.
+        floor: The chance of the best against nothing below which nothing is taken for an answer, among a
+            few memories. Of such lists fewer than one in ten begins with one, and few that have one are
+            among them.
+        floor_of_many: The same among more.
+    """
+
+    slope: float
+    nothing: float
+    growth: float
+    floor: float
+    floor_of_many: float
+
+
+# fmt: off
+SCALES: Final[Mapping[Kind, Mapping[VectorSet, Scale]]] = {
+    "note": {
+        "words":     Scale(0.60,  4.67,  0.58, 0.030, 0.011),
+        "static":    Scale(0.52,  3.99,  0.14, 0.045, 0.027),
+        "sentences": Scale(0.60,  5.10,  0.05, 0.048, 0.047),
+        "tokens":    Scale(0.62,  5.78,  0.03, 0.046, 0.047),
+    },
+    "dated note": {
+        "words":     Scale(1.03,  9.29,  0.00, 0.010, 0.057),
+        "static":    Scale(1.01,  9.67,  0.00, 0.012, 0.028),
+        "sentences": Scale(0.95,  9.33,  0.00, 0.011, 0.069),
+        "tokens":    Scale(0.88,  9.43,  0.00, 0.021, 0.066),
+    },
+    "conversation": {
+        "words":     Scale(0.98,  8.49,  0.00, 0.226, 0.226),
+        "static":    Scale(1.00,  9.84,  0.00, 0.242, 0.242),
+        "sentences": Scale(1.00,  9.74,  0.00, 0.228, 0.228),
+        "tokens":    Scale(0.98, 10.20,  0.00, 0.246, 0.246),
+    },
+}
+# fmt: on
+
+
+def log_odds(strength: Floats, kinds: npt.NDArray[np.uint8], vectors: VectorSet, count: int) -> Floats:
+    """Return the logarithm of the odds of memories against nothing.
+
+    Args:
+        strength: Of each memory.
+        kinds: The place of each memory's kind in `KINDS`.
+        vectors: Which vectors decided on the strengths.
+        count: How many memories the caller sees.
+    """
+    larger = math.log(max(count, FEW) / FEW)
+    scales = [SCALES[kind][vectors] for kind in KINDS]
+    slopes = np.array([scale.slope for scale in scales], np.float32)
+    nothing = np.array([scale.nothing + scale.growth * larger for scale in scales], np.float32)
+    found: Floats = np.minimum(slopes[kinds] * strength - nothing[kinds], np.float32(_HIGHEST))
+    return found
+
+
+MATCH_MIDDLES: Final[Mapping[VectorSet, float]] = {
+    "words": -3.6,
+    "static": -2.4,
+    "sentences": -1.9,
+    "tokens": -1.5,
+}
+"""The logarithm of the odds that is a match of a half: 95 of 100 right answers with half of the query's words
+have more than 0.7 then (`bench.scores`)."""
+
+
+def match_of(log_odds: Floats, vectors: VectorSet) -> Floats:
+    """Return how well memories match, 0 to 1, by the logarithm of their odds against nothing."""
+    found: Floats = (1 / (1 + np.exp(MATCH_MIDDLES[vectors] - log_odds))).astype(np.float32)
+    return found
+
+
+def rivals(odds: npt.NDArray[np.float64]) -> float:
+    """Return the odds of the best together, of odds that are in order."""
+    return float(odds[:RIVALS].sum())

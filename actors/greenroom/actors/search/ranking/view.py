@@ -1,0 +1,305 @@
+"""The rows that a caller sees, and statistics over them alone.
+
+So a memory that is hidden from the caller changes no score that the caller gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from greenroom.actors.index import QUESTION, TEMPORAL
+from greenroom.actors.ranking.weights import KINDS
+from greenroom.actors.search.index.neighbours import Neighbours
+from greenroom.runtime import Slices
+
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float32]
+
+BEFORE = (0.6, 0.45, 0.3, 0.2)
+"""How much of a word counts that was said 1, 2, 3, 4 memories before: it tells what the talk is about."""
+AFTER = (0.25, 0.2, 0.1)
+"""The same of what was said after; it has less to do with it."""
+
+
+_NEEDED = (
+    "lengths",
+    "total",
+    "neighbours",
+    "before",
+    "after",
+    "nearby_lengths",
+    "total_nearby",
+    "conversation_lengths",
+    "contexts",
+    "length",
+    "question",
+    "temporal",
+    "opening",
+    "reply",
+    "kinds",
+    "has_notes",
+)
+OPENING = 3
+"""Memories with which a conversation opens."""
+LONG = 100
+"""Words beyond which a memory is not longer: a book would come first whatever is asked."""
+_BYTES_A_ROW = 53
+"""What a view that has served a search keeps of each row."""
+
+
+def is_nothing(signal: Floats) -> bool:
+    """Return whether a signal is known to be 0 everywhere because it is a view's `nothing`."""
+    return signal.strides == (0,)
+
+
+class Corpus(Protocol):
+    """The interface of an index that ranking reads: rows 0..size-1, in order of insertion."""
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+
+    @property
+    def author(self) -> Rows:
+        """The number of each row's author."""
+
+    @property
+    def authors(self) -> Sequence[str]:
+        """The names of the authors, by number."""
+
+    @property
+    def conversation(self) -> Rows:
+        """The number of each row's conversation."""
+
+    @property
+    def created(self) -> npt.NDArray[np.int64]:
+        """When each was created, in microseconds."""
+
+    @property
+    def flags(self) -> npt.NDArray[np.uint8]:
+        """The bits of each row; see `index.document`."""
+
+    def lengths(self, field: Any) -> npt.NDArray[np.uint32]:
+        """Return how many terms each row has in a field."""
+
+    def postings(self, field: Any, term: str) -> tuple[Rows, npt.NDArray[Any]]:
+        """Return the rows that have a term in a field, and how often."""
+
+    def vocabulary(self, field: Any) -> Iterator[Sequence[str]]:
+        """Return the terms of a field, part by part."""
+
+    def neighbours(self, mask: Mask) -> Neighbours:
+        """Return the neighbours among the rows of a mask."""
+
+    def vectors(self, space: str) -> tuple[npt.NDArray[np.int8], Floats, Mask] | None:
+        """Return the vectors of a space, their scales and which rows have one; None where it is unknown."""
+
+    def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]:
+        """Return the vectors of the words of some rows, where they were kept."""
+
+
+class View:
+    """The visible rows of a corpus. It is right until the corpus changes, and may serve many queries.
+
+    Args:
+        corpus: The index.
+        visible: The rows that the caller may see; rows that are not alive are not among them.
+    """
+
+    def __init__(self, corpus: Corpus, visible: Mask) -> None:
+        self.corpus = corpus
+        self.visible = visible
+        self.count = int(np.count_nonzero(visible))
+        self.all_visible = self.count == len(visible)
+
+    def prepare(self, should_yield: Callable[[], bool]) -> Slices[None]:
+        """Calculate what every query needs, which is then kept; yields when ``should_yield()``."""
+        for name in _NEEDED:
+            if name not in self.__dict__:  # where a `cached_property` is kept
+                getattr(self, name)
+                if should_yield():
+                    yield
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use."""
+        return _BYTES_A_ROW * len(self.visible)
+
+    def postings(self, field: str, term: str) -> tuple[Rows, Floats]:
+        """Return the visible rows that hold ``term``, and how often."""
+        rows, times = self.corpus.postings(field, term)
+        if not self.all_visible and len(rows):
+            seen = self.visible[rows]
+            rows, times = rows[seen], times[seen]
+        return rows, times.astype(np.float32, copy=False)
+
+    @cached_property
+    def nothing(self) -> Floats:
+        """A signal that is 0 everywhere; it takes no memory and is read-only."""
+        return np.broadcast_to(np.float32(0), len(self.visible))
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """Terms of each text."""
+        return self.corpus.lengths("text").astype(np.float32)
+
+    @cached_property
+    def total(self) -> float:
+        """Terms of all visible texts."""
+        return float(self.lengths.sum(where=self.visible, dtype=np.float64))
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """The neighbours among the visible rows."""
+        return self.corpus.neighbours(self.visible)
+
+    @cached_property
+    def before(self) -> Rows:
+        """The previous row, or -1; one entry more, so that -1 leads to -1."""
+        return np.append(self.neighbours.previous, np.int32(-1))
+
+    @cached_property
+    def after(self) -> Rows:
+        """The following row, likewise."""
+        return np.append(self.neighbours.following, np.int32(-1))
+
+    @cached_property
+    def has_neighbours(self) -> bool:
+        """Whether any row stands next to another."""
+        return bool((self.neighbours.place > 0).any())
+
+    @cached_property
+    def nearby_lengths(self) -> Floats:
+        """Terms of each text and, weighted by `BEFORE` and `AFTER`, of its neighbours'."""
+        if not self.has_neighbours:
+            return self.lengths
+        total = np.where(self.visible, self.lengths, np.float32(0))
+        order = self.neighbours.order
+        own, place = total[order], self.neighbours.place[order]
+        every = own.copy()
+        for away, weight in enumerate(BEFORE, 1):
+            every[away:] += np.float32(weight) * np.where(place[away:] >= away, own[:-away], np.float32(0))
+        for away, weight in enumerate(AFTER, 1):
+            every[:-away] += np.float32(weight) * np.where(place[away:] >= away, own[away:], np.float32(0))
+        total[order] = every
+        return total
+
+    @cached_property
+    def side_by_side(self) -> Rows:
+        """All rows; those that have neighbours stand next to these."""
+        order = self.neighbours.order
+        return np.append(order, np.flatnonzero(self.neighbours.place < 0).astype(np.int32))
+
+    @cached_property
+    def places(self) -> Rows:
+        """Where each row is in `side_by_side`."""
+        places = np.empty(len(self.visible), np.int32)
+        places[self.side_by_side] = np.arange(len(places), dtype=np.int32)
+        return places
+
+    @cached_property
+    def before_weights(self) -> list[Floats]:
+        """`BEFORE` by `side_by_side` without its first 1, 2, ... rows; 0 where nothing is so far before."""
+        return self._weights(BEFORE)
+
+    @cached_property
+    def after_weights(self) -> list[Floats]:
+        """The same of `AFTER`; without the last rows, 0 where nothing is so far after."""
+        return self._weights(AFTER)
+
+    def _weights(self, weights: Sequence[float]) -> list[Floats]:
+        place = self.neighbours.place[self.side_by_side]
+        return [
+            np.where(place[away:] >= away, np.float32(weight), np.float32(0))
+            for away, weight in enumerate(weights, 1)
+        ]
+
+    @cached_property
+    def total_nearby(self) -> float:
+        """The sum of `nearby_lengths` of the visible rows."""
+        # In 64 bits a sum is the same wherever hidden rows stand between the visible ones.
+        return float(self.nearby_lengths.sum(where=self.visible, dtype=np.float64))
+
+    @cached_property
+    def conversation_lengths(self) -> Floats:
+        """Terms of each conversation."""
+        if not self.conversations:
+            return np.zeros(0, np.float32)
+        there = self.visible & (self.corpus.conversation >= 0)
+        groups = self.corpus.conversation[there]
+        return np.bincount(groups, self.lengths[there], self.conversations).astype(np.float32)
+
+    @cached_property
+    def conversations(self) -> int:
+        """One more than the highest number of a conversation."""
+        return int(self.corpus.conversation.max(initial=-1)) + 1
+
+    @cached_property
+    def contexts(self) -> int:
+        """How many conversations are visible; a memory outside of any is one of its own."""
+        if not self.conversations:
+            return self.count
+        group = self.corpus.conversation[self.visible]
+        there = group[group >= 0]
+        return int(np.count_nonzero(np.bincount(there))) + len(group) - len(there)
+
+    @cached_property
+    def kinds(self) -> npt.NDArray[np.uint8]:
+        """The place of each row's kind in `KINDS`: a turn of a conversation has a place there."""
+        talk, note = KINDS.index("conversation"), KINDS.index("note")
+        return np.where(self.neighbours.place >= 0, np.uint8(talk), np.uint8(note))
+
+    def kinds_asked(self, *, dated: bool) -> npt.NDArray[np.uint8]:
+        """Return `kinds`; for a query that names a time of which there is anything notes have another."""
+        if not dated:
+            return self.kinds
+        return np.where(self.kinds == KINDS.index("note"), np.uint8(KINDS.index("dated note")), self.kinds)
+
+    @cached_property
+    def has_notes(self) -> bool:
+        """Whether any visible row stands alone."""
+        return bool((self.visible & (self.kinds == KINDS.index("note"))).any())
+
+    # -- signals that are the same for every query -------------------------
+
+    @cached_property
+    def length(self) -> Floats:
+        """The logarithm of the number of words, of which those beyond `LONG` do not count."""
+        return np.log1p(np.minimum(self.lengths, np.float32(LONG)))
+
+    @cached_property
+    def question(self) -> Floats:
+        """1 for questions."""
+        return _ones((self.corpus.flags & QUESTION) != 0)
+
+    @cached_property
+    def temporal(self) -> Floats:
+        """1 where a time is named."""
+        return _ones((self.corpus.flags & TEMPORAL) != 0)
+
+    @cached_property
+    def opening(self) -> Floats:
+        """1 for the first memories of a conversation."""
+        place = self.neighbours.place
+        return _ones((place >= 0) & (place < OPENING))
+
+    @cached_property
+    def reply(self) -> Floats:
+        """1 where another author's question goes before."""
+        if not self.has_neighbours:
+            return self.nothing
+        before, author = self.before[:-1], self.corpus.author
+        return _ones((before >= 0) & (self.question[before] > 0) & (author[before] != author))
+
+    def shifted(self, values: Floats, step: Rows) -> Floats:
+        """Return the values of the rows to which ``step`` leads, 0 where it leads nowhere."""
+        return np.append(values, np.float32(0))[step[:-1]]
+
+
+def _ones(mask: Mask) -> Floats:
+    return mask.astype(np.float32)

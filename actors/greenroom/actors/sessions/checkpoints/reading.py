@@ -1,0 +1,142 @@
+"""Reading and listing the checkpoints of a thread."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator
+from itertools import islice
+
+from greenroom.actors.checkpoints.data import get_data
+from greenroom.actors.schemas.checkpoints import (
+    MOST_ID_BYTES,
+    PAGE_BYTES,
+    ChannelValue,
+    CheckpointHead,
+    CheckpointRead,
+    CheckpointWrite,
+    ListCheckpoints,
+    ReadCheckpoint,
+)
+from greenroom.actors.sessions.checkpoints import records
+from greenroom.actors.sessions.checkpoints.records import StoredCheckpoint, StoredValue, StoredWrite
+from greenroom.runtime import Context, Slices
+
+_LAST = b"\xff"
+"""Above every byte that a text begins with."""
+
+
+def found(request: ReadCheckpoint, context: Context) -> StoredCheckpoint | None:
+    """Return the checkpoint that is asked for: by its id, or the newest of a namespace."""
+    if request.checkpoint_id is None:
+        return next(_newest_first(request.namespace, None, context), None)
+    if len(request.checkpoint_id.encode()) > MOST_ID_BYTES:
+        return None
+    return context.get(records.checkpoint_key(request.namespace, request.checkpoint_id), StoredCheckpoint)
+
+
+def checkpoint(stored: StoredCheckpoint, asked: ReadCheckpoint, context: Context) -> Slices[CheckpointRead]:
+    """Return a checkpoint with what is asked for of its values and writes."""
+    values: list[ChannelValue] = []
+    writes: list[CheckpointWrite] = []
+    size = 0
+    follows: int | None = None
+    for number, each in enumerate(
+        islice(_belongings(stored, asked.channels, context), asked.skip, None), asked.skip
+    ):
+        if size >= PAGE_BYTES:
+            follows = number
+            break
+        value = each.value
+        size += 0 if value is None else len(value.data)
+        if isinstance(each, CheckpointWrite):
+            writes.append(each)
+        else:
+            values.append(each)
+        if context.should_yield():
+            yield
+    return CheckpointRead(
+        namespace=stored.namespace,
+        checkpoint_id=stored.checkpoint_id,
+        parent_id=stored.parent_id,
+        checkpoint=get_data(
+            context, records.checkpoint_key(stored.namespace, stored.checkpoint_id), stored.data
+        ),
+        metadata=stored.metadata,
+        values=values,
+        writes=writes,
+        next=follows,
+    )
+
+
+def _belongings(
+    stored: StoredCheckpoint, channels: Collection[str] | None, context: Context
+) -> Iterator[ChannelValue | CheckpointWrite]:
+    """Yield what belongs to a checkpoint: the values of its channels, which never change, and the writes."""
+    for channel, digest in stored.values.items():
+        if channels is not None and channel not in channels:
+            continue
+        key = records.value_key(stored.namespace, digest)
+        kept = context.get(key, StoredValue)
+        if kept is not None:
+            yield ChannelValue(channel, get_data(context, key, kept.data))
+    prefix = records.writes_key(stored.namespace, stored.checkpoint_id)
+    for key, write in context.scan(StoredWrite, prefix=prefix):
+        if channels is None or write.channel in channels:
+            value = get_data(context, key, write.data)
+            yield CheckpointWrite(write.task_path, write.task_id, write.index, write.channel, value)
+
+
+def page(request: ListCheckpoints, context: Context) -> Slices[list[CheckpointHead]]:
+    """Return a page of the checkpoints of one namespace or of all, merged by their ids."""
+    if request.namespace is None:
+        names = yield from namespaces(context)
+    else:
+        names = [request.namespace]
+    bounds = [each for each in (request.before, request.after and request.after[0]) if each is not None]
+    highest = min(bounds, default=None)
+    orders = [_newest_first(each, highest, context) for each in names]
+    heads: list[CheckpointHead] = []
+    size = 0
+    for stored in heapq.merge(*orders, key=_place, reverse=True):
+        if context.should_yield():
+            yield
+        if not _is_wanted(stored, request):
+            continue
+        if len(heads) >= request.limit or size >= PAGE_BYTES:
+            break
+        heads.append(CheckpointHead(stored.namespace, stored.checkpoint_id, stored.metadata))
+        size += len(stored.metadata.data)
+    return heads
+
+
+def namespaces(context: Context) -> Slices[list[str]]:
+    """Return the namespaces of a thread."""
+    found: list[str] = []
+    start: bytes | None = None
+    while True:
+        stored = next(context.scan(StoredCheckpoint, prefix=records.CHECKPOINTS, start=start), None)
+        if stored is None:
+            return found
+        found.append(stored[1].namespace)
+        start = records.checkpoint_key(found[-1], "") + _LAST
+        if context.should_yield():
+            yield
+
+
+def _newest_first(namespace: str, highest: str | None, context: Context) -> Iterator[StoredCheckpoint]:
+    prefix = records.checkpoint_key(namespace, "")
+    start = None if highest is None else records.checkpoint_key(namespace, highest)
+    for _, stored in context.scan(StoredCheckpoint, prefix=prefix, start=start, reverse=True):
+        yield stored
+
+
+def _place(stored: StoredCheckpoint) -> tuple[str, str]:
+    return stored.checkpoint_id, stored.namespace
+
+
+def _is_wanted(stored: StoredCheckpoint, request: ListCheckpoints) -> bool:
+    if request.after is not None and _place(stored) >= request.after:
+        return False
+    if request.before is not None and stored.checkpoint_id >= request.before:
+        return False
+    return request.checkpoint_id in {None, stored.checkpoint_id}

@@ -1,0 +1,138 @@
+"""Removing checkpoints of a thread: all of them, those of some runs, or those that are past."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.checkpoints.data import delete_data
+from greenroom.actors.sessions.checkpoints import records
+from greenroom.actors.sessions.checkpoints.reading import namespaces
+from greenroom.actors.sessions.checkpoints.records import StoredCheckpoint, StoredValue, StoredWrite
+from greenroom.runtime import Context, Slices
+
+_ROWS_AT_ONCE: Final = 10_000
+_CHECKPOINTS_AT_ONCE: Final = 1_000
+_COUNTED: Final = {records.CHECKPOINTS: "checkpoints", records.WRITES: "checkpoint_writes"}
+_ORDER: Final = (records.CHECKPOINTS, records.WRITES, records.VALUES, records.REST)
+"""In this order a thread goes: what is left of it can be read at any time."""
+
+
+def everything(context: Context) -> Slices[tuple[dict[str, int], bool]]:
+    """Stage the removal of all records or of the first of them; return counts, and whether there are more."""
+    context.use_reserve()
+    most = context.most_rows(_ROWS_AT_ONCE)
+    counts: Counter[str] = Counter()
+    for number, key in enumerate(_keys(context)):
+        if number == most:
+            return dict(counts), True
+        context.delete(key)
+        if key[:1] in _COUNTED:
+            counts[_COUNTED[key[:1]]] += 1
+        if context.should_yield():
+            yield
+    return dict(counts), False
+
+
+def counted(context: Context) -> Slices[dict[str, int]]:
+    """Return how many records of a thread count."""
+    counts: Counter[str] = Counter()
+    for prefix, name in _COUNTED.items():
+        for _ in context.scan(msgspec.Raw, prefix=prefix):
+            counts[name] += 1
+            if context.should_yield():
+                yield
+    return dict(counts)
+
+
+def of_runs(run_ids: set[str], context: Context) -> Slices[list[StoredCheckpoint]]:
+    """Return the checkpoints that some runs made."""
+    found: list[StoredCheckpoint] = []
+    for _, stored in context.scan(StoredCheckpoint, prefix=records.CHECKPOINTS):
+        if stored.run_id in run_ids:
+            found.append(stored)
+        if context.should_yield():
+            yield
+    return found
+
+
+def of_the_past(context: Context) -> Slices[list[StoredCheckpoint]]:
+    """Return all checkpoints that are neither the newest of their namespace nor needed by that one."""
+    found: list[StoredCheckpoint] = []
+    for namespace in (yield from namespaces(context)):
+        by_id: dict[str, StoredCheckpoint] = {}
+        prefix = records.checkpoint_key(namespace, "")
+        for _, stored in context.scan(StoredCheckpoint, prefix=prefix, reverse=True):
+            by_id[stored.checkpoint_id] = stored
+            if context.should_yield():
+                yield
+        for needed in _needed(by_id, context):
+            del by_id[needed]
+        found += by_id.values()
+    return found
+
+
+def drop(doomed: list[StoredCheckpoint], context: Context) -> Slices[bool]:
+    """Stage the removal of checkpoints, their writes, and the values that no other one has.
+
+    Returns:
+        Whether some are left for another time.
+    """
+    context.use_reserve()
+    now = doomed[: context.most_rows(_CHECKPOINTS_AT_ONCE)]
+    orphans: set[tuple[str, bytes]] = set()
+    for stored in now:
+        key = records.checkpoint_key(stored.namespace, stored.checkpoint_id)
+        delete_data(context, key, stored.data)
+        orphans.update((stored.namespace, value) for value in stored.values.values())
+        prefix = records.writes_key(stored.namespace, stored.checkpoint_id)
+        for each, write in [*context.scan(StoredWrite, prefix=prefix)]:
+            delete_data(context, each, write.data)
+        if context.should_yield():
+            yield
+    for namespace in {stored.namespace for stored in now}:
+        prefix = records.checkpoint_key(namespace, "")
+        for _, kept in context.scan(StoredCheckpoint, prefix=prefix):
+            orphans.difference_update((namespace, value) for value in kept.values.values())
+            if context.should_yield():
+                yield
+    for namespace, value in orphans:
+        key = records.value_key(namespace, value)
+        orphan = context.get(key, StoredValue)
+        if orphan is not None:
+            delete_data(context, key, orphan.data)
+        if context.should_yield():
+            yield
+    return len(now) < len(doomed)
+
+
+def _needed(newest_first: dict[str, StoredCheckpoint], context: Context) -> list[str]:
+    """Return the newest checkpoint, and its ancestors up to one that has the values of all channels.
+
+    Only channels that are kept as writes since an earlier value need ancestors.
+    """
+    newest = next(iter(newest_first.values()))
+    missing = set(newest.deltas)
+    needed: list[str] = []
+    stored: StoredCheckpoint | None = newest
+    while stored is not None and stored.checkpoint_id not in needed:
+        needed.append(stored.checkpoint_id)
+        missing = {channel for channel in missing if not _has_value(stored, channel, context)}
+        stored = newest_first.get(stored.parent_id or "") if missing else None
+    return needed
+
+
+def _has_value(stored: StoredCheckpoint, channel: str, context: Context) -> bool:
+    digest = stored.values.get(channel)
+    if digest is None:
+        return False
+    return context.get(records.value_key(stored.namespace, digest), msgspec.Raw) is not None
+
+
+def _keys(context: Context) -> Iterator[bytes]:
+    for prefix in _ORDER:
+        for key, _ in context.scan(msgspec.Raw, prefix=prefix):
+            yield key

@@ -1,0 +1,287 @@
+"""Conversion between a session's records and the payload of a passport, both ways.
+
+Whoever takes a session in becomes the one whose private messages these are. A message for agents of one
+type stays with agents of that type: is the importer of another type, it is the importer's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth import passport_errors, policy
+from greenroom.actors.core.auth.policy import PUBLIC, Partition
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.validation.times import (
+    to_datetime,
+    to_microseconds,
+    with_datetime,
+    with_microseconds,
+)
+from greenroom.actors.memories.requests import transfer as exchange
+from greenroom.actors.sessions.handlers import events
+from greenroom.actors.sessions.migrations import ToolState
+from greenroom.actors.sessions.requests import payloads
+from greenroom.actors.sessions.requests import session_context as travel
+from greenroom.actors.sessions.storage import directory, fields, records, work_context
+from greenroom.actors.sessions.storage import message_log as log
+from greenroom.actors.sessions.storage.directory import ActivityRow
+from greenroom.actors.sessions.storage.message_log import SenderCounters
+from greenroom.actors.sessions.storage.records import (
+    CLOSED,
+    HEADER,
+    METADATA,
+    STATE,
+    Entry,
+    Header,
+    StoredEvent,
+    StoredMessage,
+    message_key,
+)
+from greenroom.actors.sessions.storage.work_context import WorkContext
+from greenroom.runtime import Context, Slices
+
+_STAGED: Final = b"r"
+_TYPE: Final = "type:"
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(payloads.PayloadMessage).decode
+
+# -- out -----------------------------------------------------------------
+
+
+def session_of(
+    context: Context, header: Header, work: ToolState | None, talk: int
+) -> Slices[payloads.PayloadSession]:
+    """Return a session apart from its messages."""
+    return payloads.PayloadSession(
+        session_id=context.address.key,
+        purpose=header.purpose,
+        status="active" if header.status == "created" and talk else header.status,
+        created_at=to_datetime(header.created_at),
+        created_by=header.created_by,
+        updated_at=to_datetime(header.updated_at),
+        app_name=header.app_name,
+        project_id=header.project_id,
+        workspace_path=None if work is None else work.workspace_path,
+        tool=None if work is None else work.tool,
+        original_tool=None if work is None else work.original_tool,
+        metadata=(yield from fields.load_json(context, METADATA)),
+        state=(yield from fields.load_json(context, STATE)),
+    )
+
+
+def page(request: payloads.ExportMessages, context: Context) -> Slices[payloads.PayloadPage]:
+    """Return the next messages that the reader may see."""
+    partitions = policy.partitions(context.principal)
+    entries = log.walk(context, partitions, lowest=request.after_id + 1, highest=request.up_to_id)
+    lines: list[msgspec.Raw] = []
+    size = last_id = 0
+    for entry in entries:
+        if size >= payloads.PIECE_BYTES:
+            return payloads.PayloadPage(lines=lines, last_id=last_id)
+        line = _encode(_message(entry, context.principal))
+        lines.append(msgspec.Raw(line))
+        size += len(line)
+        last_id = entry.message_id
+        if context.should_yield():
+            yield
+    return payloads.PayloadPage(lines=lines, last_id=None)
+
+
+def _message(entry: Entry, reader: Principal) -> payloads.PayloadMessage:
+    message_id, partition, message = entry
+    parent, audience = message.parent or (None, PUBLIC)
+    return payloads.PayloadMessage(
+        message_id=message_id,
+        timestamp=to_datetime(message.timestamp),
+        sender=message.sender,
+        content=message.content,
+        message_type=message.message_type,
+        visibility=partition.visibility,
+        agent_type=partition.audience.removeprefix(_TYPE) if partition.audience.startswith(_TYPE) else None,
+        parent_message_id=parent if policy.may_see_message(reader, audience) else None,
+        metadata=msgspec.Raw(message.metadata),
+        event=None if message.event is None else with_datetime(payloads.PayloadEvent, message.event),
+    )
+
+
+# -- in ------------------------------------------------------------------
+
+
+def stage(context: Context, request: payloads.StageMessages, content_limit: int) -> None:
+    """Keep a piece of messages.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: one of them is longer than messages may be here.
+    """
+    for line in request.lines:
+        if len(memoryview(line)) > content_limit:  # only then can its text be
+            _check_length(_decode(line), content_limit)
+    context.put(_piece_key(request.attempt, request.number), [bytes(line) for line in request.lines])
+
+
+def _piece_key(attempt: str, number: int) -> bytes:
+    return _STAGED + bytes.fromhex(attempt) + number.to_bytes(4)
+
+
+def check_staged(memories: exchange.ReleaseImport, found: exchange.ImportProgress | None) -> None:
+    """Check that the memories are where they were staged, or on their way already.
+
+    Raises:
+        Refusal: ``PASSPORT_INVALID``: they were given up.
+    """
+    if found is None or found.staging != memories.staging:
+        raise passport_errors.invalid("its memories did not arrive whole; restore it again")
+
+
+def drop(context: Context) -> Slices[None]:
+    """Forget every piece, of whatever attempt."""
+    for key, _piece in context.scan(msgspec.Raw, prefix=_STAGED):
+        context.delete(key)
+        if context.should_yield():
+            yield
+
+
+def make(
+    counters: SenderCounters, request: payloads.MakeRestored, context: Context, content_limit: int
+) -> Slices[Header]:
+    """Stage the session that was taken in; return its header.
+
+    Raises:
+        Refusal: ``PASSPORT_INVALID``: what was staged is not all of it, or is no session.
+    """
+    came = request.session
+    ahead = yield from _messages(counters, request, context, content_limit)
+    metadata = yield from fields.merged(context, "metadata", {}, came.metadata)
+    state = yield from fields.merged(context, "state", {}, came.state)
+    yield from fields.put(context, METADATA, metadata)
+    yield from fields.put(context, STATE, state)
+    header = Header(
+        purpose=came.purpose,
+        status="active" if came.status in CLOSED else came.status,  # the work goes on
+        created_at=to_microseconds(came.created_at),
+        created_by=came.created_by,
+        updated_at=to_microseconds(came.updated_at),
+        terminated_at=None,
+        app_name=came.app_name,
+        user_id=context.principal.user,
+        project_id=request.project_id,
+        ahead=ahead,
+    )
+    context.put(HEADER, header)
+    directory.put_base(context, header)
+    # Pieces of other attempts go when their time is over; to look for them means to read all of these again.
+    for number in range(request.pieces):
+        context.delete(_piece_key(request.attempt, number))
+    return header
+
+
+def _messages(
+    counters: SenderCounters, request: payloads.MakeRestored, context: Context, content_limit: int
+) -> Slices[int]:
+    """Stage the messages; return how far their ids run ahead of their times."""
+    principal: Principal = context.principal
+    audiences: dict[int, str] = {}
+    last_id = ahead = 0
+    for line in _staged(context, request):
+        message = _decode(line)
+        time = to_microseconds(message.timestamp)
+        by = records.ahead_of(message.message_id, time)
+        if message.message_id <= last_id or by < 0 or time < 0:
+            raise passport_errors.invalid(
+                f"the message {message.message_id} is not in its place: ids ascend, and fit their times"
+            )
+        _check_length(message, content_limit)
+        partition = _partition(message, principal)
+        last_id, ahead = message.message_id, max(ahead, by)
+        audiences[last_id] = partition.audience
+        stored = _stored(message, time, audiences)
+        context.put(message_key(partition, last_id), stored)
+        counters.record(context, partition, last_id, stored)
+        if message.event is not None:
+            context.put(events.event_key(partition, message.event.event_id), last_id)
+        if context.should_yield():
+            yield
+    return ahead
+
+
+def _check_length(message: payloads.PayloadMessage, content_limit: int) -> None:
+    if len(message.content) > content_limit and message.event is None:
+        raise auth_errors.too_long("content", len(message.content), content_limit)
+
+
+def _staged(context: Context, request: payloads.MakeRestored) -> Iterator[bytes]:
+    prefix = _STAGED + bytes.fromhex(request.attempt)
+    number = 0
+    for key, lines in context.scan(list[bytes], prefix=prefix):
+        if key != prefix + number.to_bytes(4):
+            break
+        number += 1
+        yield from lines
+    if number != request.pieces:
+        raise passport_errors.invalid("its messages did not arrive whole; restore it again")
+
+
+def _partition(message: payloads.PayloadMessage, principal: Principal) -> Partition:
+    if message.visibility == "agent_only" and message.agent_type != principal.agent_type:
+        own = policy.own_audience(principal.agent_id)
+        return policy.Partition(own, "agent_only")
+    return policy.partition_of(principal, message.visibility)
+
+
+def _stored(message: payloads.PayloadMessage, time: int, audiences: dict[int, str]) -> StoredMessage:
+    parent = message.parent_message_id
+    return StoredMessage(
+        sender=message.sender,
+        timestamp=time,
+        message_type=message.message_type,
+        parent=(parent, audiences[parent]) if parent is not None and parent in audiences else None,
+        metadata=bytes(message.metadata),
+        content=message.content,
+        event=None if message.event is None else with_microseconds(StoredEvent, message.event),
+    )
+
+
+def list_activities(context: Context, header: Header, counters: SenderCounters) -> dict[str, ActivityRow]:
+    """Stage the new session's places in listings; return what each audience sees of activity."""
+    activities = {audience: ActivityRow(*activity) for audience, activity in counters.audiences().items()}
+    public = activities.get(PUBLIC, ActivityRow(0, 0))
+    activities[PUBLIC] = msgspec.structs.replace(public, at=max(public.at, header.updated_at))
+    for audience, activity in activities.items():
+        directory.move(context, audience, None, activity)
+    return activities
+
+
+class Users(NamedTuple):
+    """Whose agents made the decisions of a context, newest first, and who said where the work stands."""
+
+    decided: Sequence[str | None] = ()
+    work: str | None = None
+
+
+def put_context(
+    own: WorkContext,
+    common: WorkContext,
+    came: travel.SessionContext,
+    context: Context,
+    users: Users = Users(),  # noqa: B008  it is a constant
+) -> None:
+    """Stage a context that came; its files, searches and memories become the importer's."""
+    for file in came.files_accessed:
+        given = None if file.importance == work_context.importance_of(None, file.uses) else file.importance
+        used = to_microseconds(file.last_used)
+        own.put_file(context, work_context.StoredFile(file.path, file.uses, used, given, file.note))
+    for search in reversed(came.recent_searches):
+        own.put_search(context, with_microseconds(work_context.StoredSearch, search))
+    for memory in came.memories:
+        own.put_memory(context, with_microseconds(work_context.StoredMemoryUse, memory))
+    decided = users.decided or [None] * len(came.decisions)
+    for made, user in zip(reversed(came.decisions), reversed(decided), strict=True):
+        decision = with_microseconds(work_context.StoredDecision, made)
+        common.put_decision(context, msgspec.structs.replace(decision, user=user))
+    if came.workflow_state is not None:
+        workflow = with_microseconds(work_context.StoredWorkflow, came.workflow_state)
+        common.put_workflow(context, msgspec.structs.replace(workflow, user=users.work))

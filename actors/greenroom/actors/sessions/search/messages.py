@@ -1,0 +1,150 @@
+"""Messages as ranking reads them: what counts as the text of each, and who stands next to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from greenroom.actors.search.index.corpus import Corpus
+from greenroom.actors.search.index.neighbours import Neighbours
+
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float32]
+Postings = tuple[Rows, npt.NDArray[Any]]
+
+_NO_POSTINGS = np.empty(0, np.int32), np.empty(0, np.float32)
+
+
+class Messages:
+    """The corpus of a session for one search after the other, see `greenroom.actors.ranking.Corpus`.
+
+    All messages are neighbours in the order of their ids, but belong to no conversation: of the one that they
+    are, nothing can be said that does not hold for each. Metadata is searched as if it stood in the
+    text, but it makes no message longer and says nothing of when something was.
+
+    They are right until the corpus changes.
+
+    Args:
+        corpus: The prepared messages: ``position`` is the id, ``tags`` has the metadata's terms.
+        metadata: Whether the metadata is searched.
+    """
+
+    def __init__(self, corpus: Corpus, *, metadata: bool) -> None:
+        self._corpus = corpus
+        self._names = frozenset(chain.from_iterable(corpus.vocabulary("author")))
+        self._metadata = metadata and any(corpus.vocabulary("tags"))
+        self._learned: dict[str, Postings] = {}
+        self._lines: list[str] = []
+
+    def learn(self, term: str, found: Iterable[Postings]) -> int:
+        """Take several lists of rows for those that hold ``term``, each row as often as it is there at most.
+
+        Returns how many rows that are.
+        """
+        some = [(rows, times) for rows, times in found if len(rows)]
+        if len(some) == 1:
+            rows, times = some[0]
+            self._learned[term] = rows, times.astype(np.float32)
+            return len(rows)
+        most = np.zeros(self.size, np.float32)
+        for rows, times in some:
+            most[rows] = np.maximum(most[rows], times)
+        rows = np.flatnonzero(most).astype(np.int32)
+        self._learned[term] = rows, most[rows]
+        return len(rows)
+
+    def forget(self) -> None:
+        """Forget what was learned."""
+        self._learned.clear()
+
+    # -- what ranking reads ------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return self._corpus.size
+
+    @property
+    def author(self) -> Rows:
+        """Numbers of `authors`."""
+        return self._corpus.author
+
+    @property
+    def authors(self) -> Sequence[str]:
+        """The senders' names."""
+        return self._corpus.authors
+
+    @property
+    def conversation(self) -> Rows:
+        """None for any message."""
+        return self._corpus.conversation
+
+    @property
+    def created(self) -> npt.NDArray[np.int64]:
+        """When each message was written, in microseconds since 1970."""
+        return self._corpus.created
+
+    @property
+    def flags(self) -> npt.NDArray[np.uint8]:
+        """Of the texts alone."""
+        return self._corpus.flags
+
+    def lengths(self, field: Any) -> npt.NDArray[np.uint32]:
+        """Return the number of terms by row."""
+        return self._corpus.lengths(field)
+
+    def postings(self, field: Any, term: str) -> Postings:
+        """Return the rows that hold ``term``, and how often."""
+        if field == "author":  # asked for each word of a query, and hardly ever there
+            return self._corpus.postings("author", term) if term in self._names else _NO_POSTINGS
+        if field != "text":
+            return _NO_POSTINGS
+        learned = self._learned.get(term)
+        if learned is not None:
+            return learned
+        rows, times = self._corpus.postings("text", term)
+        if self._metadata:
+            more, more_times = self._corpus.postings("tags", term)
+            if not len(rows):
+                return more, more_times
+            if len(more):
+                rows, place = np.unique(np.concatenate((rows, more)), return_inverse=True)
+                times = np.bincount(place, np.concatenate((times, more_times))).astype(np.float32)
+        return rows, times
+
+    def vocabulary(self, field: Any) -> Iterator[Sequence[str]]:
+        """Yield the terms in blocks."""
+        yield from self._corpus.vocabulary(field)
+        if field == "text" and self._metadata:
+            yield from self._corpus.vocabulary("tags")
+
+    def lines(self) -> Iterator[str]:
+        """Yield the terms of texts in blocks again, each a text with a line for a term; they are kept."""
+        for place, block in enumerate(self.vocabulary("text")):
+            if place == len(self._lines):
+                self._lines.append("\n".join(block))
+            yield self._lines[place]
+
+    def neighbours(self, mask: Mask) -> Neighbours:
+        """Return who stands next to whom among the rows of ``mask`` only, and each row's place."""
+        rows = np.flatnonzero(mask).astype(np.int32)
+        # Rows were added in runs of ascending or descending ids, which a stable sort takes as they are.
+        rows = rows[np.argsort(self._corpus.position[rows], kind="stable")]
+        previous, following, place = (np.full(self.size, -1, np.int32) for _ in range(3))
+        previous[rows[1:]] = rows[:-1]
+        following[rows[:-1]] = rows[1:]
+        place[rows] = np.arange(len(rows), dtype=np.int32)
+        return Neighbours(previous, following, place, rows)
+
+    def vectors(self, space: str) -> tuple[npt.NDArray[np.int8], Floats, Mask] | None:
+        """Return the vectors; messages have none."""
+        return self._corpus.vectors(space)
+
+    def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]:
+        """Return the vectors of tokens; messages have none."""
+        return self._corpus.token_vectors(space, rows)

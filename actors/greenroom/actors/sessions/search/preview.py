@@ -1,0 +1,193 @@
+"""The part of a message that shows why it was found."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from rapidfuzz import fuzz, process
+
+from greenroom.actors.content.text.analyze import STOP_WORDS, Token, is_unspaced, spans, tokens
+from greenroom.actors.core.base.unicode_forms import composed, place_in
+
+# Characters in which single words are looked for at most (2 ms); the query as it stands is found anywhere.
+LOOKED_AT = 12_000
+_LOOSE_WORDS = 32  # words of a query for which similar words are looked for
+_TYPO_CUTOFF = 75.0
+_JOINER = "\u200d"
+_LONGEST_CLUSTER = 32  # characters that are kept together at a cut; a longer pile of marks is cut
+_TRIES = 64  # occurrences among which one between word boundaries is looked for
+
+
+class Preview(NamedTuple):
+    """A part of a message's content.
+
+    Attributes:
+        text: The part, as it stands in the content.
+        start: Where the match begins in ``text``, in characters (code points).
+        end: Where it ends; equal to ``start`` if the content itself has no match (only its sender,
+            its metadata or its neighbours have).
+    """
+
+    text: str
+    start: int
+    end: int
+
+
+def preview(content: str, query: str, width: int = 150, *, looked_at: int = LOOKED_AT) -> Preview:
+    """Return the at most ``width`` characters of ``content`` around its best match with ``query``.
+
+    Single words are looked for in ``looked_at`` characters at most, from where the first one stands.
+
+    The best match is the query as it stands, or else the stretch of no more than ``width``
+    characters that has the most different words of the query. Bounded: a few milliseconds for a
+    content of 1 MB.
+    """
+    start, end = _match(content, query, width, min(looked_at, LOOKED_AT))
+    end = min(end, start + width)
+    if len(content) <= width:
+        return Preview(content, start, end)
+    left = max(0, min(start - (width - (end - start)) // 2, len(content) - width))
+    right = min(len(content), left + width)
+    left = min(_after_cluster(content, left), start)
+    right = max(_before_cluster(content, right), end)
+    return Preview(content[left:right], start - left, end - left)
+
+
+def _match(content: str, query: str, width: int, most: int) -> tuple[int, int]:
+    literal, alone = _literal(content, query)
+    if literal and alone:
+        return literal
+    dense = _densest(content, query, width, most)
+    if literal and not 0 < dense[1] - dense[0] <= width:
+        return literal
+    return dense
+
+
+def _literal(content: str, query: str) -> tuple[tuple[int, int] | None, bool]:
+    """Return where the query stands in the content, and whether it stands there between word boundaries."""
+    whole = composed(content)
+    wanted, given = composed(query).strip().lower(), whole.lower()
+    # A few letters get longer in lower case; then the places would be wrong.
+    if not wanted or len(given) != len(whole):
+        return None, False
+    first = at = given.find(wanted)
+    for _ in range(_TRIES):
+        if at < 0:
+            break
+        end = at + len(wanted)
+        if not given[max(0, at - 1) : at].isalnum() and not given[end : end + 1].isalnum():
+            return _span(content, whole, at, end), True
+        at = given.find(wanted, at + 1)
+    return (_span(content, whole, first, first + len(wanted)), False) if first >= 0 else (None, False)
+
+
+def _span(content: str, whole: str, start: int, end: int) -> tuple[int, int]:
+    """Return where in the content a stretch of its composed form, ``whole``, is."""
+    return (start, end) if whole == content else (place_in(content, start), place_in(content, end))
+
+
+def _densest(content: str, query: str, width: int, most: int) -> tuple[int, int]:
+    """Return the stretch of ``content`` that has the most of the query's words, (0, 0) if none."""
+    begin = _first_word(content, query, most)
+    looked_at = content[begin : begin + most]
+    words = list(spans(looked_at))
+    meaning = _meanings({word for _, _, word in words}, tokens(query))
+    places = sorted(
+        (*_place(looked_at, start, end, term), wanted)
+        for start, end, word in words
+        for term, wanted in meaning[word]
+    )
+    best, worth = (0, 0), 0.0
+    first, length = 0, 0
+    inside: dict[str, int] = {}
+    for start, end, wanted in places:
+        inside[wanted] = inside.get(wanted, 0) + 1
+        length += len(wanted) if inside[wanted] == 1 else 0
+        while end - places[first][0] > width and places[first][0] < start:
+            gone = places[first][2]
+            inside[gone] -= 1
+            length -= len(gone) if not inside[gone] else 0
+            first += 1
+        # Longer words stand for rarer ones; between equals the tighter stretch wins.
+        value = length - min(0.5, (end - places[first][0]) / (4 * width))
+        if value > worth:
+            best, worth = (begin + places[first][0], begin + end), value
+    return best
+
+
+def _first_word(content: str, query: str, most: int) -> int:
+    """Return where the first word stands that is spelt as asked, 0 if ``most`` characters reach so far."""
+    if len(content) <= most:
+        return 0
+    whole = composed(content)
+    given = whole.lower()
+    words = [word for _, _, word in spans(composed(query).lower()) if word not in STOP_WORDS][:_LOOSE_WORDS]
+    first = min((place for word in words if (place := given.find(word)) >= 0), default=0)
+    return place_in(content, first) if first >= most and len(given) == len(whole) else 0
+
+
+def _place(text: str, start: int, end: int, term: str) -> tuple[int, int]:
+    """Return where a term is in its word: the whole of it or, in a script without spaces, where it stands."""
+    at = text.find(term, start, end) if is_unspaced(term) else -1
+    return (start, end) if at < 0 else (at, at + len(term))
+
+
+def _meanings(words: Collection[str], query: Sequence[Token]) -> dict[str, list[tuple[str, str]]]:
+    """Return, for words of the content, their terms and the term of the query that each stands for."""
+    here = {word: _terms(tokens(word)) for word in words}
+    wanted = _terms([token for token in query if token.posted] or query)
+    meaning = _paired(wanted, set().union(*here.values()))
+    known = meaning.keys()
+    return {word: [(term, meaning[term]) for term in sorted(terms & known)] for word, terms in here.items()}
+
+
+def _paired(wanted: set[str], present: set[str]) -> dict[str, str]:
+    """Return, for terms of the content, the one of the query that each is, contains or misspells."""
+    meaning = {term: term for term in wanted & present}
+    spaced = [term for term in present if not is_unspaced(term)]
+    for term in sorted(wanted - present)[:_LOOSE_WORDS]:
+        longer = [other for other in spaced if len(term) > 1 and term in other]
+        for other in longer or _misspelt(term, spaced):
+            meaning.setdefault(other, term)
+    return meaning
+
+
+def _terms(found: Sequence[Token]) -> set[str]:
+    return {term for token in found for term in token.posted or (token.piece,)}
+
+
+def _misspelt(term: str, here: Collection[str]) -> list[str]:
+    found = process.extract(term, here, scorer=fuzz.ratio, score_cutoff=_TYPO_CUTOFF, limit=3)
+    return [other for other, _, _ in found]
+
+
+def _after_cluster(text: str, at: int) -> int:
+    """Return the first place from ``at`` on where a new character begins for the reader."""
+    for place in range(at, min(len(text), at + _LONGEST_CLUSTER)):
+        if not _joined(text, place):
+            return place
+    return at
+
+
+def _before_cluster(text: str, at: int) -> int:
+    """Return the last place up to ``at`` where a new character begins for the reader."""
+    for place in range(at, max(0, at - _LONGEST_CLUSTER), -1):
+        if not _joined(text, place):
+            return place
+    return at
+
+
+def _joined(text: str, at: int) -> bool:
+    """Return whether the characters before and after ``at`` belong together."""
+    if not 0 < at < len(text):
+        return False
+    mark = text[at]
+    return (
+        unicodedata.category(mark).startswith("M")
+        or mark == _JOINER
+        or text[at - 1] == _JOINER
+        or "\U0001f3fb" <= mark <= "\U0001f3ff"
+        or (text[at - 1] == "\r" and mark == "\n")
+    )

@@ -1,0 +1,285 @@
+"""Scopes: what they let somebody do, and that nothing gets past them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.agents import begin, contents, json, keys, refused, value_of
+from support.postings import posting
+
+from greenroom.actors import (
+    REQUESTS,
+    TEMPLATES,
+    AddMessage,
+    Agent,
+    CompleteResource,
+    CreateSession,
+    GetMemory,
+    ListResources,
+    ListSessions,
+    Principal,
+    ReadResource,
+    SetMemory,
+    parse_request,
+)
+from greenroom.actors.core.auth.policy import NEEDED, allows
+from greenroom.actors.core.auth.scopes import (
+    ADMIN,
+    AUDIT,
+    RESOURCES,
+    SCOPES,
+    TOOLS,
+    WILDCARDS,
+    needed_for_request,
+    unknown_scopes,
+)
+from greenroom.actors.sessions.passports.actor import PassportActor
+from greenroom.runtime import Message
+from greenroom.testing import mcp_client
+from greenroom.transports import TOOLS as LISTED
+from greenroom.transports.mcp.tools.tools import visible_tools
+
+if TYPE_CHECKING:
+    from support.agents import Enter, House
+
+PREFERENCES = "greenroom://user/alice/preferences"
+SAVINGS = "greenroom://savings"
+
+pytestmark = pytest.mark.promise("identity.scopes")
+
+
+def holder(at: House, *scopes: str, agent_id: str = "alice", **identity: Any) -> Agent:
+    return at.agent(agent_id, scopes=frozenset(scopes), **identity)
+
+
+@pytest.mark.parametrize(
+    ("held", "needed", "may"),
+    [
+        ({"*"}, "admin", True),
+        ({"*"}, "sessions:write", True),
+        (set(), "sessions:read", False),
+        ({"sessions:read"}, "sessions:read", True),
+        ({"sessions:read"}, "sessions:write", False),
+        ({"sessions:write"}, "sessions:read", False),
+        ({"sessions:*"}, "sessions:write", True),
+        ({"sessions:*"}, "memory:write", False),
+        ({"*:read"}, "memory:read", True),
+        ({"*:read"}, "memory:write", False),
+        ({"*:read"}, "audit:read", False),
+        ({"audit:*"}, "audit:read", True),
+        ({"*:write"}, "sessions:write", True),
+        ({"*:read", "*:write", "sessions:*", "audit:*"}, "admin", False),
+        ({"admin"}, "sessions:read", False),
+        ({"admin"}, "admin", True),
+        ({"sessions"}, "sessions:read", False),
+        ({"sessions:read "}, "sessions:read", False),
+        ({":read", "sessions:", "*:", ":*", "**", "*:*"}, "sessions:read", False),
+    ],
+)
+def test_what_scopes_allow(held: set[str], needed: str, may: bool) -> None:  # noqa: FBT001
+    assert allows(held, needed) is may
+
+
+def test_the_table_names_every_tool_and_every_kind_of_resource() -> None:
+    assert set(TOOLS) == set(REQUESTS)
+    assert set(RESOURCES) == {template.kind for template in TEMPLATES} | {
+        "export",
+        "savings",
+        PassportActor.kind,
+    }
+    assert set(NEEDED.values()) <= set(SCOPES)
+    assert needed_for_request("a tool that nobody listed") == ADMIN
+
+
+def test_scopes_that_are_none_are_told() -> None:
+    assert unknown_scopes([*SCOPES, *WILDCARDS]) == []
+    assert unknown_scopes(["*", "memory:*", "sessions:*", "*:read", "*:write", "read:*"]) == ["read:*"]
+    assert unknown_scopes(["session:read", "*", "root"]) == ["root", "session:read"]
+
+
+async def test_every_tool_is_closed_to_whoever_lacks_its_scope_and_nothing_happens(enter: Enter) -> None:
+    async with enter() as at:
+        whole = await begin(at)
+        await whole.ask(SetMemory(key="k", value=json("1")))
+        for name, request in REQUESTS.items():
+            others = holder(at, *(scope for scope in SCOPES if scope != TOOLS[name]))
+            asked = any_of(name)
+            with refused("PERMISSION_DENIED", scope=TOOLS[name]):
+                await others.ask(asked)
+            if issubclass(request, Message) and not others.must_ask(asked):
+                with refused("PERMISSION_DENIED", scope=TOOLS[name]):
+                    posting(others.post, asked)
+        assert (await contents(whole), await keys(whole), await value_of(whole, "k")) == ([], ["k"], "1")
+        assert len((await whole.ask(ListSessions())).sessions) == 1
+
+
+async def test_the_scope_that_a_tool_names_opens_it(enter: Enter) -> None:
+    async with enter() as at:
+        await begin(at)
+        await holder(at, "sessions:write").ask(AddMessage(session_id="s", content="hello"))
+        await holder(at, "memory:write").ask(SetMemory(key="k", value=json("1")))
+        assert (await holder(at, "memory:read").ask(GetMemory(key="k"))).key == "k"
+        assert len((await holder(at, "*:read").ask(ListSessions())).sessions) == 1
+
+
+async def test_resources_open_with_the_scope_of_their_kind(enter: Enter) -> None:
+    async with enter() as at:
+        await begin(at)
+        session, memory = "session://s", "agent://alice/memory"
+        reads_sessions, reads_memory = holder(at, "sessions:read"), holder(at, "memory:read")
+        for agent, mine, other in ((reads_sessions, session, memory), (reads_memory, memory, session)):
+            await agent.ask(ReadResource(uri=mine))
+            with refused("PERMISSION_DENIED"):
+                await agent.ask(ReadResource(uri=other))
+            with refused("PERMISSION_DENIED"):
+                posting(agent.post, ReadResource(uri=other))
+            with agent.subscriber() as subscriber:
+                subscriber.add(mine)
+                with refused("PERMISSION_DENIED"):
+                    subscriber.add(other)
+                with refused("PERMISSION_DENIED"):
+                    subscriber.add(f"{other}/no such/")
+                subscriber.add(f"{mine}/no such/")
+                assert len(subscriber) == 1
+            with refused("PERMISSION_DENIED"):
+                await agent.ask(ReadResource(uri=f"{other}/no such/"))
+            with refused("RESOURCE_NOT_FOUND"):
+                await agent.ask(ReadResource(uri=f"{mine}/no such/"))
+        with refused("RESOURCE_NOT_FOUND"):
+            await holder(at).ask(ReadResource(uri="weather://tomorrow"))
+
+
+async def test_what_is_closed_does_not_answer_otherwise_when_it_is_there(enter: Enter) -> None:
+    async with enter() as at:
+        await begin(at)
+        answers = set()
+        for session_id in ("s", "nowhere"):
+            with pytest.raises(Exception, match="sessions:read") as caught:
+                await holder(at, "memory:*").ask(ReadResource(uri=f"session://{session_id}"))
+            answers.add(str(caught.value))
+        assert len(answers) == 1
+
+
+async def test_listings_and_completions_show_what_the_scopes_reach(enter: Enter) -> None:
+    async with enter() as at:
+        alice = await begin(at)
+        await alice.ask(CreateSession(purpose="q", session_id="t"))
+        for scopes, uris in (
+            (("sessions:read",), ["session://t", "session://s"]),
+            (("memory:read",), ["agent://alice/memory", PREFERENCES]),
+            (("sessions:write",), []),
+            (("server:read",), [SAVINGS]),
+            (("*:read",), ["agent://alice/memory", "session://t", "session://s", PREFERENCES, SAVINGS]),
+        ):
+            page = await holder(at, *scopes).ask(ListResources())
+            assert ([item.uri for item in page.resources], page.next_cursor) == (uris, None)
+            completed = [
+                await holder(at, *scopes).ask(CompleteResource(template=template, argument=argument))
+                for template, argument in (
+                    ("session://{session_id}", "session_id"),
+                    ("agent://{agent_id}/memory", "agent_id"),
+                )
+            ]
+            assert [bool(found.values) for found in completed] == [
+                "session://s" in uris,
+                "agent://alice/memory" in uris,
+            ]
+
+
+def test_tools_are_listed_as_far_as_the_scopes_reach() -> None:
+    listing: dict[str, dict[str, Any]] = {name: {} for name in LISTED}
+    assert visible_tools(listing, LISTED, frozenset()) == ()
+    everything = visible_tools(listing, LISTED, frozenset({"*", "admin", "audit:read"}))
+    assert everything == tuple(LISTED)
+    assert visible_tools(listing, LISTED, frozenset({"*"})) == tuple(
+        name for name in everything if LISTED[name].scope not in {ADMIN, AUDIT}
+    )
+    reading = visible_tools(listing, LISTED, frozenset({"memory:read"}))
+    assert {"get_memory", "omn_retrieve_memory", "debug_retrieve"} <= set(reading)
+    assert not {"set_memory", "omn_store_memory", "get_session"} & set(reading)
+
+
+async def test_templates_are_listed_as_far_as_the_scopes_reach(enter: Enter) -> None:
+    async with enter() as at, mcp_client(lambda _: holder(at, "memory:read")) as client:
+        await client.initialize()
+        listed = (await client.request("resources/templates/list"))["result"]["resourceTemplates"]
+        assert [each["name"] for each in listed] == [
+            "agent_memory",
+            "preferences",
+            "omnimemory_preferences",
+        ]
+
+
+async def test_a_repeat_by_another_key_gets_the_first_answer_but_not_by_other_scopes(enter: Enter) -> None:
+    async with enter() as at:
+        await begin(at)
+        said = AddMessage(session_id="s", content="once", idempotency_key="i")
+        first = await holder(at, "sessions:*", key_id="a", address="10.0.0.1").ask(said)
+        again = await holder(at, "sessions:*", key_id="b", address="10.0.0.2").ask(said)
+        other = await holder(at, "sessions:write").ask(said)
+        assert first.message_id == again.message_id != other.message_id
+
+
+def test_a_principal_may_do_everything_unless_it_is_told_otherwise() -> None:
+    assert Principal(agent_id="a").scopes == {"*"}
+
+
+def any_of(name: str) -> Any:
+    """Return some request of a tool."""
+    arguments = {
+        "create_session": b'{"purpose":"p"}',
+        "update_session": b'{"session_id":"s","status":"paused"}',
+        "add_message": b'{"session_id":"s","content":"hello"}',
+        "search_context": b'{"session_id":"s","query":"hello"}',
+        "search_by_sender": b'{"session_id":"s","sender":"alice"}',
+        "search_by_timerange": (
+            b'{"session_id":"s","start_time":"2000-01-01T00:00:00Z","end_time":"2000-01-02T00:00:00Z"}'
+        ),
+        "set_preferences": b'{"preferences":{"theme":"dark"}}',
+        "set_memory": b'{"key":"k","value":2}',
+        "store_memory": b'{"content":"hello","key":"m"}',
+        "update_memory": b'{"key":"m","content":"hello again"}',
+        "rate_memory": b'{"key":"m","rating":1}',
+        "memory_search": b'{"query":"hello"}',
+        "retrieve_memory": b'{"query":"hello"}',
+        "recall_context": b'{"task":"hello"}',
+        "semantic_search": b'{"query":"hello"}',
+        "get_full_content": b'{"chunk_ids":[1]}',
+        "list_corpora": b"{}",
+        "ingest_documents": b'{"texts":[{"path":"a.md","text":"hello"}]}',
+        "find_vendor_info": b'{"vendor_filter":"*"}',
+        "find_entity": b'{"vendor_filter":"*"}',
+        "suggest_entities": b"{}",
+        "define_entities": b"{}",
+        "search_code_semantic": b'{"query":"hello"}',
+        "outline": b"{}",
+        "code_search": b'{"pattern":"function document_of"}',
+        "dependency_search": b'{"target":"document_of"}',
+        "similar_files": b'{"path":"a.py"}',
+        "symbol_search": b'{"symbol":"hello"}',
+        "read_file": b'{"path":"a.py"}',
+        "import_memories": b'{"source":"{}"}',
+        "start_session": b"{}",
+        "restore_session": b'{"session_id":"s"}',
+        "migrate_session": b'{"session_id":"s","to_tool":"zed"}',
+        "export_session": b'{"session_id":"s"}',
+        "record_context": b'{"session_id":"s","recent_searches":["hello"]}',
+        "compress_text": b'{"text":"hello"}',
+        "get_stats": b"{}",
+        "health_check": b"{}",
+        "record_workflow_step": b'{"command":"ls"}',
+        "get_workflow_patterns": b"{}",
+        "suggest_next_action": b"{}",
+        "workflow_checkpoint": b'{"name":"n","state":{"a":1}}',
+        "get_audit_log": b"{}",
+        "create_api_key": b'{"name":"n","scopes":["*"]}',
+        "list_api_keys": b"{}",
+        "rotate_api_key": b'{"key_id":"aaaaaaaaaaaa"}',
+        "revoke_api_key": b'{"key_id":"aaaaaaaaaaaa"}',
+        "erase_user": b'{"user":"ann"}',
+    }
+    usual = b'{"session_id":"s"}' if "session" in name or "messages" in name else b'{"key":"k"}'
+    if name in {"list_sessions", "list_memory", "list_memories", "memory_stats", "export_memories"}:
+        usual = b"{}"
+    return parse_request(REQUESTS[name], arguments.get(name, usual))

@@ -1,0 +1,69 @@
+"""The metrics of a server for Prometheus, made from what the fields of its statistics say of themselves.
+
+Names keep to Prometheus' conventions: base units, and `_total` behind what only grows, which
+the exposition adds by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+from greenroom.runtime import RuntimeStatistics
+from greenroom.transports.base.observability.access import AccessStatistics
+from greenroom.transports.base.observability.snapshot import Snapshot
+
+
+class Metric(NamedTuple):
+    """One figure of a server.
+
+    Attributes:
+        kind: Whether it only grows, is so at this moment, or is distributed.
+        name: Its name without the suffix that a counter gets.
+        help: What it means, on one line.
+        path: The fields that lead to it from a `Snapshot`.
+        reading: How a number is made of the last one, where it is none; see `greenroom.runtime`'s `gauge`.
+    """
+
+    kind: Literal["counter", "gauge", "histogram"]
+    name: str
+    help: str
+    path: tuple[str, ...]
+    reading: Mapping[str, Any]
+
+    def read(self, now: Snapshot) -> Any:
+        """Return its value at one moment: a number, or a histogram's `Distribution`."""
+        value: Any = now
+        for field in self.path:
+            value = getattr(value, field)
+            if value is None:
+                return self.reading.get("absent", 0)
+        if "one" in self.reading:
+            return int(value == self.reading["one"])
+        if "scale" in self.reading:
+            return value * self.reading["scale"]
+        return len(value) if isinstance(value, list) else value
+
+
+def _metrics(statistics: type[Any], path: tuple[str, ...]) -> Iterator[Metric]:
+    for field, hint in get_type_hints(statistics, include_extras=True).items():
+        here = (*path, field)
+        if get_origin(hint) is not Annotated:  # a part, or None where there is none
+            yield from _metrics(next(iter(get_args(hint)), hint), here)
+        elif (extra := hint.__metadata__[0].extra) is not None:
+            reading = {key: extra[key] for key in extra.keys() - {"kind", "name"}}
+            yield Metric(extra["kind"], extra["name"], hint.__metadata__[0].description, here, reading)
+
+
+METRICS: Final = (
+    *_metrics(RuntimeStatistics, ("runtime",)),
+    *_metrics(AccessStatistics, ("access",)),
+)
+"""All of them, since the server was started where they count."""
+
+SAVINGS_METRICS: Final = {
+    "greenroom_savings_calls": "Answers of operations that spare readings.",
+    "greenroom_savings_baseline_tokens": "Tokens that would have been read without them, by the baseline.",
+    "greenroom_savings_answer_tokens": "Tokens of these answers.",
+}
+"""What is told of what was saved, by operation and baseline, under the same names to OpenTelemetry."""

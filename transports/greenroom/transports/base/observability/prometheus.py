@@ -1,0 +1,148 @@
+"""A snapshot of a server in Prometheus' text formats.
+
+Importing this costs some 60 ms and rendering some milliseconds, so both happen in a thread,
+and the import not before the first scrape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from itertools import accumulate
+from typing import Final
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.utils import floatToGoString
+
+from greenroom.actors.app.savings.requests import SavingsRow
+from greenroom.transports.base.observability.meter import BUCKET_BOUNDS, RequestCounts
+from greenroom.transports.base.observability.metrics import METRICS, SAVINGS_METRICS
+from greenroom.transports.base.observability.snapshot import ConnectionStatistics, Snapshot
+
+_OF_A_TOOL: Final = ("method", "tool")
+_OF_TRANSPORTS: Final = (
+    (GaugeMetricFamily, "greenroom_connections", "Connections that are open.", "connections"),
+    (GaugeMetricFamily, "greenroom_sessions", "Sessions of the handshake era over HTTP.", "sessions"),
+    (CounterMetricFamily, "greenroom_connections_accepted", "Connections that were let in.", "accepted"),
+    (CounterMetricFamily, "greenroom_connections_refused", "Connections that were turned away.", "refused"),
+    (
+        CounterMetricFamily,
+        "greenroom_connections_overdue",
+        "Connections that were hung up on for keeping the server waiting.",
+        "overdue",
+    ),
+)
+"""What transports say of their connections: kind, name, meaning, and field of their statistics."""
+
+
+def render(snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
+    """Return a snapshot as text, and the text's media type.
+
+    Args:
+        snapshot: The values.
+        accept: What the reader accepts, as in HTTP's header; OpenMetrics if it asks for that.
+    """
+    encode, media_type = choose_encoder(accept)
+    # A registry of its own: what a program that embeds the server measures is that program's affair.
+    registry = CollectorRegistry()
+    registry.register(_Collector(snapshot))
+    ProcessCollector(registry=registry)
+    return encode(registry), media_type
+
+
+class _Collector:
+    """Hands the metrics of one snapshot to a registry."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric."""
+        yield InfoMetricFamily("greenroom_build", "The program.", {"version": version("greenroom")})
+        yield from request_families(self._snapshot.requests)
+        yield from connection_families(self._snapshot.connections)
+        yield from savings_families(self._snapshot.savings)
+        for metric in METRICS:
+            value = metric.read(self._snapshot)
+            if metric.kind == "counter":
+                yield CounterMetricFamily(metric.name, metric.help, value)
+            elif metric.kind == "gauge":
+                yield GaugeMetricFamily(metric.name, metric.help, value)
+            else:
+                buckets = _buckets(value.bounds, value.counts)
+                yield HistogramMetricFamily(metric.name, metric.help, buckets, value.sum)
+
+
+def request_families(requests: Iterable[RequestCounts]) -> Iterator[Metric]:
+    """Yield the metrics of requests."""
+    count = CounterMetricFamily(
+        "greenroom_requests",
+        "MCP requests that are over. Outcomes: ok, tool_error (the tool said no), error (a JSON-RPC error), "
+        "cancelled (withdrawn by the client). Unknown methods and tools are counted as `other`.",
+        labels=[*_OF_A_TOOL, "outcome"],
+    )
+    together: dict[tuple[str, str], tuple[list[int], float]] = {}
+    for each in requests:
+        count.add_metric([each.method, each.tool, each.outcome], sum(each.buckets))
+        classes, seconds = together.get((each.method, each.tool), ([0] * len(each.buckets), 0.0))
+        sums = [one + other for one, other in zip(classes, each.buckets, strict=True)]
+        together[each.method, each.tool] = sums, seconds + each.seconds
+    times = HistogramMetricFamily(
+        "greenroom_request_seconds",
+        "Time from the arrival of a request to its end, whatever the outcome. "
+        "For subscriptions/listen that is how long the stream was open.",
+        labels=_OF_A_TOOL,
+    )
+    for kind, (classes, seconds) in together.items():
+        times.add_metric(kind, _buckets(BUCKET_BOUNDS, classes), seconds)
+    yield count
+    yield times
+
+
+def savings_families(rows: Iterable[SavingsRow]) -> Iterator[Metric]:
+    """Yield the metrics of what was saved; the difference of two of them is that, and may be below zero."""
+    of_operation = ["operation", "baseline"]
+    calls, would, read = (
+        CounterMetricFamily(name, text, labels=of_operation) for name, text in SAVINGS_METRICS.items()
+    )
+    cache = CounterMetricFamily(
+        "greenroom_savings_cache_lookups",
+        "Lookups in caches that spare readings, by level: client (what it has read) or memory.",
+        labels=["operation", "level", "outcome"],
+    )
+    lookups: dict[tuple[str, str], tuple[int, int]] = {}
+    for row in rows:
+        labels = [row.operation, row.baseline]
+        calls.add_metric(labels, row.count.calls)
+        would.add_metric(labels, row.count.baseline)
+        read.add_metric(labels, row.count.answered)
+        for level, (hits, misses) in row.count.caches.items():
+            had, lacked = lookups.get((row.operation, level), (0, 0))
+            lookups[row.operation, level] = had + hits, lacked + misses
+    for (operation, level), (hits, misses) in lookups.items():
+        cache.add_metric([operation, level, "hit"], hits)
+        cache.add_metric([operation, level, "miss"], misses)
+    yield from (calls, would, read, cache)
+
+
+def connection_families(transports: Mapping[str, ConnectionStatistics]) -> Iterator[Metric]:
+    """Yield the metrics of each transport's connections."""
+    for kind, name, text, field in _OF_TRANSPORTS:
+        family = kind(name, text, labels=["transport"])
+        for transport, said in transports.items():
+            if (value := getattr(said, field, None)) is not None:  # HTTP has more to say than WebSocket
+                family.add_metric([transport], value)
+        yield family
+
+
+def _buckets(bounds: Sequence[float], classes: Sequence[int]) -> list[tuple[str, float]]:
+    """Return a histogram's buckets, each of which counts what those before it count, too."""
+    return list(zip([*map(floatToGoString, bounds), "+Inf"], accumulate(classes), strict=True))

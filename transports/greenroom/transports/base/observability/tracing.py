@@ -1,0 +1,144 @@
+"""Spans of requests and notifications, made as the SDK makes its own.
+
+The names, attributes and states are those of the SDK's `OpenTelemetryMiddleware`; a test sends
+the same messages to both and compares. That middleware is not used, also not for what the SDK
+serves here: a request has one span, which says how it ended for its client.
+
+Nothing of OpenTelemetry is imported unless somebody set a tracer provider.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
+
+from greenroom.transports.base.observability.meter import Outcome
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Tracer as OpenTelemetryTracer
+
+_API: Final = "opentelemetry.trace"
+_NAMED_PROVIDER: Final = "OTEL_PYTHON_TRACER_PROVIDER"
+
+
+def find_tracer() -> Tracer | None:
+    """Return the tracer, or None where nobody would take its spans.
+
+    Somebody takes them where the process has a tracer provider: set by the program itself, by
+    `opentelemetry-instrument`, or by name in the environment. To be asked once, at the start.
+    """
+    if _API not in sys.modules and not os.environ.get(_NAMED_PROVIDER):
+        return None  # nobody can have set one without importing this
+    from opentelemetry.trace import NoOpTracer, ProxyTracer, get_tracer  # noqa: PLC0415 - only if needed
+
+    tracer = get_tracer("greenroom", version("greenroom"))
+    return None if isinstance(tracer, NoOpTracer | ProxyTracer) else Tracer(tracer)
+
+
+class Tracer:
+    """Begins the span of each request.
+
+    Args:
+        tracer: Makes the spans and hands them on.
+    """
+
+    def __init__(self, tracer: OpenTelemetryTracer) -> None:
+        self._tracer = tracer
+
+    def begin(
+        self,
+        method: str,
+        protocol: str,
+        params: Mapping[str, Any] | None,
+        request_id: int | str | None = None,
+    ) -> RequestSpan:
+        """Begin the span of a request or a notification.
+
+        Args:
+            method: Its method.
+            protocol: The protocol's revision in which it came.
+            params: Its parameters. The trace context in their ``_meta`` makes the span a child of
+                the client's, and their ``name`` is the tool's or the prompt's.
+            request_id: Its id; None for a notification.
+        """
+        said = params or {}
+        attributes = {"mcp.method.name": method, "mcp.protocol.version": protocol}
+        if request_id is not None:
+            attributes["jsonrpc.request.id"] = str(request_id)
+        target = said.get("name")
+        if not isinstance(target, str):
+            target = None
+        if method == "tools/call":
+            attributes["gen_ai.operation.name"] = "execute_tool"
+            if target is not None:
+                attributes["gen_ai.tool.name"] = target
+        elif method == "prompts/get" and target is not None:
+            attributes["gen_ai.prompt.name"] = target
+        name = f"{method} {target}" if target else method
+        return RequestSpan(self._tracer, name, _context(said.get("_meta")), attributes)
+
+
+class RequestSpan:
+    """The span of a request that is being answered.
+
+    What was not ended leaves no trace, so a request that turns out to be the SDK's needs no undoing.
+    """
+
+    __slots__ = ("_attributes", "_began", "_context", "_error", "_name", "_tracer")
+
+    def __init__(
+        self, tracer: OpenTelemetryTracer, name: str, context: Context, attributes: dict[str, str]
+    ) -> None:
+        self._tracer = tracer
+        self._name = name
+        self._context = context
+        self._attributes = attributes
+        self._began = time.time_ns()
+        self._error: tuple[str, str] | None = None
+
+    def fail(self, code: int, sentence: str) -> None:
+        """Record the JSON-RPC error that the request is answered with."""
+        self._error = str(code), sentence
+
+    def end(self, outcome: Outcome) -> str:
+        """End it, and return the id of its trace; to be called once, when the request has ended like this."""
+        from opentelemetry.trace import SpanKind, StatusCode  # noqa: PLC0415 - only if needed
+
+        span = self._tracer.start_span(
+            self._name, self._context, SpanKind.SERVER, self._attributes, start_time=self._began
+        )
+        if self._error is not None:
+            code, sentence = self._error
+            span.set_attributes({"error.type": code, "rpc.response.status_code": code})
+            span.set_status(StatusCode.ERROR, sentence)
+        elif outcome == "tool_error":
+            span.set_attribute("error.type", "tool_error")
+            span.set_status(StatusCode.ERROR)
+        span.end()
+        return f"{span.get_span_context().trace_id:032x}"
+
+
+def _context(meta: object) -> Context:
+    """Return the context in which the client sent its request, as its ``_meta`` tells it.
+
+    Where that is missing or makes no sense it is the current one, which may belong to a span,
+    too, such as that of the HTTP request.
+    """
+    from opentelemetry.context import get_current  # noqa: PLC0415 - only if needed
+    from opentelemetry.propagate import extract  # noqa: PLC0415 - only if needed
+    from opentelemetry.trace import get_current_span  # noqa: PLC0415 - only if needed
+
+    if meta and isinstance(meta, dict):
+        carrier: Mapping[str, Any] = meta
+        # It is the client's word, and propagators differ in what they raise for nonsense.
+        with contextlib.suppress(Exception):
+            context = extract(carrier)
+            if get_current_span(context).get_span_context().is_valid:
+                return context
+    return get_current()

@@ -1,0 +1,112 @@
+"""A hook is never in its client's way: it ends with 0 within its time limit, and what went wrong is noted.
+
+A client takes other codes for a refusal of what its user does. So the guard begins before anything is
+imported but what notes failures.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Final
+
+from greenroom.transports.clients.hooks.failures import note_failure
+
+LIMIT: Final = 3.0
+"""Seconds that a hook takes at most unless told otherwise; clients allow five and more."""
+_NOTE_SECONDS: Final = 1.5
+"""How long the end waits for the note of it: a disk may be what hangs."""
+
+
+class Run:
+    """A run of a hook, and its time limit.
+
+    Attributes:
+        folder: The data folder, once it is known.
+        hook: The hook's name, or what was given for it.
+    """
+
+    def __init__(self, hook: str) -> None:
+        self.folder: Path | None = None
+        self.hook = hook
+        self._began = time.monotonic()
+        self._seconds = LIMIT
+        self._timer = self._started()
+
+    @property
+    def rest(self) -> float:
+        """Seconds that are left."""
+        return max(0.0, self._seconds - (time.monotonic() - self._began))
+
+    def allow(self, seconds: float) -> None:
+        """Allow another time, from the beginning on."""
+        self._timer.cancel()
+        self._seconds = seconds
+        self._timer = self._started()
+
+    def end(self) -> None:
+        """Lift the time limit."""
+        self._timer.cancel()
+
+    def fail(self, sentence: str) -> None:
+        """Note that the hook failed."""
+        note_failure(self.folder, self.hook, sentence)
+
+    def _started(self) -> threading.Timer:
+        timer = threading.Timer(self.rest, self.end_now, [f"it was not done after {self._seconds:g} s"])
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def end_soon(self, *_signal: object) -> None:
+        """End the process as its client wants, in another thread: this one may hold what the note needs."""
+        threading.Thread(target=self.end_now, args=("its client ended it",), daemon=True).start()
+
+    def end_now(self, sentence: str) -> None:
+        """Note why, and end the process whatever it waits for."""
+        noting = threading.Thread(target=self.fail, args=(sentence,), daemon=True)
+        noting.start()
+        noting.join(_NOTE_SECONDS)
+        os._exit(os.EX_OK)
+
+
+RUN: Final[ContextVar[Run]] = ContextVar("run of a hook")
+"""The run that this process is."""
+
+
+def never_in_the_way(arguments: Sequence[str], carry_out: Callable[[Sequence[str]], int]) -> int:
+    """Carry a hook's command line out and return 0, whatever happens.
+
+    Args:
+        arguments: The command line, which begins with ``hook``.
+        carry_out: Does it, and finds this run in `RUN`.
+    """
+    gc.disable()  # the process ends before there is much to collect
+    run = Run(next((each for each in arguments[1:] if not each.startswith("-")), ""))
+    RUN.set(run)
+    signal.signal(signal.SIGTERM, run.end_soon)
+    try:
+        if (code := carry_out(arguments)) != os.EX_OK:
+            run.fail(f"it ended with code {code}, and standard error says why")
+    except SystemExit as end:
+        if end.code:
+            run.fail(f"`greenroom {' '.join(arguments)}` is not understood; see `greenroom hook --help`")
+    except BaseException as error:  # noqa: BLE001 - nobody else is left to tell
+        run.fail(sentence_of(error))
+    run.end()
+    return os.EX_OK
+
+
+def sentence_of(error: BaseException) -> str:
+    """Return what went wrong as a sentence; of a group of errors the first one."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__

@@ -1,0 +1,87 @@
+"""What is wrong with an entry for Greenroom in a client's file, decided on values."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from greenroom.transports.clients.setup.change import Record
+from greenroom.transports.clients.table import Client
+
+
+class Start(NamedTuple):
+    """How a server is started."""
+
+    command: str
+    arguments: list[str]
+
+    def value_of(self, flag: str) -> str | None:
+        """Return what follows a flag among the arguments."""
+        for place, each in enumerate(self.arguments):
+            if each == flag:
+                return next(iter(self.arguments[place + 1 :]), None)
+            if each.startswith(f"{flag}="):
+                return each.partition("=")[2]
+        return None
+
+
+def start_of(client: Client, entry: Any) -> Start | None:
+    """Return how an entry starts its server; None if it does not say so."""
+    command = entry.get(client.command) if isinstance(entry, dict) else None
+    arguments = entry.get("args", []) if isinstance(entry, dict) else None
+    if not isinstance(command, str) or not isinstance(arguments, list):
+        return None
+    return Start(command, [str(each) for each in arguments])
+
+
+def is_tried(client: Client, entry: Any, record: Record | None, wanted: Start) -> bool:
+    """Return whether an entry may be run to see what it does: a project's file is written by anybody."""
+    start = start_of(client, entry)
+    if start is None or start.command != wanted.command or not os.access(start.command, os.X_OK):
+        return False
+    known = [client.entry(*wanted)] + ([record.entry] if record is not None else [])
+    return entry in known or (not client.project and "serve" in start.arguments)
+
+
+def faults(client: Client, entry: Any, record: Record | None, wanted: Start) -> list[str]:
+    """Return what is wrong with an entry, one sentence each.
+
+    Args:
+        client: Whose it is.
+        entry: What stands under the server's name; None for nothing.
+        record: What was written there, if anything was.
+        wanted: What would be written there now.
+    """
+    if entry is None:
+        gone = "its entry was set up and has gone, perhaps with the client's own writing; set it up again"
+        return [] if record is None else [gone]
+    start = start_of(client, entry)
+    if start is None:
+        return ["its entry names no command"]
+    found = [*_of_program(start, wanted), *_of_folder(start, wanted)]
+    if entry.get("disabled") is True or entry.get("enabled") is False:
+        found.append("it is switched off")
+    if record is not None and entry != record.entry:
+        found.append("its entry has been changed since it was set up, so --undo leaves it")
+    return found
+
+
+def _of_program(start: Start, wanted: Start) -> list[str]:
+    if not Path(start.command).is_absolute():
+        return [f"it names {start.command} without a folder, which a program of the desktop may not find"]
+    if not Path(start.command).exists():
+        return [f"there is no {start.command}; set it up again"]
+    if not os.access(start.command, os.X_OK):
+        return [f"{start.command} is not executable"]
+    if start.command != wanted.command:
+        return [f"it starts {start.command}, which is not this program and is not tried"]
+    return []
+
+
+def _of_folder(start: Start, wanted: Start) -> list[str]:
+    theirs, ours = start.value_of("--data"), wanted.value_of("--data")
+    if theirs == ours:
+        return []
+    there, here = theirs or "the default folder", ours or "the default one"
+    return [f"its data are in {there}, and this command looks into {here}"]

@@ -1,0 +1,133 @@
+"""Files of clients read and replaced, and the records of what was done to them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from codecs import BOM_UTF8
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.core.base.default_folders import default_states
+from greenroom.runtime.base.full_sync import sync_descriptor
+from greenroom.transports.clients.setup.change import Record, SetupError
+
+MAX_BYTES: Final = 16 << 20
+"""Bytes of a client's file that is read; the largest ones have megabytes of history."""
+
+
+def read(path: Path) -> str | None:
+    """Return a file's text with its line ends as they are, without a byte order mark; None if there is none.
+
+    Raises:
+        SetupError: It cannot be read, or what is there is no plain file of some size.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+            os.close(descriptor)
+            raise SetupError(f"{path} is no plain file of at most {MAX_BYTES:,} bytes; it is left alone")
+        with os.fdopen(descriptor, "rb") as opened:
+            return opened.read(MAX_BYTES).decode("utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        raise SetupError(f"{path} is no UTF-8 text; it is left alone") from None
+    except OSError as error:
+        raise SetupError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def check_below(path: Path, folder: Path) -> None:
+    """Check that a project's file is in its folder: who wrote a project may have put a link there.
+
+    Raises:
+        SetupError: It is a link that leads elsewhere.
+    """
+    real = os.path.realpath(path)
+    if not Path(real).is_relative_to(os.path.realpath(folder)):
+        raise SetupError(f"{path} is a link to {real}, out of the project; it is left alone")
+
+
+def replace(path: Path, seen: str | None, text: str | None) -> None:
+    """Replace a file's text at once, or remove it where there is to be none; mode, owner and links stay.
+
+    Raises:
+        SetupError: The file is not what was seen, or cannot be written.
+    """
+    real = Path(os.path.realpath(path))
+    try:
+        if text is None:
+            _check_unchanged(path, seen)
+            real.unlink()
+            return
+        real.parent.mkdir(parents=True, exist_ok=True)
+        _write(real, text, path, seen)
+    except OSError as error:
+        raise SetupError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def record_of(path: Path, part: str = "") -> Record | None:
+    """Return what was done to a file, if anything was and is not taken back; of each part of it by itself."""
+    place = _record_path(path, part)
+    text = read(place)
+    try:
+        return None if text is None else msgspec.json.decode(text, type=Record)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        raise SetupError(f"{place} is damaged; remove it, and edit {path} by hand") from None
+
+
+def keep_record(path: Path, record: Record | None, part: str = "") -> None:
+    """Keep the record of a file, which has the whole text before the change; or forget it."""
+    place = _record_path(path, part)
+    if record is None:
+        place.unlink(missing_ok=True)
+        return
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _write(place, msgspec.json.encode(record).decode(), place, read(place))
+    except OSError as error:
+        raise SetupError(f"{place} cannot be written: {error.strerror}") from None
+
+
+def _record_path(path: Path, part: str) -> Path:
+    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    return default_states("setup") / f"{name}{part}.json"
+
+
+def _check_unchanged(path: Path, seen: str | None) -> None:
+    if read(path) != seen:
+        raise SetupError(f"{path} was changed meanwhile, by another program; nothing was done, try again")
+
+
+def _mark_of(path: Path) -> bytes:
+    """Return the byte order mark that a file begins with; empty where there is none."""
+    with path.open("rb") as opened:
+        return BOM_UTF8 if opened.read(len(BOM_UTF8)) == BOM_UTF8 else b""
+
+
+def _write(real: Path, text: str, path: Path, seen: str | None) -> None:
+    """Write beside a file and rename; a mark at its beginning stays; a new file is for its owner alone."""
+    descriptor, temporary = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as opened:
+            with suppress(FileNotFoundError):
+                opened.write(_mark_of(real))
+            opened.write(text.encode())
+            with suppress(FileNotFoundError):
+                old = real.stat()
+                os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+                if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(descriptor, old.st_uid, old.st_gid)
+            opened.flush()
+            sync_descriptor(descriptor)
+        _check_unchanged(path, seen)
+        Path(temporary).replace(real)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,226 @@
+"""Hooks put into a client's file and taken back, decided on texts: other hooks in the same lists stay.
+
+A hook of ours is known by its whole entry; one that only has our command was changed by somebody, or comes
+from elsewhere, and is left alone with a sentence.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any, Final
+
+from greenroom.transports.clients.hooks.guard import LIMIT
+from greenroom.transports.clients.setup import json_text, toml_text
+from greenroom.transports.clients.setup.change import Record, SetupError, parsed, sound
+from greenroom.transports.clients.setup.plugin import PLUGIN
+from greenroom.transports.clients.table import Client
+from greenroom.transports.hooks.clients import HOOK_CLIENTS, SECONDS
+
+_HOOKS: Final = "hooks"
+_Path = tuple[str | int, ...]
+
+
+def hooks_path(name: str) -> Path:
+    """Return the file of a client's hooks, whether it is there or not."""
+    client = HOOK_CLIENTS[name]
+    return Client(name, client.file, _HOOKS, variable=client.variable).path()
+
+
+def hook_entries(name: str, command: Sequence[str], options: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what stands in a client's file for each of its events.
+
+    Args:
+        name: The client.
+        command: The program and what is before its subcommand.
+        options: More options of the subcommand.
+    """
+    client = HOOK_CLIENTS[name]
+    entries: dict[str, Any] = {}
+    for hook, event in client.events.items():
+        sooner = ["--limit", str(SECONDS[hook] - 1)] if SECONDS[hook] <= LIMIT else []
+        typed = shlex.join([*command, "hook", hook, "--client", name, "--agent", name, *sooner, *options])
+        matcher = {"matcher": event.matcher} if event.matcher else {}
+        limit = SECONDS[hook] * client.unit
+        if client.grouped:
+            command_hook = {"type": "command", "command": typed, "timeout": limit}
+            entries[event.name] = {**matcher, _HOOKS: [command_hook]}
+        else:
+            entries[event.name] = {"command": typed, **matcher, "timeout": limit}
+    return entries
+
+
+def stray_events(name: str, text: str | None, entries: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the events whose hooks are missing in a text, and those that have another command of ours."""
+    held = _parsed(name, text or "")
+    missing = [event for event, entry in entries.items() if _place(held, event, entry) is None]
+    return missing, [event for event in missing if _has_command_of_ours(name, held, event)]
+
+
+def are_off(name: str, text: str | None) -> bool:
+    """Whether a client's own switch for all hooks is off."""
+    off = HOOK_CLIENTS[name].off
+    held: Any = _parsed(name, text or "")
+    for member in off[0].split(".") if off else ():
+        held = held.get(member) if isinstance(held, dict) else None
+    return off is not None and held is off[1]
+
+
+def untrusted_events(name: str, text: str | None, entries: Mapping[str, Any], noted: str | None) -> list[str]:
+    """Return the events of hooks that are there, and that the client does not run since nobody trusts them.
+
+    Args:
+        name: The client, which asks for trust.
+        text: The text of its hooks.
+        entries: The hooks.
+        noted: The text of what it notes.
+    """
+    held = _parsed(name, text or "")
+    notes: Any = toml_text.parse(noted or "")
+    for member in (_HOOKS, "state"):
+        notes = notes.get(member) if isinstance(notes, dict) else None
+    path = hooks_path(name)
+    found = []
+    for event, entry in entries.items():
+        place = _place(held, event, entry)
+        if place is None:
+            continue
+        key = (
+            f"{re.sub('(?<!^)(?=[A-Z])', '_', event).lower()}:{place[0]}:{place[2] if len(place) > 1 else 0}"
+        )
+        known = [(notes or {}).get(f"{each}:{key}") for each in (path, path.resolve())]
+        if not any(isinstance(each, dict) and each.get("trusted_hash") for each in known):
+            found.append(event)
+    return found
+
+
+def has_plugin(name: str, text: str | None) -> bool:
+    """Whether a client has the hooks by the plugin."""
+    plugins = _parsed(name, text or "").get("enabledPlugins")
+    return isinstance(plugins, dict) and bool(plugins.get(PLUGIN))
+
+
+def put_in(name: str, text: str | None, entries: dict[str, Any], record: Record | None) -> Record:
+    """Return what the file is to be with the hooks, and what it is without.
+
+    Raises:
+        SetupError: The file cannot be read or edited, or has a hook of ours that is not in the record.
+    """
+    without = text
+    if record is not None and text is not None:
+        if record.entry == entries and not stray_events(name, text, entries)[0]:
+            return Record(record.original, text, entries) if text == record.written else record
+        without = taken_out(name, text, record)
+    elif not stray_events(name, text, entries)[0]:
+        return Record(text, text or "", entries)
+    if has_plugin(name, without):
+        raise SetupError(f"{name} has the plugin {PLUGIN}, and with it the hooks")
+    start = HOOK_CLIENTS[name].start
+    blank = not (without or "").strip()
+    edited = f"{json.dumps(start, indent=2)}\n" if blank and start else without or ""
+    wanted = copy.deepcopy(_parsed(name, edited))
+    for event, entry in entries.items():
+        if _has_command_of_ours(name, wanted, event):
+            raise SetupError(
+                f"{hooks_path(name)} has a hook of Greenroom under {event} that this command did not "
+                "write; remove it by hand first"
+            )
+        wanted.setdefault(_HOOKS, {}).setdefault(event, []).append(entry)
+
+    def edit() -> str:
+        return reduce(
+            lambda text, event: json_text.add(text, (_HOOKS, event), entries[event]),
+            reversed(entries),
+            edited,
+        )
+
+    return Record(without, sound(hooks_path(name), "json", wanted, edit), entries)
+
+
+def taken_out(name: str, text: str, record: Record) -> str | None:
+    """Return the file without the hooks that are ours; None where there was no file, and it is as we made it.
+
+    Raises:
+        SetupError: One of them is not as it was written, or the file cannot be read or edited.
+    """
+    if text == record.written:
+        return record.original
+    wanted = copy.deepcopy(_parsed(name, text))
+    original = _parsed(name, record.original or "")
+    paths: list[_Path] = []
+    for event, entry in record.entry.items():
+        while (place := _place(wanted, event, entry)) is not None:
+            paths.append(_taken(wanted, (_HOOKS, event, *place)))
+        if _has_command_of_ours(name, wanted, event):
+            raise SetupError(
+                f"the hook of Greenroom under {event} in {hooks_path(name)} has been changed since it was "
+                "set up; it is left as it is, remove it by hand"
+            )
+        if wanted.get(_HOOKS, {}).get(event) == [] and event not in original.get(_HOOKS, {}):
+            paths.append(_taken(wanted, (_HOOKS, event)))
+    if wanted.get(_HOOKS) == {} and _HOOKS not in original:
+        paths.append(_taken(wanted, (_HOOKS,)))
+    return sound(hooks_path(name), "json", wanted, lambda: reduce(json_text.take, paths, text))
+
+
+def shown(name: str, text: str | None, record: Record | None) -> str:
+    """Return a text of the file as it may be shown: without values, which may be secret, but ours."""
+    held = _parsed(name, text or "")
+    places = {event: _place(held, event, entry) for event, entry in (record.entry if record else {}).items()}
+    found = [(_HOOKS, event, *place) for event, place in places.items() if place is not None]
+    return json_text.masked(text or "", *found)
+
+
+def _taken(wanted: Any, path: _Path) -> _Path:
+    """Take what stands at a path out of a value; return the path."""
+    for step in path[:-1]:
+        wanted = wanted[step]
+    del wanted[path[-1]]
+    return path
+
+
+def _place(held: dict[str, Any], event: str, entry: dict[str, Any]) -> _Path | None:
+    """Return where a hook stands in an event's list: a whole item, or one of several in somebody's group."""
+    for n, item in enumerate(_items(held, event)):
+        if item == entry:
+            return (n,)
+        within = item.get(_HOOKS) if isinstance(item, dict) else None
+        if isinstance(within, list) and _HOOKS in entry and entry[_HOOKS][0] in within:
+            return (n,) if len(within) == 1 else (n, _HOOKS, within.index(entry[_HOOKS][0]))
+    return None
+
+
+def _has_command_of_ours(name: str, held: dict[str, Any], event: str) -> bool:
+    ours = re.compile(rf"\bhook \S+ --client {re.escape(name)}(?!\S)")
+    return any(ours.search(command) for command in _commands(_items(held, event)))
+
+
+def _items(held: dict[str, Any], event: str) -> list[Any]:
+    items = held.get(_HOOKS, {}).get(event)
+    return items if isinstance(items, list) else []
+
+
+def _commands(items: Sequence[Any]) -> Iterator[str]:
+    for item in items:
+        if isinstance(item, dict):
+            if isinstance(item.get("command"), str):
+                yield item["command"]
+            if isinstance(item.get(_HOOKS), list):
+                yield from _commands(item[_HOOKS])
+
+
+def _parsed(name: str, text: str) -> dict[str, Any]:
+    path = hooks_path(name)
+    value = parsed(path, "json", text)
+    hooks = value.get(_HOOKS, {})
+    if not isinstance(hooks, dict):
+        raise SetupError(f"{path} has no object of hooks; it is left alone")
+    for event in HOOK_CLIENTS[name].events.values():
+        if not isinstance(hooks.get(event.name, []), list):
+            raise SetupError(f"{path} has something else than a list under {event.name}; it is left alone")
+    return value

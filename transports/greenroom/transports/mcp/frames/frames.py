@@ -1,0 +1,393 @@
+"""Lines of bytes to frames, and answers back to lines: JSON-RPC without I/O.
+
+Rules that everything here keeps:
+
+1. A frame is one line. A line over the limit is counted and skipped, never held.
+2. Bytes that are not UTF-8 are an error; nothing is replaced.
+3. The ``arguments`` of a tool call stay the bytes that came. They are judged where the
+   parameters are known, so a value deep inside is never re-encoded on its way to the store.
+4. An error answers with the request's id whenever that can be told from the line.
+5. A reply's JSON is written into the answer as the bytes it is (`result_line`).
+
+It knows nothing of MCP's methods except that ``tools/call`` carries arguments, and
+nothing of connections: which ids are in flight is its caller's affair.
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from greenroom.transports.mcp.frames.json_members import RepeatedKeyError, ScanError, members_of
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+FRAME_LIMIT = 8 * 1024 * 1024
+"""The longest frame read unless the caller says otherwise, in bytes."""
+
+MAX_ID_BYTES = 1_000
+MAX_METHOD_LENGTH = 200
+
+NO_ID = b"null"
+RequestKey = int | str
+"""A request id as its value: 7 and "7" are two ids."""
+
+
+class Frame(NamedTuple):
+    """One request, notification or response.
+
+    Attributes:
+        method: The JSON-RPC method; empty for a response.
+        params: The decoded parameters; those of ``tools/call`` without ``arguments``. Of a response its
+            ``result`` and ``error`` members, whichever it has.
+        id: The id as the bytes received; None for a notification.
+        key: The id's value, for finding the request again.
+        name: The tool's name when the method is ``tools/call`` and the name is a string.
+        arguments: The tool's arguments, an object's JSON as received.
+        size: The length of the line, in bytes.
+        is_response: Whether it answers a request of this side.
+        problem: What is wrong with the arguments; it is answered to who may send some.
+    """
+
+    method: str
+    params: dict[str, Any] | None
+    id: bytes | None
+    key: RequestKey | None
+    name: str | None
+    arguments: bytes
+    size: int
+    is_response: bool = False
+    problem: str = ""
+
+    @property
+    def is_request(self) -> bool:
+        """Whether it wants an answer."""
+        return self.key is not None and not self.is_response
+
+
+class FrameError(Exception):
+    """A line that is no frame; the connection goes on.
+
+    Attributes:
+        code: The JSON-RPC error code.
+        id: The id to answer with, as JSON.
+    """
+
+    def __init__(self, code: int, sentence: str, id: bytes = NO_ID) -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.id = id
+
+
+class RequestError(Exception):
+    """A request that gets an error of the protocol for its answer; unlike `FrameError` it was read whole.
+
+    Attributes:
+        code: The JSON-RPC error code.
+    """
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+class Oversized(NamedTuple):
+    """A line that was skipped because it was longer than the limit; sizes in bytes."""
+
+    size: int
+    limit: int
+
+
+_BLANK = frozenset((b"", b"\r", b" ", b"\t"))
+
+
+class LineSplitter:
+    """Cuts a byte stream into lines, holding at most one line of the limit's length.
+
+    Args:
+        limit: The longest line that is handed on, in bytes, without its line end.
+    """
+
+    def __init__(self, limit: int = FRAME_LIMIT) -> None:
+        self._limit = limit
+        self._held = bytearray()
+        self._skipped = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | Oversized]:
+        """Yield the lines that this chunk completes, without their line ends; blank ones are left out."""
+        first, *lines = chunk.split(b"\n")
+        if not lines:
+            self._hold(first)
+            return
+        last = lines.pop()
+        yield from self._complete(first)
+        for line in lines:
+            if len(line) > self._limit or line[-1:] in _BLANK:
+                yield from self._complete(line)
+            else:
+                yield line
+        self._hold(last)
+
+    def finish(self) -> Iterator[bytes | Oversized]:
+        """Yield what follows the last line end: a client may leave the last one out."""
+        yield from self._complete(b"")
+
+    def _hold(self, part: bytes) -> None:
+        if self._skipped or len(self._held) + len(part) > self._limit + 1:  # one more for a CR
+            self._skipped += len(self._held) + len(part)
+            self._held.clear()
+        else:
+            self._held += part
+
+    def _complete(self, part: bytes) -> Iterator[bytes | Oversized]:
+        self._hold(part)
+        size, self._skipped = self._skipped, 0
+        line = bytes(self._held)
+        self._held.clear()
+        if size == 0:
+            line = line.removesuffix(b"\r")
+            size = len(line)
+        if size > self._limit:
+            yield Oversized(size, self._limit)
+        elif line.strip(b" \t\r"):
+            yield line
+
+
+_INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]*)")
+_KINDS = {
+    b'"': "a string",
+    b"{": "an object",
+    b"[": "an array",
+    b"t": "a boolean",
+    b"f": "a boolean",
+    b"n": "null",
+}
+
+
+_MISSING = msgspec.Raw(b"")
+
+
+class _Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    jsonrpc: Literal["2.0"]
+    method: str
+    id: msgspec.Raw = _MISSING
+    params: msgspec.Raw = _MISSING
+
+
+class _CallParams(msgspec.Struct, forbid_unknown_fields=True, gc=False, rename={"meta": "_meta"}):
+    name: msgspec.Raw
+    arguments: msgspec.Raw = _MISSING
+    meta: msgspec.Raw = _MISSING
+
+
+_read_envelope = msgspec.json.Decoder(_Envelope).decode
+_read_call = msgspec.json.Decoder(_CallParams).decode
+_read_string = msgspec.json.Decoder(str).decode
+
+# What a frame without blanks holds beside the values of its members.
+_PUNCTUATION = len('{"jsonrpc":"2.0","id":,"method":"tools/call","params":}')
+_CALL_PUNCTUATION = {
+    (False, False): len('{"name":}'),
+    (True, False): len('{"name":,"arguments":}'),
+    (False, True): len('{"name":,"_meta":}'),
+    (True, True): len('{"name":,"arguments":,"_meta":}'),
+}
+_SPACED = b'{"jsonrpc": "2.0", "'  # as the standard library writes: a blank after each colon and comma
+_SPACES = 7
+_SHORTEST_REPEAT = len('"id":0,')
+_SHORTEST_REPEAT_IN_CALL = len('"name":"",')
+_EXACT_DIGITS = 15
+
+
+def parse_frame(line: bytes) -> Frame | None:
+    """Return the frame on a line, or None when nothing is to be done for it.
+
+    Nothing is done for a notification whose method or parameters are wrong (a notification is never
+    answered) and for a response without an id.
+
+    Raises:
+        FrameError: the line is no frame; it says what to answer.
+    """
+    return _plain_call(line) or _parse_closely(line)
+
+
+def _plain_call(line: bytes) -> Frame | None:
+    """Return the frame of a tool call as nearly every client writes it; None for any other line.
+
+    msgspec keeps the last of two equal keys in silence. So a line longer than its members is let
+    pass only while the rest is too short to be a member, or is the usual blanks.
+    """
+    try:
+        if not line.isascii():
+            line.decode()
+        envelope = _read_envelope(line)
+        if envelope.method != "tools/call":
+            return None
+        raw_id, raw = bytes(envelope.id), bytes(envelope.params)
+        blanks = len(line) - _PUNCTUATION - len(raw_id) - len(raw)
+        if blanks >= _SHORTEST_REPEAT and not (blanks == _SPACES and line.startswith(_SPACED)):
+            return None
+        call = _read_call(raw)
+        name, arguments, meta = bytes(call.name), bytes(call.arguments), bytes(call.meta)
+        blanks = len(raw) - _CALL_PUNCTUATION[arguments != b"", meta != b""]
+        if blanks - len(name) - len(arguments) - len(meta) >= _SHORTEST_REPEAT_IN_CALL:
+            return None
+        key = _plain_key(raw_id)
+        if key is None or name[:1] != b'"' or arguments[:1] not in (b"{", b""):
+            return None
+        params: dict[str, Any] = {"name": _read_string(name)}
+        if meta:
+            params["_meta"] = msgspec.json.decode(meta)
+    except (ValueError, RecursionError):  # whatever it is, it is told by who parses it closely
+        return None
+    return Frame("tools/call", params, raw_id, key, params["name"], arguments or b"{}", len(line))
+
+
+def _plain_key(id: bytes) -> RequestKey | None:
+    if id.isdigit() and len(id) <= _EXACT_DIGITS and (id[:1] != b"0" or id == b"0"):
+        return int(id)
+    return _read_string(id) if len(id) <= MAX_ID_BYTES and id[:1] == b'"' else None
+
+
+def _parse_closely(line: bytes) -> Frame | None:
+    members = _envelope(line.removeprefix(BOM_UTF8))  # some clients begin with one
+    raw_id, key = _id_of(members)
+    reply_id = NO_ID if raw_id is None else raw_id
+    if _decoded(members.get("jsonrpc")) != "2.0":
+        raise FrameError(INVALID_REQUEST, 'jsonrpc must be the string "2.0"', reply_id)
+    if "method" not in members:
+        if "result" in members or "error" in members:
+            return _response(members, raw_id, key, len(line))
+        raise FrameError(INVALID_REQUEST, "the message has neither a method nor a result", reply_id)
+    method = _decoded(members["method"])
+    if not isinstance(method, str):
+        raise FrameError(INVALID_REQUEST, "method must be a string of valid Unicode", reply_id)
+    if len(method) > MAX_METHOD_LENGTH:
+        if raw_id is None:
+            return None
+        sentence = f"no method has a name of {len(method)} characters; the limit is {MAX_METHOD_LENGTH}"
+        raise FrameError(METHOD_NOT_FOUND, sentence, reply_id)
+    try:
+        params, name, arguments, problem = _params_of(members.get("params"), is_call=method == "tools/call")
+    except ValueError as error:
+        if raw_id is None:
+            return None
+        raise FrameError(INVALID_PARAMS, str(error), raw_id) from None
+    if problem and raw_id is None:
+        return None
+    return Frame(method, params, raw_id, key, name, arguments, len(line), problem=problem)
+
+
+def _response(
+    members: dict[str, bytes], raw_id: bytes | None, key: RequestKey | None, size: int
+) -> Frame | None:
+    """Return a response, of which only what cannot be represented is left out; None without an id."""
+    outcome: dict[str, Any] = {
+        name: _decoded(members[name]) for name in ("result", "error") if name in members
+    }
+    return None if key is None else Frame("", outcome, raw_id, key, None, b"{}", size, is_response=True)
+
+
+def _envelope(line: bytes) -> dict[str, bytes]:
+    """Return the raw members of the line's object."""
+    try:
+        return members_of(line)
+    except UnicodeDecodeError as error:
+        sentence = f"the frame is not UTF-8: byte {error.start} cannot be read"
+        raise FrameError(PARSE_ERROR, sentence) from None
+    except RepeatedKeyError as error:
+        raise FrameError(INVALID_REQUEST, f"the message {error}") from None
+    except msgspec.ValidationError:
+        kind = "a batch, which this protocol does not have" if line.lstrip()[:1] == b"[" else "no object"
+        raise FrameError(INVALID_REQUEST, f"a message must be an object; this one is {kind}") from None
+    except msgspec.DecodeError as error:
+        raise FrameError(PARSE_ERROR, f"the frame is not JSON: {error}") from None
+    except ScanError as error:
+        raise FrameError(PARSE_ERROR, f"the frame cannot be read: {error}") from None
+
+
+def _decoded(raw: bytes | None) -> Any:
+    """Return a small member's value; None for one that is missing or cannot be represented."""
+    if raw is None:
+        return None
+    try:
+        return msgspec.json.decode(raw)
+    except (ValueError, RecursionError):  # msgspec's errors and UnicodeDecodeError are ValueErrors
+        return None
+
+
+def _id_of(members: dict[str, bytes]) -> tuple[bytes | None, RequestKey | None]:
+    raw = members.get("id")
+    if raw is None:
+        return None, None
+    if len(raw) > MAX_ID_BYTES:
+        raise FrameError(INVALID_REQUEST, f"the id has {len(raw)} bytes; the limit is {MAX_ID_BYTES}")
+    if _INTEGER.fullmatch(raw):
+        return raw, int(raw)
+    if raw[:1] == b'"':
+        key = _decoded(raw)
+        if not isinstance(key, str):
+            raise FrameError(INVALID_REQUEST, "the id is not valid Unicode")
+        return raw, key
+    kind = _KINDS.get(raw[:1], "a number with a fraction or an exponent")
+    if kind == "null" and "method" not in members:
+        return None, None  # an error response to a message whose id could not be told
+    raise FrameError(INVALID_REQUEST, f"the id must be a string or an integer, not {kind}")
+
+
+def _params_of(raw: bytes | None, *, is_call: bool) -> tuple[dict[str, Any] | None, str | None, bytes, str]:
+    """Return the parameters, a call's tool and raw arguments, and what is wrong with these.
+
+    Raises:
+        ValueError: its text says what is wrong with other parameters.
+    """
+    if raw is None or raw == b"null":  # clients that have nothing to say send null
+        return None, None, b"{}", ""
+    if raw[:1] != b"{":
+        raise ValueError(f"params must be an object, not {_KINDS.get(raw[:1], 'a number')}")
+    try:
+        members = members_of(raw)
+    except (RepeatedKeyError, ScanError) as error:
+        raise ValueError(f"params: {error}") from None
+    arguments, problem = b"{}", ""
+    if is_call and (given := members.pop("arguments", b"null")) != b"null":
+        if given[:1] == b"{":
+            arguments = given
+        else:
+            problem = f"arguments must be an object, not {_KINDS.get(given[:1], 'a number')}"
+    params: dict[str, Any] = {}
+    for key, value in members.items():
+        try:
+            params[key] = _param(key, value)
+        except ValueError as error:
+            if key != "arguments":
+                raise
+            problem = str(error)
+    name = params.get("name") if is_call else None
+    return params, name if isinstance(name, str) else None, arguments, problem
+
+
+def _param(key: str, value: bytes) -> Any:
+    try:
+        return msgspec.json.decode(value)
+    except RecursionError:
+        raise ValueError(f"params.{key[:50]} is nested too deeply") from None
+    except ValueError:
+        reason = "it holds a lone surrogate, or a number out of range"
+        raise ValueError(f"params.{key[:50]} cannot be represented: {reason}") from None
+
+
+def error_line(id: bytes, code: int, sentence: str, data: Any = None) -> bytes:
+    """Return the line that answers `id` with a JSON-RPC error."""
+    error: dict[str, Any] = {"code": code, "message": sentence}
+    if data is not None:
+        error["data"] = data
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (id, msgspec.json.encode(error))

@@ -1,0 +1,108 @@
+"""Tool profiles: which tools a client is listed, what their calls mean, and which older names answers have.
+
+`PROFILES` is the whole truth. A profile narrows no more than the listing: every tool can be called by its
+name whatever is listed. With several, their tools are listed one profile after the other and the older names
+of all of them are in the answers; where two differ in what a name means, the first named decides. A call by
+an older name is answered with those of its system besides, whichever profile holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from greenroom.actors import REQUESTS
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import ChunkContent, ChunkFound, ChunksFound
+from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityView
+from greenroom.transports.mcp.profiles.profile import Made, OlderName, ToolProfile
+from greenroom.transports.mcp.tools.profiles.memory_search import MEMORY_SEARCH
+from greenroom.transports.mcp.tools.profiles.services import SERVICES
+from greenroom.transports.mcp.tools.profiles.shared_context import SHARED_CONTEXT
+from greenroom.transports.mcp.tools.profiles.universal_memory import CODE, UNIVERSAL_MEMORY
+
+_OF_ENTITIES: Final = {
+    "entity_id": Made(str | None, lambda passage: passage.entity_id),
+    "entity_type": Made(str | None, lambda passage: passage.entity_type),
+}
+"""What a passage has under the profile of its system also where no entity is known."""
+
+
+def _names_in_full(hit: ChunkFound) -> list[str] | UnsetType:
+    return UNSET if hit.chunk_text is UNSET else hit.vendor_names
+
+
+def _description_in_full(entity: EntityView) -> str | UnsetType:
+    return UNSET if entity.created_at is UNSET else entity.description
+
+
+def _chunks_in_full(entity: EntityView) -> list[int] | UnsetType:
+    return UNSET if entity.created_at is UNSET else entity.source_chunks
+
+
+PROFILES: Final[Mapping[str, ToolProfile]] = {
+    "core": ToolProfile(
+        tools=(
+            "start_session",
+            "record_context",
+            "end_session",
+            "list_sessions",
+            "get_session",
+            "add_message",
+            "get_messages",
+            "search_context",
+            "store_memory",
+            "get_memory",
+            "memory_search",
+            "recall_context",
+            "update_memory",
+            "forget_memory",
+            "list_memories",
+        )
+    ),
+    "all": ToolProfile(tools=None),
+    "knowledge": ToolProfile(
+        tools=(
+            *("semantic_search", "get_full_content", "list_corpora", "ingest_documents"),
+            *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
+        ),
+        older={
+            ChunksFound: {
+                "result_ids": Made(list[int], lambda said: [each.chunk_id for each in said.results])
+            },
+            ChunkFound: _OF_ENTITIES | {"vendor_names": Made(list[str] | UnsetType, _names_in_full)},
+            ChunkContent: _OF_ENTITIES | {"vendor_names": Made(list[str], lambda read: read.vendor_names)},
+            EntityView: {
+                "description": Made(str | UnsetType, _description_in_full),
+                "source_chunks": Made(list[int] | UnsetType, _chunks_in_full),
+            },
+        },
+    ),
+    "code": ToolProfile(tools=CODE),
+    "shared-context": SHARED_CONTEXT,
+    "services": SERVICES,
+    "memory-search": MEMORY_SEARCH,
+    "universal-memory": UNIVERSAL_MEMORY,
+}
+"""Every profile by its name."""
+
+SYSTEMS: Final[Mapping[str, str]] = {
+    name: profile for profile in PROFILES for name in PROFILES[profile].tools or () if name not in REQUESTS
+}
+"""By each name that is no tool of today the profile of the system that it is from."""
+
+DEFAULT: Final = ("core",)
+"""What holds where neither a connection nor its key nor the server's settings say anything."""
+
+
+def older_names(profiles: Iterable[str]) -> dict[type[msgspec.Struct], dict[str, OlderName]]:
+    """Return the older names in the answers under several profiles."""
+    merged: dict[type[msgspec.Struct], dict[str, OlderName]] = {}
+    for place, name in enumerate(profiles):
+        for struct, names in PROFILES[name].older.items():
+            for old, today in names.items():
+                if place == 0 or old not in struct.__struct_fields__:
+                    merged.setdefault(struct, {}).setdefault(old, today)
+    return merged

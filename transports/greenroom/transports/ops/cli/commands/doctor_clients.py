@@ -1,0 +1,119 @@
+"""What `greenroom doctor` says of clients, of their hooks, and of what the hooks left in the spool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from greenroom.transports.base.config.load import Resolved
+from greenroom.transports.clients.hooks.failures import failures_of
+from greenroom.transports.clients.hooks.spool import MAX_BYTES, MAX_FILES, REFUSED, Waiting, waiting
+from greenroom.transports.clients.table import CLIENTS
+from greenroom.transports.hooks.clients import HOOK_CLIENTS
+from greenroom.transports.ops.cli.commands.setup_check import Checked, looked_at, try_out
+from greenroom.transports.ops.cli.doctor.facts import Facts
+from greenroom.transports.ops.cli.doctor.finding import Finding, ok, warning
+from greenroom.transports.ops.cli.support.store_texts import size
+
+_CLIENTS: Final = "clients"
+_HOOKS: Final = "hooks"
+_SPOOL: Final = "spool"
+_RECENT: Final = timedelta(days=7)
+_SOON: Final = timedelta(minutes=1)
+_NEARLY: Final = 0.8
+
+
+def check_clients(facts: Facts) -> Iterator[Finding]:
+    """Tell what the files of each client say; nothing is started."""
+    found = [looked_at(name, facts.resolved) for name in CLIENTS]
+    for each in found:
+        yield from of_client(each)
+    if not any(each.configured for each in found):
+        yield ok(_CLIENTS, "no client is told of Greenroom; `greenroom setup` does it")
+    elif left := [each.client for each in found if each.found and not each.configured and not each.wrong]:
+        yield ok(_CLIENTS, f"found and not told of Greenroom: {', '.join(left)}; `greenroom setup` does it")
+
+
+async def tried_clients(resolved: Resolved) -> list[Finding]:
+    """Start the server of each client that is configured, as the client would; return what came of it."""
+    findings: list[Finding] = []
+    for name in CLIENTS:
+        result = looked_at(name, resolved)
+        if result.configured:
+            known = len(result.wrong)
+            await try_out(result, resolved)
+            del result.wrong[:known]  # the check of files has told that
+            if result.wrong or result.server is not None:
+                findings += of_client(result)
+    return findings
+
+
+def of_client(result: Checked) -> Iterator[Finding]:
+    """Return the findings about a client: nothing about one that is not configured and has nothing wrong."""
+    with_hooks = "" if result.hooks is None else " --hooks"
+    for sentence in result.wrong:
+        again = (
+            f"do what it says, or look at {result.file}, or set it up again: "
+            f"greenroom setup {result.client}{with_hooks}"
+        )
+        yield warning(_CLIENTS, f"{result.client}: {sentence}", again)
+    if result.configured and not result.wrong:
+        state = [f"configured in {result.file}"]
+        if result.hooks is not None:
+            state.append(result.hooks)
+        if result.server is not None:
+            state.append(f"its server starts: greenroom {result.server}, {result.tools} tools")
+        yield ok(_CLIENTS, f"{result.client}: {', '.join(state)}")
+
+
+def check_hooks(facts: Facts) -> Iterator[Finding]:
+    """Tell which hooks failed lately."""
+    having = [name for name in HOOK_CLIENTS if looked_at(name, facts.resolved).hooks is not None]
+    failures = failures_of(facts.settings.data)
+    if not failures.count or failures.last_at is None:
+        who = f"set up for {', '.join(having)}" if having else "no client has any"
+        yield ok(_HOOKS, f"{who}; none has failed")
+        return
+    many = "1 has" if failures.count == 1 else f"{failures.count:,} have"
+    sentence = (
+        f"{many} failed, {failures.last_hook} last, on "
+        f"{failures.last_at:%Y-%m-%d %H:%M:%S} UTC: {failures.last_sentence}"
+    )
+    if _now(facts) - failures.last_at < _RECENT:
+        yield warning(_HOOKS, sentence, "see to what the sentence names; a hook that fails holds nobody up")
+    else:
+        yield ok(_HOOKS, sentence)
+
+
+def check_spool(facts: Facts) -> Iterator[Finding]:
+    """Tell what hooks left for the next owner, and what of that could not be read."""
+    found = waiting(facts.settings.data)
+    place = facts.place.path / "spool"
+    if found.refused:
+        yield warning(
+            _SPOOL,
+            f"{found.refused:,} files could not be read and were put aside in {place / REFUSED}",
+            "look whether anything in them is missed, and remove them",
+        )
+    if not found.files:
+        yield ok(_SPOOL, "nothing waits")
+        return
+    since = f", the first since {found.oldest_at:%Y-%m-%d %H:%M:%S} UTC" if found.oldest_at else ""
+    sentence = f"{found.files:,} events of hooks wait ({size(found.bytes)}){since}"
+    if facts.figures is not None and _is_late(found, _now(facts)):
+        remedy = "look into the server's log for why it does not take them, and start it again"
+        yield warning(_SPOOL, f"{sentence}, although a server is running", remedy)
+    elif found.files > _NEARLY * MAX_FILES or found.bytes > _NEARLY * MAX_BYTES:
+        remedy = "start a server, which takes them: greenroom serve"
+        yield warning(_SPOOL, f"{sentence}; of more than {MAX_FILES:,} the newest are lost", remedy)
+    else:
+        yield ok(_SPOOL, f"{sentence}; the next server takes them")
+
+
+def _is_late(found: Waiting, now: datetime) -> bool:
+    return found.oldest_at is not None and now - found.oldest_at > _SOON
+
+
+def _now(facts: Facts) -> datetime:
+    return datetime.fromtimestamp(facts.now, UTC)

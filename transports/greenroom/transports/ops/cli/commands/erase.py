@@ -1,0 +1,153 @@
+"""`greenroom erase`: a person counted, then erased by whoever may read the folder, and the file rewritten.
+
+A running server has the folder: then we attach to it, it erases at once, and the file waits for `--finish`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import trio
+
+from greenroom.actors import Agent, EraseUser, UserErased, finish_erasing
+from greenroom.runtime import ExpungeInfo, Refusal, StoreOwnedError, older_stores
+from greenroom.transports.base import exit_codes
+from greenroom.transports.base.config.load import Resolved
+from greenroom.transports.base.config.settings import Settings
+from greenroom.transports.cli.support.json_output import say_json
+from greenroom.transports.clients.hooks.spool import names_of, remove, remove_refused
+from greenroom.transports.ops.cli.output import complain, remark, say
+from greenroom.transports.ops.cli.support.audit_record import operator
+from greenroom.transports.ops.cli.support.error_report import with_flags
+from greenroom.transports.ops.cli.support.open_store import encryption, open_store, runtime_options
+from greenroom.transports.ops.cli.support.terminal import printable
+
+_WORDS: Final = {
+    "memory_versions": "versions of these memories",
+    "ratings": "ratings of others' memories",
+    "sessions": "sessions, whole",
+    "session_fields": "keys of the state and the metadata of these",
+    "messages_of_others": "messages that others wrote in these",
+    "session_notes": "notes, decisions and steps in others' sessions",
+    "api_keys": "API keys",
+    "hook_events_waiting": "events of hooks that waited for a server",
+    "given": "notes of what hooks gave",
+    "hook_events": "marks of events that hooks told",
+    "hook_sessions": "marks of sessions of clients that have hooks",
+}
+"""What counts are of, where their names do not say it well enough."""
+
+
+async def erase(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Count, erase, or rewrite the file; return the exit code."""
+    settings = resolved.settings
+    if (chosen.person is None) != chosen.finish:
+        return complain("erase", "name somebody with --user, or give --finish alone", exit_codes.USAGE)
+    if chosen.finish:
+        return await _finish(chosen, settings, None)
+    request = EraseUser(user=chosen.person, agents=list(chosen.agents or ()))
+    try:
+        if not chosen.yes:
+            counted = (await _asked(request, settings))[0]
+            _show(chosen, settings.data, counted)
+            if not await _is_confirmed(chosen):
+                return complain("erase", "nothing was erased; --yes does it", exit_codes.FAILED)
+        done, owned = await _asked(msgspec.structs.replace(request, confirm=True), settings)
+    except Refusal as refusal:
+        return complain("erase", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
+    if not owned:
+        _show(chosen, settings.data, done)
+        return exit_codes.OK
+    return await _finish(chosen, settings, done)
+
+
+async def _asked(request: EraseUser, settings: Settings) -> tuple[UserErased, bool]:
+    """Return the answer, and whether no server has the store, so that the file can be rewritten.
+
+    What hooks left for the next server is the person's as well; a server that runs has taken it.
+    """
+    async with open_store(settings) as runtime:
+        erased = await Agent(runtime, operator(settings)).ask(request)
+        is_owner = runtime.role == "owner"
+    waiting = await trio.to_thread.run_sync(names_of, settings.data, request.user, erased.agents)
+    if waiting:
+        erased = msgspec.structs.replace(
+            erased, counts={**erased.counts, "hook_events_waiting": len(waiting)}
+        )
+    if request.confirm:
+        for name in waiting:
+            await trio.to_thread.run_sync(remove, settings.data, name)
+        await trio.to_thread.run_sync(remove_refused, settings.data)
+    return erased, is_owner
+
+
+async def _is_confirmed(chosen: argparse.Namespace) -> bool:
+    """Ask whoever sits at the terminal, if anybody does."""
+    if sys.stdin is None or not sys.stdin.isatty() or chosen.json:
+        return False
+    remark("greenroom erase: that cannot be undone; to go on, type the user's name:")
+    typed: str = await trio.to_thread.run_sync(sys.stdin.readline)
+    wanted: str = chosen.person
+    return typed.removesuffix("\n") == wanted
+
+
+async def _finish(chosen: argparse.Namespace, settings: Settings, done: UserErased | None) -> int:
+    """Rewrite the file, unless a server has it."""
+    try:
+        async with open_store(settings) as runtime:  # what is on its way to actors arrives
+            if runtime.role != "owner":
+                return complain("erase", f"a server uses {settings.data}; stop it first", exit_codes.OWNED)
+        rewrite = partial(
+            finish_erasing,
+            settings.data,
+            secrets=settings.secrets,
+            encryption=encryption(settings),
+            options=runtime_options(settings),
+        )
+        info = await trio.to_thread.run_sync(rewrite)
+    except StoreOwnedError as error:
+        return complain("erase", f"the file is not rewritten yet: {error}", exit_codes.OWNED)
+    if done is not None:
+        done = msgspec.structs.replace(done, remains="")
+    _show(chosen, settings.data, done, info)
+    return exit_codes.OK
+
+
+def _show(
+    chosen: argparse.Namespace, folder: Path, erased: UserErased | None, info: ExpungeInfo | None = None
+) -> None:
+    older = older_stores(folder)
+    if chosen.json:
+        said = {"erased": erased, "file": info, "older_stores": older}
+        say_json(said)
+        return
+    if erased is not None:
+        _show_counts(chosen, erased)
+    if info is not None:
+        say(
+            f"the file was rewritten: {info.before:,} bytes before, {info.after:,} now; {info.redacted:,} "
+            "records of the audit log do not name anybody any more"
+        )
+    for path in older:
+        say(f"an older store still holds everything: {printable(str(path))}")
+
+
+def _show_counts(chosen: argparse.Namespace, erased: UserErased) -> None:
+    who = printable(chosen.person)
+    verb = "was erased" if erased.erased else "would be erased"
+    say(f"of {who} {verb}: " + ("nothing is there" if not erased.counts else ""))
+    for kind, count in erased.counts.items():
+        say(f"  {count:>9,}  {_WORDS.get(kind, kind.replace('_', ' '))}")
+    if erased.agents:
+        say(f"agents taken for theirs: {', '.join(erased.agents)}")
+    if erased.shared_agents:
+        say(f"left, since they work for others, too (see --agents): {', '.join(erased.shared_agents)}")
+    for path in erased.backups:
+        say(f"a copy of the store still holds everything: {printable(path)}")
+    if erased.remains:
+        say(erased.remains)

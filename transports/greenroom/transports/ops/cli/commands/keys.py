@@ -1,0 +1,128 @@
+"""`greenroom keys`: API keys made, listed, rotated and revoked by whoever may read the folder.
+
+A running server has the folder: then we attach to it, as any other process does, and it and every other
+process hear of the change at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from greenroom.actors import (
+    Agent,
+    ApiKeyMade,
+    ApiKeyView,
+    CreateApiKey,
+    ListApiKeys,
+    RevokeApiKey,
+    RotateApiKey,
+)
+from greenroom.transports.base import exit_codes
+from greenroom.transports.base.config.load import Resolved
+from greenroom.transports.base.config.settings import Settings
+from greenroom.transports.ops.cli.output import remark, say
+from greenroom.transports.ops.cli.support.audit_record import operator
+from greenroom.transports.ops.cli.support.open_store import open_store
+from greenroom.transports.ops.cli.support.terminal import printable
+
+
+async def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Carry one of the actions out; return the exit code."""
+    settings = resolved.settings
+    request, show = _request(chosen, settings)
+    async with open_store(settings, may="create" if chosen.action == "create" else "own") as runtime:
+        reply = await Agent(runtime, operator(settings)).ask(request)
+    if chosen.json:
+        say(json.dumps(msgspec.to_builtins(reply), indent=2))
+    else:
+        show(reply)
+    return exit_codes.OK
+
+
+def _request(chosen: argparse.Namespace, settings: Settings) -> tuple[Any, Callable[[Any], None]]:
+    """Return what is asked, and what shows the answer to people."""
+    show_made = partial(_show_made, settings=settings)
+    match chosen.action:
+        case "create":
+            given = {
+                "expires_in_days": chosen.days,
+                "agent": chosen.for_agent,
+                "agent_type": chosen.for_type,
+                "user": chosen.for_user,
+                "projects": None if chosen.for_project is None else _parts(chosen.for_project),
+                "rate_limit": chosen.rate,
+                "burst": chosen.burst,
+                "max_stored_bytes": chosen.max_bytes,
+                "max_sessions": chosen.max_sessions,
+                "max_namespaces": chosen.max_namespaces,
+                "max_subscriptions": chosen.max_subscriptions,
+                "tools": None if chosen.tools is None else list(chosen.tools),
+                "schemas": chosen.schemas,
+            }
+            said = {name: value for name, value in given.items() if value is not None}
+            return CreateApiKey(
+                name=chosen.name or "unnamed", scopes=_parts(chosen.scopes), **said
+            ), show_made
+        case "rotate":
+            overlap = {} if chosen.overlap is None else {"overlap_seconds": chosen.overlap}
+            request = RotateApiKey(key_id=chosen.key_id, expires_in_days=chosen.days, **overlap)
+            return request, show_made
+        case "revoke":
+            return RevokeApiKey(key_id=chosen.key_id), _show_revoked
+        case _:
+            return ListApiKeys(), _show_list
+
+
+def _parts(text: str) -> list[str]:
+    return [part for each in text.split(",") if (part := each.strip())]
+
+
+def _show_made(reply: ApiKeyMade, settings: Settings) -> None:
+    key = reply.key
+    say(reply.api_key)
+    remark(f"greenroom keys: that is the key {key.key_id}, shown this once; keep it as you keep a password")
+    remark(f"greenroom keys: {', '.join(key.scopes)}; until {key.expires_at:%Y-%m-%d}; {_holder(key)}")
+    rate = key.limits.get("rate", settings.rate_limit)
+    burst = key.limits.get("burst", settings.rate_burst)
+    remark(
+        f"greenroom keys: {rate:,} requests a minute and {burst:,} at once; to give a key more, make it with "
+        "--rate and --burst"
+    )
+    if key.replaces is not None:
+        remark(f"greenroom keys: it takes the place of {key.replaces}, which goes on for a while")
+        remark("greenroom keys: `greenroom keys list` tells until when")
+
+
+def _show_revoked(reply: Any) -> None:
+    say(f"the key {reply.key.key_id} ({printable(reply.key.name)}) opens nothing any more")
+
+
+def _show_list(reply: Any) -> None:
+    if not reply.keys:
+        say("there is no API key; every program of this machine may connect")
+    for key in reply.keys:
+        used = "never used" if key.last_used_at is None else f"used {key.last_used_at:%Y-%m-%d %H:%M}"
+        say(
+            f"{key.key_id}  {key.status:<7}  until {key.expires_at:%Y-%m-%d %H:%M}  {used}  "
+            f"{printable(key.name)}: {', '.join(key.scopes)}; {_holder(key)}"
+        )
+
+
+def _holder(key: ApiKeyView) -> str:
+    bound = {"agent": key.agent, "type": key.agent_type, "user": key.user}
+    words = [f"{what} {printable(name)}" for what, name in bound.items() if name is not None]
+    if key.projects is None:
+        words.append("every project")
+    else:
+        words.append(f"projects {', '.join(map(printable, key.projects))}" if key.projects else "no project")
+    if key.tools:
+        words.append(f"tools {', '.join(key.tools)}")
+    if key.schemas:
+        words.append(f"{key.schemas} schemas")
+    return ", ".join([*words, *(f"{what.replace('_', ' ')} {most:,}" for what, most in key.limits.items())])

@@ -1,0 +1,153 @@
+"""What an operator does with a store that no server uses; each takes the owner's lock meanwhile."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from greenroom.actors import (
+    MemoriesVerified,
+    VerifyMemories,
+    encrypt_greenroom,
+    repair_greenroom,
+    stopped_imitations,
+)
+from greenroom.actors.core.audit.record import LONGEST
+from greenroom.runtime import (
+    BackupInfo,
+    Encryption,
+    GreenroomError,
+    RestoreInfo,
+    StoreKeyError,
+    StoreOwnedError,
+    backup,
+    key_source,
+    rekey,
+    renew_secret,
+    restore,
+    stopped_store,
+    verify,
+)
+from greenroom.transports.base.config.parsers import KeyLocation, key_location
+from greenroom.transports.base.config.settings import Settings
+from greenroom.transports.base.errors import InvalidValueError
+from greenroom.transports.ops.cli.support.audit_record import operator, record, record_afterwards
+from greenroom.transports.ops.cli.support.open_store import encryption, open_store, runtime_options
+from greenroom.transports.ops.control.client import NoOwnerError, as_json, merge_verify_results
+
+_STARTING_SECONDS: Final = 5.0  # how long a server may hold the lock before it listens
+_RETRY_SECONDS: Final = 0.05
+
+
+def run_as_owner(
+    chosen: argparse.Namespace, settings: Settings, ask_owner: Callable[[], dict[str, Any]] | None
+) -> dict[str, Any]:
+    """Carry a command out on the folder itself and return the result as JSON's values.
+
+    A server that is just starting holds the lock already and listens a little later; until
+    then both are tried.
+
+    Args:
+        chosen: The command and its arguments.
+        settings: The settings in force.
+        ask_owner: Asks the server that owns the folder; None when the command is not for a server.
+
+    Raises:
+        StoreOwnedError: a server uses the folder and does not answer at its control socket.
+        ControlSocketError: a server that started meanwhile did not carry the command out.
+        GreenroomError: the command cannot be carried out.
+    """
+    patience_ends = time.monotonic() + _STARTING_SECONDS
+    while True:
+        try:
+            return _carry_out(chosen, settings)
+        except StoreOwnedError:
+            if ask_owner is None or time.monotonic() > patience_ends:
+                raise
+        time.sleep(_RETRY_SECONDS)
+        with contextlib.suppress(NoOwnerError):
+            return ask_owner()
+
+
+async def _verify_memories(settings: Settings, rebuild: bool) -> MemoriesVerified:  # noqa: FBT001  trio passes places
+    async with open_store(settings) as runtime:
+        await record(runtime, operator(settings), "verify_store", rebuild=rebuild)
+        return await runtime.query(VerifyMemories(rebuild=rebuild))
+
+
+def _key(settings: Settings) -> Encryption:
+    """Return the key of a command that is of no use without one."""
+    found = encryption(settings)
+    if found is None:
+        raise StoreKeyError("this command needs the store's key; name it with --encryption-key")
+    return found
+
+
+def _new_key(text: str) -> KeyLocation:
+    try:
+        return key_location(text)
+    except InvalidValueError as error:
+        raise GreenroomError(f"the new key cannot be read: {error}") from None
+
+
+def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]:
+    result: object
+    match chosen.command:
+        case "backup":
+            result = _backup(Path(chosen.destination), settings)
+        case "verify":
+            checked = verify(settings.data, encryption=encryption(settings))
+            result = merge_verify_results(checked, trio.run(_verify_memories, settings, chosen.rebuild))
+        case "restore":
+            result = _restore(Path(chosen.source), settings)
+        case "repair":
+            key, now = encryption(settings), time.time_ns() // 1_000
+            result = repair_greenroom(settings.data, chosen.destination, encryption=key, now=now)
+        case "encrypt":
+            result = encrypt_greenroom(settings.data, _key(settings), options=runtime_options(settings))
+            if result.tables:
+                record_afterwards(settings, "encrypt_store")
+        case "rekey":
+            place = _new_key(chosen.new_key)
+            folder = rekey(settings.data, _key(settings), Encryption(key_source(str(place))))
+            record_afterwards(replace(settings, encryption_key=place), "rekey_store")
+            result = {"folder": str(folder)}
+        case "secret":
+            made = renew_secret(settings.data, settings.secrets, max_size=settings.max_size)
+            record_afterwards(settings, "renew_secret", mark=made.mark)
+            result = {"folder": str(settings.data), "mark": made.mark, "path": str(made.path)}
+        case "stats":
+            options, key = runtime_options(settings), encryption(settings)
+            with stopped_store(settings.data, options, encryption=key) as store:
+                result = {
+                    "running": False,
+                    "store": store.statistics(),
+                    "imitations": stopped_imitations(store),
+                }
+        case _:
+            raise GreenroomError(
+                f"no server uses {settings.data}, and nothing is set aside in a stopped store"
+            )
+    found: dict[str, Any] = json.loads(as_json(result))
+    return found
+
+
+def _backup(destination: Path, settings: Settings) -> BackupInfo:
+    done = backup(settings.data, destination, encryption=encryption(settings))
+    record_afterwards(settings, "backup_store", to=str(done.path)[:LONGEST], bytes=done.file_bytes)
+    return done
+
+
+def _restore(source: Path, settings: Settings) -> RestoreInfo:
+    done = restore(source, settings.data, encryption=encryption(settings), secrets=settings.secrets)
+    if done.has_secret:  # else another one would be made, and the right one may still be brought
+        record_afterwards(settings, "restore_store", source=str(source)[:LONGEST])
+    return done

@@ -1,0 +1,65 @@
+"""`greenroom preferences`: what a user prefers in every tool, shown and changed.
+
+A running server has the folder: then we attach to it, as any other process does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Final
+
+import msgspec
+
+from greenroom.actors import Agent, SetPreferences
+from greenroom.runtime import Refusal
+from greenroom.transports.base import exit_codes
+from greenroom.transports.base.config.load import Resolved
+from greenroom.transports.cli.support.acting import acting_principal
+from greenroom.transports.ops.cli.output import complain, say
+from greenroom.transports.ops.cli.support.error_report import with_flags
+from greenroom.transports.ops.cli.support.open_store import open_store
+
+_INDENT: Final = 2
+
+
+async def preferences(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Carry one of the actions out; return the exit code."""
+    settings = resolved.settings
+    request = SetPreferences(
+        preferences=_patch(chosen), expected_version=getattr(chosen, "expected_version", None)
+    )
+    try:
+        async with open_store(settings) as runtime:
+            principal = await acting_principal(runtime, settings, "greenroom preferences", "memory:write")
+            reply = await Agent(runtime, principal).ask(request)
+    except Refusal as refusal:
+        return complain("preferences", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
+    document = json.loads(bytes(reply.preferences))
+    if chosen.json:
+        said = {"preferences": document, "version": reply.version}
+        say(json.dumps(said, indent=_INDENT))
+    elif chosen.action == "get":
+        say(json.dumps(document, indent=_INDENT))
+    else:
+        say(f"the preferences are at version {reply.version}")
+    return exit_codes.OK
+
+
+def _patch(chosen: argparse.Namespace) -> msgspec.Raw:
+    """Return the merge patch that an action means; one that changes nothing only asks."""
+    if chosen.action == "get":
+        return msgspec.Raw(b"{}")
+    patch = "null" if chosen.action == "remove" else _as_json(chosen.value)
+    for name in reversed(chosen.name.split(".")):
+        patch = f"{{{json.dumps(name)}:{patch}}}"
+    return msgspec.Raw(patch.encode(errors="surrogatepass"))
+
+
+def _as_json(text: str) -> str:
+    """Return a text that is JSON as it is, another one as a string."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return json.dumps(text)
+    return text

@@ -1,0 +1,181 @@
+"""`greenroom setup`: clients are told of Greenroom in their own files, tried, and untold."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import msgspec
+
+from greenroom.transports.base import exit_codes
+from greenroom.transports.base.config.load import Resolved
+from greenroom.transports.cli.support.client_entry import started
+from greenroom.transports.cli.support.client_files import is_agreed, show_change
+from greenroom.transports.clients.setup.change import (
+    Record,
+    SetupError,
+    entry_before,
+    put_in,
+    shown,
+    taken_out,
+)
+from greenroom.transports.clients.setup.files import check_below, keep_record, read, record_of, replace
+from greenroom.transports.clients.setup.own_command import put_by_client, taken_by_client
+from greenroom.transports.clients.table import BY_HAND, CLIENTS, SERVER, Client
+from greenroom.transports.ops.cli.commands.setup_check import check
+from greenroom.transports.ops.cli.commands.setup_hooks import hooks_record, set_up_hooks, take_back_hooks
+from greenroom.transports.ops.cli.commands.setup_plugin import write_plugin
+from greenroom.transports.ops.cli.output import complain, remark, say
+from greenroom.transports.ops.cli.support.terminal import printable
+from greenroom.transports.setup.trial import tried
+
+
+async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Set up, check or undo each client; what fails for one is said, and the others go on."""
+    unfit = _unfit(chosen)
+    if unfit is not None:
+        return complain("setup", unfit, exit_codes.USAGE)
+    if chosen.plugin:
+        return write_plugin(chosen, resolved)
+    names = list(dict.fromkeys(chosen.clients)) or _found(every=chosen.check, recorded=chosen.undo)
+    if not names:
+        known = f"no client is found here; name the one to set up: {_known_names()}"
+        nothing = "nothing is set up" if chosen.undo else known
+        return complain("setup", nothing, exit_codes.FAILED)
+    if chosen.check:
+        return await check(names, resolved, as_json=chosen.json)
+    code = exit_codes.OK
+    parts = [_one, set_up_hooks] if chosen.hooks and not chosen.undo else [_one]
+    for name in names:
+        for part in parts:
+            try:
+                await part(name, chosen, resolved)
+            except SetupError as error:
+                code = complain("setup", f"{name}: {printable(str(error))}", exit_codes.FAILED)
+    return code
+
+
+def _unfit(chosen: argparse.Namespace) -> str | None:
+    """Return what does not go together on the command line."""
+    if chosen.undo + chosen.check + chosen.only_print > 1:
+        return "take one of --undo, --check and --print"
+    if chosen.plugin and (chosen.clients or chosen.undo or chosen.check):
+        return "--plugin takes no client, --undo or --check"
+    if chosen.json and not chosen.check:
+        return "--json goes with --check"
+    unknown = [name for name in chosen.clients if name not in CLIENTS and name not in BY_HAND]
+    if unknown:
+        return f"there is no client {unknown[0]!r}; known are {_known_names()}"
+    return None
+
+
+def _known_names() -> str:
+    return ", ".join([*CLIENTS, *BY_HAND])
+
+
+def _found(*, every: bool, recorded: bool) -> list[str]:
+    if recorded:
+        return [name for name, client in CLIENTS.items() if record_of(client.path()) or hooks_record(name)]
+    return [
+        name for name, client in CLIENTS.items() if every or (client.is_installed() and not client.project)
+    ]
+
+
+async def _one(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
+    if name in BY_HAND:
+        command, arguments = started(name, resolved)
+        entry = {"mcpServers": {SERVER: {"command": command, "args": arguments}}}
+        say(BY_HAND[name])
+        say(json.dumps(entry, indent=2, ensure_ascii=False))
+        return
+    client = CLIENTS[name]
+    if client.project:
+        check_below(client.path(), Path.cwd())
+    if chosen.undo:
+        await _undo(name, client, chosen)
+    else:
+        await _set_up(name, client, chosen, resolved)
+
+
+async def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolved: Resolved) -> None:
+    path, text = client.path(), read(client.path())
+    command, arguments = started(name, resolved)
+    entry, known = client.entry(command, arguments), record_of(path)
+    wanted, record = put_in(client, text, entry, known)
+    if wanted == text:
+        say(f"{name}: {printable(str(path))} has it already")
+    else:
+        _show(client, text, wanted, ours_before=known is not None, ours_after=True)
+        if client.own is not None and client.program() is not None:
+            say(f"{name}: with its own command, `{client.programs[0]} {' '.join(client.own.add)} …`")
+        if chosen.only_print:
+            return
+        if not await is_agreed(name, chosen):
+            raise SetupError("nothing was written; --yes does it")
+        keep_record(path, record)  # first, so that whatever is written can be taken back
+        await _put(name, client, text, wanted, record)
+        say(f"{name}: written")
+    if not chosen.only_print:
+        found = await tried(command, arguments)
+        say(f"{name}: greenroom {found.version} starts and lists {found.tools} tools")
+        say(f"{name}: now {client.after}")
+
+
+async def _put(name: str, client: Client, text: str | None, wanted: str | None, record: Record) -> None:
+    """Put the entry in with the client's own command, where it has one; else into its file."""
+    path, program = client.path(), client.program()
+    if client.own is not None and program is not None:
+        try:
+            written = await put_by_client(client, program, record.entry)
+        except SetupError as error:
+            remark(f"greenroom setup: {name}: {printable(str(error))}; its file is edited instead")
+            text = read(path)  # it may have done half of it
+            wanted, _ = put_in(client, text, record.entry, None)
+            keep_record(path, msgspec.structs.replace(record, written=wanted or ""))
+        else:
+            keep_record(path, msgspec.structs.replace(record, written=written, by_client=True))
+            return
+    replace(path, text, wanted)
+
+
+async def _undo(name: str, client: Client, chosen: argparse.Namespace) -> None:
+    """Take back what was set up last first: both may be in one file."""
+    path, record = client.path(), None if chosen.hooks else record_of(client.path())
+    if record is None and hooks_record(name) is None:
+        raise SetupError("it was not set up by this command, so nothing is taken back")
+    await take_back_hooks(name, chosen)
+    if record is None:
+        return
+    text = read(path)
+    without = None if text is None else taken_out(client, text, record)
+    if without != text:
+        _show(client, text, without, ours_before=True, ours_after=False)
+        if not await is_agreed(name, chosen):
+            raise SetupError("nothing was taken back; --yes does it")
+        await _take(name, client, text, without, record)
+    keep_record(path, None)
+    say(f"{name}: taken back")
+
+
+async def _take(name: str, client: Client, text: str | None, without: str | None, record: Record) -> None:
+    """Take the entry out with the client's own command, where that put it in; else out of its file."""
+    path, program = client.path(), client.program()
+    if record.by_client and program is not None:
+        try:
+            await taken_by_client(client, program, entry_before(client, record))
+        except SetupError as error:
+            remark(f"greenroom setup: {name}: {printable(str(error))}; its file is edited instead")
+            text = read(path)
+            without = None if text is None else taken_out(client, text, record)
+        else:
+            return
+    if without != text:
+        replace(path, text, without)
+
+
+def _show(
+    client: Client, before: str | None, after: str | None, *, ours_before: bool, ours_after: bool
+) -> None:
+    """Show what changes. The values of other servers, which may be keys, are left out."""
+    show_change(client.path(), shown(client, before, ours=ours_before), shown(client, after, ours=ours_after))

@@ -1,0 +1,125 @@
+"""`greenroom setup --hooks`: the hooks of a client, in its own file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+from greenroom.transports.base.config.load import Resolved
+from greenroom.transports.cli.support.client_entry import whose
+from greenroom.transports.cli.support.client_files import is_agreed, show_change
+from greenroom.transports.clients.setup.change import Record, SetupError
+from greenroom.transports.clients.setup.files import keep_record, read, record_of, replace
+from greenroom.transports.clients.setup.hook_files import (
+    are_off,
+    has_plugin,
+    hook_entries,
+    hooks_path,
+    put_in,
+    shown,
+    stray_events,
+    taken_out,
+    untrusted_events,
+)
+from greenroom.transports.hooks.clients import HOOK_CLIENTS
+from greenroom.transports.ops.cli.output import say
+from greenroom.transports.ops.cli.support.startup_notice import program
+from greenroom.transports.ops.cli.support.terminal import printable
+
+_PART: Final = "hooks"
+
+
+async def set_up_hooks(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
+    """Put the hooks into a client's file, or say that there are none for it."""
+    if name not in HOOK_CLIENTS:
+        nothing = f"its hooks are not known; those that can be set up are {', '.join(HOOK_CLIENTS)}"
+        if name in chosen.clients:
+            raise SetupError(nothing)
+        say(f"{name}: {nothing}")
+        return
+    path, text, known = hooks_path(name), read(hooks_path(name)), hooks_record(name)
+    record = put_in(name, text, own_hook_entries(name, resolved), known)
+    if record.written == text:
+        say(f"{name}: {printable(str(path))} has them already")
+    else:
+        show_change(path, shown(name, text, known), shown(name, record.written, record))
+        if chosen.only_print:
+            return
+        if not await is_agreed(name, chosen):
+            raise SetupError("no hooks were written; --yes does it")
+        keep_record(path, record, _PART)  # first, so that whatever is written can be taken back
+        replace(path, text, record.written)
+    if not chosen.only_print:
+        say(f"{name}: hooks are set up; now {HOOK_CLIENTS[name].after}")
+
+
+async def take_back_hooks(name: str, chosen: argparse.Namespace) -> None:
+    """Take a client's hooks out of its file, if this command has put them there."""
+    record = hooks_record(name)
+    if record is None:
+        return
+    path, text = hooks_path(name), read(hooks_path(name))
+    left = None if text is None else taken_out(name, text, record)
+    if left != text:
+        show_change(path, shown(name, text, record), shown(name, left, None))
+        if not await is_agreed(name, chosen):
+            raise SetupError("no hooks were taken back; --yes does it")
+        replace(path, text, left)
+    keep_record(path, None, _PART)
+    say(f"{name}: hooks taken back")
+
+
+def hooks_state(name: str, resolved: Resolved) -> tuple[str | None, list[str]]:
+    """Return what a client has of hooks, and what is wrong with them; None where it has none.
+
+    Raises:
+        SetupError: The file cannot be read.
+    """
+    if name not in HOOK_CLIENTS:
+        return None, []
+    text, entries = read(hooks_path(name)), own_hook_entries(name, resolved)
+    missing, changed = stray_events(name, text, entries)
+    if not missing:
+        return "hooks set up", _stopped(name, text, entries)
+    if len(missing) == len(entries) and not changed and hooks_record(name) is None:
+        return ("hooks by the plugin" if has_plugin(name, text) else None), []
+    wrong = []
+    if changed:
+        others = f"its hooks under {', '.join(changed)} are not what this command writes"
+        wrong.append(f"{others}; see {hooks_path(name)}")
+    gone = [event for event in missing if event not in changed]
+    if gone:
+        wrong.append(
+            f"its hooks under {', '.join(gone)} are missing; `greenroom setup {name} --hooks` mends it"
+        )
+    return "hooks set up in part", wrong
+
+
+def _stopped(name: str, text: str | None, entries: dict[str, Any]) -> list[str]:
+    """Return why a client does not run hooks that are there."""
+    wrong = []
+    if are_off(name, text):
+        wrong.append("its hooks are switched off, all of them, by the client's own setting")
+    trust = HOOK_CLIENTS[name].trust
+    if trust is not None:
+        noted = hooks_path(name).with_name(trust)
+        try:
+            untrusted = untrusted_events(name, text, entries, read(noted))
+        except ValueError as error:
+            raise SetupError(f"{noted} cannot be read as TOML ({error})") from None
+        if untrusted:
+            wrong.append(
+                f"its hooks under {', '.join(untrusted)} do not run before you trust them with `/hooks` there"
+            )
+    return wrong
+
+
+def hooks_record(name: str) -> Record | None:
+    """Return what was done to the file of a client's hooks, if anything was and is not taken back."""
+    return record_of(hooks_path(name), _PART) if name in HOOK_CLIENTS else None
+
+
+def own_hook_entries(name: str, resolved: Resolved) -> dict[str, Any]:
+    """Return what a client's file has for each event, when this program is what runs."""
+    command, before = program()
+    return hook_entries(name, [command, *before], whose(resolved))

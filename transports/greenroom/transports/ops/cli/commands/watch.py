@@ -1,0 +1,200 @@
+"""`greenroom watch`: a session as it grows, read where its server is: on the folder, or at a WebSocket.
+
+Messages go to standard output; what is said about the session and the connection goes to
+standard error. What is new is what comes after the last message, so none is missed and none is
+printed twice, whatever becomes of the server meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import logging
+import sys
+import zlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import trio
+
+from greenroom.transports.base import exit_codes
+from greenroom.transports.base.config.load import Resolved
+from greenroom.transports.base.config.parsers import name
+from greenroom.transports.base.config.settings import Settings
+from greenroom.transports.base.errors import InvalidValueError
+from greenroom.transports.ops.cli.commands.watch_source import SCHEME, SessionSource, WatchError
+from greenroom.transports.ops.cli.output import complain, remark, say
+from greenroom.transports.ops.cli.support.error_report import run_until_signal
+from greenroom.transports.ops.cli.support.terminal import paint, printable, shows_colours
+
+Message = dict[str, Any]
+
+_SENDERS: Final = ("green", "cyan", "blue", "magenta", "yellow")
+_VISIBILITIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "public": ("dim",),
+    "private": ("bold", "yellow"),
+    "agent_only": ("bold", "magenta"),
+}
+_MARGIN: Final = (
+    "    | "  # before each further line of a message, so that none looks like a message of its own
+)
+_ENDED: Final = frozenset({"terminated", "archived"})
+
+
+def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Print the session's messages until it ends, or until Ctrl-C; return the exit code."""
+    _start_logging(resolved.settings.log_level)
+    try:
+        session_id = name(128)(chosen.session.removeprefix(SCHEME))
+    except InvalidValueError as error:
+        return complain("watch", f"the session is {chosen.session!r}, but {error}", exit_codes.USAGE)
+    place = _place(session_id, chosen.url, resolved.settings)
+    line = _style(as_json=chosen.json, colours=shows_colours(sys.stdout))
+    follow = partial(_follow, _Session(session_id), place, line)
+    return run_until_signal("watch", follow, exit_codes.OK)
+
+
+def _place(
+    session_id: str, url: str | None, settings: Settings
+) -> AbstractAsyncContextManager[SessionSource]:
+    """Return the source that the session is read from."""
+    if url is None:
+        from greenroom.transports.ops.cli.commands.watch_folder import open_folder_source  # noqa: PLC0415 - only one is needed
+
+        return open_folder_source(session_id, settings)
+    from greenroom.transports.ops.cli.commands.watch_socket import open_socket_source  # noqa: PLC0415 - the SDK takes a second
+
+    return open_socket_source(session_id, url, settings)
+
+
+def _start_logging(level: str) -> None:
+    """Send what is said of the connection to standard error, without a log's ornaments."""
+    logging.basicConfig(stream=sys.stderr, level="WARNING", format="greenroom watch: %(message)s")
+    logging.getLogger("greenroom").setLevel(level.upper())
+
+
+@dataclass
+class _Session:
+    """What is known of the session.
+
+    Attributes:
+        id: Its id.
+        last: The newest message that was printed; 0 before the first, and nothing was printed yet
+            while it is None.
+    """
+
+    id: str
+    last: int | None = None
+
+    @property
+    def uri(self) -> str:
+        """The resource whose changes are followed."""
+        return SCHEME + self.id
+
+
+async def _follow(
+    session: _Session,
+    place: AbstractAsyncContextManager[SessionSource],
+    line: Callable[[Message], str],
+) -> int:
+    try:
+        async with place as seen:
+            try:
+                return await _print_all(seen, session, line)
+            except WatchError as error:  # what is around it would put it into a group
+                return complain("watch", str(error), exit_codes.FAILED)
+    except WatchError as error:
+        return complain("watch", str(error), exit_codes.FAILED)
+    except ValueError as error:  # a URL that is none
+        return complain("watch", str(error), exit_codes.USAGE)
+
+
+async def _print_all(seen: SessionSource, session: _Session, line: Callable[[Message], str]) -> int:
+    while True:
+        async with seen.changes() as next_change:
+            while True:
+                read = await seen.read()
+                if session.last is None:
+                    _introduce(session, read)
+                async for message in _new_messages(seen, session, read):
+                    if not await _say(line(message)):
+                        return exit_codes.OK
+                status = read["session"]["status"]
+                if status in _ENDED:
+                    remark(f"greenroom watch: {session.uri} is {status}")
+                    return exit_codes.OK
+                if not await next_change():
+                    break
+
+
+def _introduce(session: _Session, read: dict[str, Any]) -> None:
+    about, count = read["session"], read["statistics"]["message_count"]
+    shown = len(read["messages"])
+    which = f"the newest {shown:,} of {count:,} messages" if read["has_more"] else f"{count:,} messages"
+    remark(f"greenroom watch: {session.uri} {printable(about['purpose'])!r} is {about['status']}; {which}")
+
+
+async def _new_messages(
+    seen: SessionSource, session: _Session, read: dict[str, Any]
+) -> AsyncIterator[Message]:
+    """Yield the messages after the last one, oldest first, and note them."""
+    newest: list[Message] = read["messages"]
+    if session.last is not None and read["has_more"] and newest[0]["message_id"] > session.last:
+        while True:
+            page = await seen.page(session.last)
+            for message in page["messages"]:
+                session.last = message["message_id"]
+                yield message
+            if page["next_cursor"] is None:
+                break
+    for message in newest:
+        if message["message_id"] > (session.last or 0):
+            session.last = message["message_id"]
+            yield message
+    session.last = session.last or 0
+
+
+async def _say(text: str) -> bool:
+    # In a thread: a reader who pauses must not keep us from answering the server's pings.
+    return await trio.to_thread.run_sync(say, text, abandon_on_cancel=True)
+
+
+def plain(message: Message) -> str:
+    """Return a message on one line without a terminal's commands."""
+    return "  ".join(
+        [
+            printable(str(message["timestamp"])),
+            printable(message["sender"]),
+            printable(message["visibility"]),
+            printable(message["content"]),
+        ]
+    )
+
+
+def coloured(message: Message) -> str:
+    """Return a message for a terminal, its time that of this place."""
+    sender, visibility = printable(message["sender"]), printable(message["visibility"])
+    colour = _SENDERS[zlib.crc32(sender.encode(errors="replace")) % len(_SENDERS)]
+    first, *others = message["content"].split("\n")
+    head = [
+        paint(_local(message["timestamp"]), "dim"),
+        paint(f"{sender:<12}", "bold", colour),
+        paint(f"{visibility:<10}", *_VISIBILITIES.get(message["visibility"], ())),
+        printable(first),
+    ]
+    return "\n".join(["  ".join(head), *(paint(_MARGIN, "dim") + printable(other) for other in others)])
+
+
+def _style(*, as_json: bool, colours: bool) -> Callable[[Message], str]:
+    """Return the way to print messages."""
+    if as_json:
+        return json.dumps
+    return coloured if colours else plain
+
+
+def _local(timestamp: str) -> str:
+    return dt.datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M:%S")

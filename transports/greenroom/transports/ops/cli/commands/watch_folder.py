@@ -1,0 +1,82 @@
+"""The source of `greenroom watch` on a folder, attached to whichever server has it open.
+
+It never owns the folder: when that server ends, it waits for the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeVar
+
+import msgspec
+import trio
+
+from greenroom.actors import Agent, GetMessages, ReadResource
+from greenroom.actors.core.auth.scopes import SESSIONS
+from greenroom.runtime import Message, OverloadedError, Refusal, StoreIdleError
+from greenroom.transports.base.config.settings import Settings
+from greenroom.transports.cli.support.acting import acting_principal
+from greenroom.transports.ops.cli.commands.watch_source import SCHEME, WatchError
+from greenroom.transports.ops.cli.support.open_store import open_store
+
+R = TypeVar("R")
+_NAME: Final = "greenroom-watch"
+_PAGE: Final = 100  # messages at once when many were written since the last look
+
+
+@asynccontextmanager
+async def open_folder_source(session_id: str, settings: Settings) -> AsyncIterator[_FolderSource]:
+    """Attach to the server that uses the folder, and return the session as it shows it.
+
+    Raises:
+        WatchError: there is no server.
+        GreenroomError: as `open_greenroom`.
+    """
+    try:
+        async with open_store(settings, may="attach") as runtime:
+            principal = await acting_principal(runtime, settings, "greenroom watch", SESSIONS, agent=_NAME)
+            yield _FolderSource(Agent(runtime, principal, client=_NAME), session_id)
+    except StoreIdleError:
+        raise WatchError(
+            f"no server uses {settings.data}; start one, or name another folder with --data or a server "
+            "elsewhere with --url"
+        ) from None
+
+
+class _FolderSource:
+    def __init__(self, agent: Agent, session_id: str) -> None:
+        self._agent = agent
+        self._session_id = session_id
+
+    async def read(self) -> dict[str, Any]:
+        """Return the resource."""
+        return await self._asked(ReadResource(uri=SCHEME + self._session_id))
+
+    async def page(self, after: int) -> dict[str, Any]:
+        """Return messages that are newer than one."""
+        return await self._asked(GetMessages(session_id=self._session_id, since_id=after, limit=_PAGE))
+
+    @asynccontextmanager
+    async def changes(self) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
+        """Return a block in which one may wait for changes; a server that takes over tells of one."""
+        with self._agent.subscriber() as changes:
+            changes.add(SCHEME + self._session_id)
+
+            async def next_change() -> bool:
+                await changes.next()
+                return True
+
+            yield next_change
+
+    async def _asked(self, request: Message[R]) -> dict[str, Any]:
+        while True:
+            try:
+                reply = await self._agent.ask(request)
+            except OverloadedError as error:  # no server has the folder just now
+                await trio.sleep(error.retry_after_ms / 1000)
+                continue
+            except Refusal as refusal:
+                raise WatchError(f"{SCHEME}{self._session_id}: {refusal.sentence}") from None
+            found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(reply))
+            return found

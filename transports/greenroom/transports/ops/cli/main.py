@@ -1,0 +1,97 @@
+"""The program `greenroom`: one command of the table in `catalogue`, carried out.
+
+What a command does is in `commands`, imported when the command is known, so that `greenroom serve` does not
+load what only `greenroom stats` needs and no command loads trio to print its help. A hook of a client has a
+time limit, which begins before the table itself is imported.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from inspect import iscoroutinefunction
+from typing import Any
+
+from greenroom.transports.ops.cli.output import complain, prepare, remark
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        arguments: The command line without the program's name; `sys.argv` unless given.
+
+    Returns:
+        The exit code of the process.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    prepare()
+    if "_ARGCOMPLETE" in os.environ:  # a shell that completes a line, see `greenroom completion`
+        from greenroom.transports.ops.cli.completion import complete  # noqa: PLC0415 - for completion alone
+
+        complete()
+    if given[:1] == ["hook"]:
+        from greenroom.transports.clients.hooks.guard import never_in_the_way  # noqa: PLC0415 - for hooks alone
+
+        return never_in_the_way(given, _carry_out)
+    return _carry_out(given)
+
+
+def _carry_out(arguments: Sequence[str]) -> int:
+    """Run the command that a command line names; return its exit code."""
+    from greenroom.transports.base import exit_codes  # noqa: PLC0415 - see the module's head, as all of these
+    from greenroom.transports.base.config.load import SettingsError, resolve  # noqa: PLC0415
+    from greenroom.transports.ops.cli.catalogue import COMMANDS  # noqa: PLC0415
+    from greenroom.transports.ops.cli.parsing import make_parser  # noqa: PLC0415
+
+    # Whatever calculates does so in threads of ours; those of numpy's library would spin beside them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if sys.platform not in {"linux", "darwin"}:
+        return complain(
+            "on this system", f"Linux and macOS are supported, {sys.platform} is not", exit_codes.FAILED
+        )
+    chosen, unknown = make_parser(next(iter(arguments), None)).parse_known_args(arguments)
+    if unknown:
+        chosen.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    name = " ".join(filter(None, (chosen.command, getattr(chosen, "action", None))))
+    if name not in COMMANDS:  # it was left out
+        remark(chosen.parser.format_help().rstrip())
+        return exit_codes.USAGE
+    if name == "serve" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Until the server listens for signals there is nothing to put in order, and an exception
+        # would come out in the middle of an import.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        resolved = resolve(vars(chosen), os.environ)
+        carry_out = _imported(*COMMANDS[name].runs)
+        if iscoroutinefunction(carry_out):
+            from greenroom.transports.ops.cli.support.error_report import run_on_trio  # noqa: PLC0415 - no help needs it
+
+            return run_on_trio(carry_out, chosen, resolved)
+        code: int = carry_out(chosen, resolved)
+    except SettingsError as error:
+        return complain(chosen.command, str(error), exit_codes.USAGE)
+    except KeyboardInterrupt:
+        return exit_codes.INTERRUPTED
+    return code
+
+
+def _imported(module: str, function: str) -> Callable[..., Any]:
+    """Return the function of `commands` that carries out a command."""
+    gc.disable()  # imports leave nothing to collect, and to look for it takes a seventh of the start
+    try:
+        found: Callable[..., Any] = getattr(
+            import_module(f"greenroom.transports.ops.cli.commands.{module}"), function
+        )
+    finally:
+        gc.freeze()  # nor does a later collection look at what they made, not even the last one
+        gc.enable()
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""The audit record of a command, which is on the disk before the command ends."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import trio
+
+from greenroom.actors import Principal
+from greenroom.actors.core.audit.actor import LOG, NoteDeed
+from greenroom.actors.core.audit.query import CheckpointAudit
+from greenroom.runtime import SharedRuntime
+from greenroom.transports.base.config.settings import Settings
+from greenroom.transports.base.exit_codes import exit_code_for
+from greenroom.transports.ops.cli.output import remark
+from greenroom.transports.ops.cli.support.error_report import leaf_errors
+from greenroom.transports.ops.cli.support.open_store import open_store
+
+AGENT: Final = "command-line"
+"""Who is said to have done it; the user is that of the settings."""
+
+
+def operator(settings: Settings) -> Principal:
+    """Return who works at the command line."""
+    return Principal(agent_id=AGENT, user=settings.user)
+
+
+async def record(runtime: SharedRuntime, principal: Principal, action: str, **details: Any) -> None:
+    """Have a deed in the log, and on the disk if this process owns the folder."""
+    await runtime.ask(LOG, NoteDeed(action=action, details=details), principal=principal)
+    await runtime.query(CheckpointAudit())  # it waits for the notes before it
+
+
+def record_afterwards(settings: Settings, action: str, **details: Any) -> None:
+    """Have in the log what a command did that had the folder to itself.
+
+    It is done, so whatever is in the way of the record is only remarked.
+    """
+
+    async def open_and_record() -> None:
+        async with open_store(settings) as runtime:
+            await record(runtime, operator(settings), action, **details)
+
+    try:
+        trio.run(open_and_record)
+    except (Exception, BaseExceptionGroup) as error:
+        verdict = exit_code_for(leaf_errors(error))
+        if verdict is None:
+            raise
+        remark(f"greenroom: it is done, and not in the audit log: {verdict[1]}")

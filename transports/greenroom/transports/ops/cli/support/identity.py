@@ -1,0 +1,17 @@
+"""In whose name a command asks. Imports little, since hooks need it."""
+
+from __future__ import annotations
+
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.transports.auth.caller import NAMELESS_AGENT
+from greenroom.transports.base.config.settings import Settings
+
+
+def principal_of(settings: Settings) -> Principal:
+    """Return the principal that the settings name."""
+    return Principal(
+        agent_id=settings.agent or NAMELESS_AGENT,
+        agent_type=settings.agent_type,
+        user=settings.user,
+        projects=frozenset(settings.project) or None,
+    )

@@ -1,0 +1,185 @@
+"""WebSocket and HTTP of `greenroom serve`: sockets that listen, and the servers behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from greenroom.actors import Agent
+from greenroom.runtime import RuntimeClient, SharedRuntime
+from greenroom.transports.auth.authenticator import Authenticator
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.config.settings import Settings
+from greenroom.transports.base.net.listen import Listener, allow_descriptors, listen, tls_context, url_of
+from greenroom.transports.base.observability.scrape import metrics_app
+from greenroom.transports.base.observability.snapshot import ObservedServer
+from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.ops.cli.support.authentication import is_reachable_by_others
+from greenroom.transports.rest.browser_path import browser_path
+from greenroom.transports.web.rest.browser_sessions import BrowserSessions
+
+if TYPE_CHECKING:
+    from greenroom.transports.sockets.http.passport_links import OpenLink
+
+METRICS: Final = "/metrics"
+
+
+class Sockets:
+    """What a server listens on.
+
+    Args:
+        settings: The server's.
+        websocket: The sockets of ``ws``; none unless it is set.
+        http: The sockets of ``http``; none unless it is set.
+    """
+
+    def __init__(self, settings: Settings, websocket: list[Listener], http: list[Listener]) -> None:
+        self._settings = settings
+        self._websocket = websocket
+        self._http = http
+
+    async def serve(
+        self,
+        nursery: trio.Nursery,
+        server: McpServer,
+        observed: ObservedServer,
+        agent_for: Callable[[Caller, str], Agent],
+        limits: Limits,
+        stop: trio.Event,
+        authenticator: Authenticator,
+        open_link: OpenLink,
+        sessions: BrowserSessions,
+        runtime: SharedRuntime,
+    ) -> None:
+        """Start serving; it ends, within `Limits.stop` seconds, after `stop` is set.
+
+        Args:
+            nursery: Where it runs.
+            server: What clients speak to.
+            observed: What is told at ``/metrics``; hears of these sockets' connections.
+            agent_for: Returns a client's agent, given whom it says it is and its own name made to fit.
+            limits: What one client may take.
+            stop: Set it to end gracefully.
+            authenticator: Decides who comes in.
+            open_link: Opens one-time links to passports.
+            sessions: The browsers that have logged in.
+            runtime: From whose secret the path of the console follows: HTTP waits until it is known.
+        """
+        settings = self._settings
+        allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
+        any_host, origins = is_reachable_by_others(settings), frozenset(settings.allow_origin)
+        if self._websocket:
+            from greenroom.transports.sockets.websocket.server import WebSocketOptions, WebSocketServer
+
+            options = WebSocketOptions(
+                limits=limits,
+                connections=settings.max_connections,
+                origins=origins,
+                ping_interval=settings.ping_interval,
+                authenticator=authenticator,
+                any_host=any_host,
+            )
+            websockets = WebSocketServer(server, agent_for, options)
+            observed.add_transport("websocket", websockets.statistics)
+            await nursery.start(websockets.serve, self._websocket, stop)
+        if self._http:
+            from greenroom.transports.sockets.http.app import HttpApp, HttpOptions  # noqa: PLC0415 - these take 0.1 s
+            from greenroom.transports.sockets.http.server import HttpServer  # noqa: PLC0415 - likewise
+            from greenroom.transports.web.console.serving import browser_endpoints  # noqa: PLC0415 - likewise
+
+            await runtime.wait_until_reached()
+            browsers = browser_endpoints(
+                server,
+                agent_for,
+                authenticator,
+                sessions,
+                limits=limits,
+                base_url=self.base_url(),
+                path=self.browser_path(runtime),
+            )
+            http_options = HttpOptions(
+                limits=limits,
+                origins=origins,
+                sessions=settings.max_connections,
+                session_idle=settings.http_session_idle,
+                sound=lambda: observed.runtime.is_sound,
+                routes={METRICS: metrics_app(observed)},
+                authenticator=authenticator,
+                told=_told(settings),
+                any_host=any_host,
+                open_link=open_link if self.base_url() is not None else None,
+                endpoints=browsers,
+            )
+            app = HttpApp(server, agent_for, http_options)
+            https = HttpServer(app, connections=settings.max_connections, stop=limits.stop)
+            observed.add_transport("http", https.statistics)
+            await nursery.start(https.serve, self._http, stop)
+
+    def base_url(self) -> str | None:
+        """Return the URL at which clients reach HTTP; None where they do not, or nobody has said it."""
+        settings = self._settings
+        if settings.http is None:
+            return None
+        if settings.base_url is not None:
+            return settings.base_url.rstrip("/")
+        if settings.behind_proxy or settings.http.is_unspecified:
+            return None
+        return url_of(self._http[0], "http", "")
+
+    def browser_path(self, runtime: RuntimeClient) -> str | None:
+        """Return the secret path of the console; None where browsers come over TLS."""
+        return None if self._is_secure() else browser_path(runtime)
+
+    def _is_secure(self) -> bool:
+        """Return whether browsers come over TLS, that of a proxy included."""
+        settings = self._settings
+        return (
+            settings.tls_cert is not None
+            or settings.behind_proxy
+            or (settings.base_url or "").startswith("https:")
+        )
+
+    def urls(self) -> list[tuple[str, str]]:
+        """Return the type of each transport, as clients call it, and where it listens."""
+        return [
+            *(("ws", url_of(listener, "ws", "/")) for listener in self._websocket),
+            *(("http", url_of(listener, "http", "/mcp")) for listener in self._http),
+        ]
+
+
+async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
+    """Return the sockets that settings ask for, listening; nobody is accepted yet.
+
+    Args:
+        settings: The server's.
+        stack: Closes them.
+
+    Raises:
+        ListenError: An address is taken, or the certificate cannot be used.
+        FileAccessError: The certificate or its key cannot be read.
+    """
+    tls = None
+    if settings.tls_cert is not None and settings.tls_key is not None:
+        tls = tls_context(settings.tls_cert, settings.tls_key)
+    opened: list[list[Listener]] = []
+    for address in (settings.ws, settings.http):
+        opened.append([] if address is None else await listen(address, tls))
+        for listener in opened[-1]:
+            stack.push_async_callback(listener.aclose)
+    return Sockets(settings, *opened)
+
+
+def _told(settings: Settings) -> dict[str, bytes]:
+    """Return the documents by which clients find the issuer of tokens for this server."""
+    if settings.oauth_issuer is None or settings.oauth_resource is None:
+        return {}
+    from greenroom.actors.core.auth.scopes import SCOPES  # noqa: PLC0415 - few have an issuer
+    from greenroom.transports.auth import jwt  # noqa: PLC0415 - likewise
+
+    document = jwt.protected_resource(settings.oauth_resource, settings.oauth_issuer, SCOPES)
+    return dict.fromkeys(jwt.metadata_paths(settings.oauth_resource), msgspec.json.encode(document))

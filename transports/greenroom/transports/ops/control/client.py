@@ -1,0 +1,234 @@
+"""The control socket of a running store: its path, its protocol, and the client.
+
+One request and one answer per connection, each one line of JSON. The caller keeps its
+end open until it is answered: to close it, or to say more, withdraws the request. This
+is for the folder's own user alone and no part of MCP; both ends are the same
+program, so the lines carry no version.
+
+The caller's end is plain blocking code without trio: a command that only asks for
+figures should not spend most of its time importing an event loop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.sessions.requests.hook_events import HookEvent
+from greenroom.runtime.base.unix_socket import PATH_LIMIT, peer_is_ours
+from greenroom.transports.base import exit_codes
+
+SOCKET_NAME: Final = "control.sock"
+REQUEST_LIMIT: Final = 256 << 10
+"""Bytes of a request; what a hook asks has a prompt of up to 20,000 characters, each up to 6 bytes."""
+ANSWER_LIMIT: Final = 4 << 20
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="op"):
+    """What every line has in common: the field ``op`` says which it is."""
+
+
+class Backup(_Line, frozen=True, kw_only=True, tag="backup"):
+    """Copy the store while it works; `destination` is an absolute path."""
+
+    destination: str
+
+
+class Verify(_Line, frozen=True, kw_only=True, tag="verify"):
+    """Check a copy of the store, and the indexes of memories; `rebuild` those that differ."""
+
+    rebuild: bool = False
+
+
+class Stats(_Line, frozen=True, kw_only=True, tag="stats"):
+    """Tell the runtime's statistics, and the namespaces that read like somebody's.
+
+    `often`: without these, since every namespace is looked at for them.
+    """
+
+    often: bool = False
+
+
+class Readmit(_Line, frozen=True, kw_only=True, tag="readmit"):
+    """Let an actor in again that was set aside."""
+
+    kind: str
+    key: str
+
+
+class Drain(_Line, frozen=True, kw_only=True, tag="drain"):
+    """Take what hooks left in the spool; this is answered before it is done."""
+
+
+class Hook(_Line, frozen=True, kw_only=True, tag="hook"):
+    """Answer a hook that waits, in the name of `principal`; the result is a `HookAnswer`."""
+
+    principal: Principal
+    event: HookEvent
+
+
+class Link(_Line, frozen=True, kw_only=True, tag="link"):
+    """Make a link that logs a browser in as the folder's owner; the result has its `url`.
+
+    `read_only`: who comes by it changes nothing. `as_file`: the result has the path of a `file` that leads
+    there, or null where there can be none. `terminal`: what the terminal names itself by that is to ask for
+    codes; who came by a link of none confirms nothing.
+    """
+
+    read_only: bool = False
+    as_file: bool = False
+    terminal: str | None = None
+
+
+class Code(_Line, frozen=True, kw_only=True, tag="code"):
+    """Make a code for the browser of a terminal's link; the result has the `code`."""
+
+    terminal: str
+
+
+Request = Backup | Verify | Stats | Readmit | Drain | Hook | Link | Code
+
+
+class Done(_Line, frozen=True, kw_only=True, tag="done"):
+    """The request was carried out; `result` is JSON of its own shape."""
+
+    result: msgspec.Raw
+
+
+class Failed(_Line, frozen=True, kw_only=True, tag="failed"):
+    """The request was not carried out, for this reason; `code` is the exit code that stands for it."""
+
+    sentence: str
+    code: int = exit_codes.FAILED
+
+
+class ControlSocketError(Exception):
+    """The owner did not carry the request out, or said nothing that can be understood.
+
+    Args:
+        sentence: What happened.
+        code: The exit code that stands for it.
+    """
+
+    def __init__(self, sentence: str, code: int = exit_codes.FAILED) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+class NoOwnerError(Exception):
+    """No process listens at the folder's control socket: the store is stopped, or just starting."""
+
+
+def socket_path(folder: Path) -> Path:
+    """Return where the control socket of a folder answers.
+
+    The entry in the folder is the socket itself, or a link to it where the folder's
+    path is too long for a socket.
+    """
+    entry = folder / SOCKET_NAME
+    with contextlib.suppress(OSError):
+        return folder / entry.readlink()
+    return entry
+
+
+def call(folder: Path, request: Request, *, patience: float | None = None) -> bytes:
+    """Ask the owner of a folder and wait for the answer.
+
+    Args:
+        folder: The folder of the store.
+        request: What the owner is asked to do.
+        patience: Seconds to wait for the next sign of the owner; None waits as long as it takes.
+
+    Returns:
+        The result as JSON.
+
+    Raises:
+        NoOwnerError: No process listens there.
+        ControlSocketError: The owner refused or failed, went away, or is not the same user's.
+    """
+    try:
+        line = msgspec.json.encode(request) + b"\n"
+    except UnicodeEncodeError:
+        raise ControlSocketError(
+            "a path that is no UTF-8 cannot be told to the process that owns the folder"
+        ) from None
+    if len(line) > REQUEST_LIMIT:
+        raise ControlSocketError(f"the request is {len(line):,} bytes; at most {REQUEST_LIMIT:,} are allowed")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(patience)
+        _connect(connection, socket_path(folder))
+        try:
+            connection.sendall(line)
+            answer = _receive_line(connection)
+        except TimeoutError:
+            raise ControlSocketError(f"{_owner_of(folder)} has not answered for {patience:g} s") from None
+        except OSError as error:
+            raise ControlSocketError(f"the process that owns {folder} went away: {error.strerror}") from None
+    try:
+        said = msgspec.json.decode(answer, type=Done | Failed)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise ControlSocketError(
+            f"the process that owns {folder} gave no answer that can be understood"
+        ) from None
+    if isinstance(said, Failed):
+        raise ControlSocketError(said.sentence, said.code)
+    return bytes(said.result)
+
+
+def _owner_of(folder: Path) -> str:
+    from greenroom.runtime.lmdb.lock_state import lock_state  # noqa: PLC0415  only who waits in vain needs it
+
+    with contextlib.suppress(OSError):
+        state = lock_state(folder)
+        if state is not None and state.owner:
+            return f"process {state.owner}, which owns {folder},"
+    return f"the process that owns {folder}"
+
+
+def as_json(result: object) -> bytes:
+    """Return a result of the runtime as JSON, with paths as texts."""
+
+    def spell(value: object) -> str:
+        if isinstance(value, os.PathLike):
+            return os.fsencode(value).decode(errors="backslashreplace")
+        raise TypeError(f"{type(value).__name__} is no part of a result")
+
+    return msgspec.json.encode(result, enc_hook=spell)
+
+
+def merge_verify_results(store: object, index: object) -> dict[str, object]:
+    """Return both results of `greenroom verify` as one: the store's, and under ``index`` the memories'."""
+    found: dict[str, object] = msgspec.json.decode(as_json(store))
+    return {**found, "index": index}
+
+
+def _connect(connection: socket.socket, path: Path) -> None:
+    if len(os.fsencode(path)) > PATH_LIMIT:  # where nobody can listen: an owner's link leads to a shorter one
+        raise NoOwnerError
+    try:
+        connection.connect(str(path))
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.ECONNREFUSED, errno.ENOTSOCK}:
+            raise NoOwnerError from None
+        raise ControlSocketError(f"{path} cannot be reached: {error.strerror or error}") from None
+    if not peer_is_ours(connection):
+        raise ControlSocketError(f"{path} belongs to another user's process; nothing was asked of it")
+
+
+def _receive_line(connection: socket.socket) -> bytes:
+    received = bytearray()
+    while not received.endswith(b"\n"):
+        if len(received) > ANSWER_LIMIT:
+            raise ControlSocketError(f"the answer is larger than {ANSWER_LIMIT:,} bytes")
+        part = connection.recv(1 << 16)
+        if not part:
+            raise ControlSocketError("the process that owns the folder ended before it answered")
+        received += part
+    return bytes(received)

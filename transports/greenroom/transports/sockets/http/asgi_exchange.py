@@ -1,0 +1,384 @@
+"""One request and its answer over ASGI, in the one task that the server gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from http import HTTPStatus
+from math import inf
+from typing import Any, Final, Literal, Protocol, TypeVar
+
+import outcome
+import trio
+
+from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.base.net.body_budget import BodyBudget
+from greenroom.transports.base.net.reassembly import ReassemblyBuffer
+from greenroom.transports.mcp.frames.frames import INVALID_REQUEST
+from greenroom.transports.sockets.http.event_log import PING
+from greenroom.transports.sockets.http.request_head import RequestHead
+from greenroom.transports.sockets.http.responses import (
+    CLOSE,
+    EVENTS,
+    Header,
+    Response,
+    RpcRefusedError,
+    rpc_refusals,
+)
+
+T = TypeVar("T")
+
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+PING_INTERVAL: Final = 15.0
+"""Seconds of silence on a stream before a comment keeps it from being taken for dead."""
+
+BODY_TIME: Final = 30.0
+"""Seconds that a client has to send a request's body."""
+
+DISCARD_TIME: Final = 2.0
+DISCARD_SIZE: Final = 32 * 1024 * 1024
+
+
+class ClientGoneError(Exception):
+    """The client hung up before its request was whole."""
+
+
+class ConnectionPort(Protocol):
+    """The interface of the connection below, if the server is ours (`TimedConnection`)."""
+
+    gone: bool
+    address: str | None
+
+    def accept(self, holder: str | None) -> None:
+        """Record that a request was accepted, and whose key it came by.
+
+        Raises:
+            HttpRefusedError: there is no place for it.
+        """
+
+    def hold(self) -> None:
+        """Send what is written next together with what follows."""
+
+    def abort(self) -> None:
+        """Hang up."""
+
+
+class ForeignConnection:
+    """A connection of a server that is not ours.
+
+    Args:
+        address: Where it comes from, as the ASGI scope tells.
+    """
+
+    gone = False
+
+    def __init__(self, address: str | None = None) -> None:
+        self.address = address
+
+    def accept(self, holder: str | None) -> None:
+        """Leave it to the server."""
+
+    def hold(self) -> None:
+        """Do without."""
+
+    def abort(self) -> None:
+        """Leave it to the server."""
+
+
+class PendingResponse(Protocol):
+    """The response to a request while it is made: a line of JSON, or a stream of events.
+
+    Attributes:
+        line: The whole answer, if it is no stream.
+        patience: Seconds of silence after which it should become a stream; infinity for never.
+        headers: What the head of a stream says besides.
+    """
+
+    line: bytes | None
+    patience: float
+    headers: Sequence[Header]
+
+    @property
+    def streams(self) -> bool:
+        """Whether it is a stream."""
+
+    def begin(self) -> None:
+        """Become a stream."""
+
+    def opening(self) -> bytes:
+        """Return what comes first on the stream."""
+
+    def take(self) -> bytes:
+        """Return the events that are new, as they go over the wire."""
+
+    def sent(self) -> None:
+        """Record that the client has taken what was given."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the stream ends when what is new is sent."""
+
+
+class StatusNoted:
+    """A `Send` that notes the status of the answer.
+
+    Attributes:
+        status: The status; None before there is an answer.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status: int | None = None
+
+    async def __call__(self, message: dict[str, Any]) -> None:
+        """Send a message."""
+        if message["type"] == "http.response.start":
+            self.status = int(message["status"])
+        await self._send(message)
+
+    @property
+    def outcome(self) -> Literal["ok", "refused", "cancelled"]:
+        """How the request ended, as the log has it."""
+        if self.status is None:
+            return "cancelled"
+        return "ok" if self.status < HTTPStatus.BAD_REQUEST else "refused"
+
+
+class Exchange:
+    """One request of a client.
+
+    Args:
+        head: Its head.
+        connection: What it came over.
+        receive: ASGI's.
+        send: ASGI's.
+
+    Attributes:
+        extra: Headers that the answer gets whatever it is.
+        gone: Whether the client has hung up.
+        held: What the bytes of the body are counted by; set when the request is let in.
+        is_recorded: Whether the log has its line of what it led to.
+    """
+
+    __slots__ = (
+        *("_connection", "_gathered", "_receive", "_scope", "_send", "_woken"),
+        *("extra", "gone", "head", "held", "is_recorded", "whole"),
+    )
+
+    def __init__(self, head: RequestHead, connection: ConnectionPort, receive: Receive, send: Send) -> None:
+        self.head = head
+        self.extra: Sequence[Header] = ()
+        self.gone = False
+        self.whole = False
+        self.held: BodyBudget | None = None
+        self.is_recorded = False
+        self._gathered = ReassemblyBuffer()
+        self._connection = connection
+        self._receive = receive
+        self._send = send
+        self._scope: trio.CancelScope | None = None
+        self._woken = False
+
+    # -- in --------------------------------------------------------------------------------------
+
+    async def body(self, limit: int) -> bytes:
+        """Return the request's body.
+
+        Args:
+            limit: The most bytes it may have.
+
+        Raises:
+            HttpRefusedError: it has more, does not come, or there is too much of others under way.
+            ClientGoneError: the client hung up.
+        """
+        length = self.head.length()
+        if length is not None and length > limit:
+            raise _too_large(limit)
+        with trio.move_on_after(BODY_TIME):
+            data = await self._kept_part()
+            if self.whole or len(data) == length:
+                self.whole = True
+                return data
+            self._gathered.add(data)
+            while len(self._gathered) <= limit:
+                self._gathered.add(await self._kept_part())
+                if self.whole:
+                    return self._gathered.take()
+            raise _too_large(limit)
+        sentence = f"the body of the request did not come within {BODY_TIME:g} s"
+        raise RpcRefusedError(HTTPStatus.REQUEST_TIMEOUT, INVALID_REQUEST, sentence)
+
+    async def _kept_part(self) -> bytes:
+        data = await self._part()
+        if self.held is not None:
+            with rpc_refusals():
+                self.held.reserve(len(data))
+        return data
+
+    async def _part(self) -> bytes:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self.gone = True
+            raise ClientGoneError
+        self.whole = not message.get("more_body", False)
+        return bytes(message.get("body", b""))
+
+    def drop(self) -> None:
+        """Drop the body, and release its budget."""
+        self._gathered.clear()
+        if self.held is not None:
+            self.held.release()
+
+    async def discard(self) -> None:
+        """Read what is left of the body, so that the client hears the answer; not for long."""
+        size = 0
+        with trio.move_on_after(DISCARD_TIME):
+            while not self.whole and size < DISCARD_SIZE:
+                size += len(await self._part())
+
+    async def _discard_all(self) -> None:
+        """Read on until the client has hung up: what nobody reads would keep the server from ending."""
+        while not self.gone:
+            self.gone = (await self._receive())["type"] == "http.disconnect"
+
+    async def while_there(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Return what a function returns, or raise what it raises, unless the client hangs up before.
+
+        Raises:
+            ClientGoneError: it did; the function was cancelled.
+        """
+        found: outcome.Outcome[T] | None = None
+        async with trio.open_nursery() as nursery:
+
+            async def watch() -> None:
+                await self._discard_all()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(watch)
+            found = await outcome.acapture(work)
+            nursery.cancel_scope.cancel()
+        if self.gone or found is None:
+            raise ClientGoneError
+        return found.unwrap()
+
+    # -- out -------------------------------------------------------------------------------------
+
+    async def reply(self, reply: Response) -> None:
+        """Send an answer that is known whole."""
+        if not self.whole:
+            await self.discard()
+        if self.whole:
+            await self._send_reply(reply)
+            return
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._discard_all)
+            await self._send_reply(reply._replace(headers=[*reply.headers, CLOSE]))
+            nursery.cancel_scope.cancel()
+
+    async def _send_reply(self, reply: Response) -> None:
+        headers = [*reply.headers, *self.extra]
+        if reply.status not in {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}:
+            headers.append((b"content-length", b"%d" % len(reply.body)))
+        self._connection.hold()
+        await self._send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": reply.body})
+
+    async def send_part(self, data: bytes, headers: Sequence[Header] | None = None) -> None:
+        """Send a part of an answer once the client has taken those before it; an empty one is the end.
+
+        Args:
+            data: The part.
+            headers: What the head says, before the first part.
+
+        Raises:
+            ClientGoneError: the client hung up.
+        """
+        if headers is not None:
+            self._connection.hold()
+            head = {"type": "http.response.start", "status": 200, "headers": [*headers, *self.extra]}
+            await self._send(head)
+        await self._send({"type": "http.response.body", "body": data, "more_body": bool(data)})
+        if self._connection.gone:
+            raise ClientGoneError
+
+    async def settle(self, answer: PendingResponse, whole: Callable[[bytes], Response]) -> bool:
+        """Send the response to a request as it is made; return whether the client was there to the end.
+
+        Args:
+            answer: What becomes of it; it wakes this exchange when there is something new.
+            whole: Makes the reply of an answer that is no stream.
+        """
+        while answer.line is None and not answer.streams:
+            if answer.over:
+                return False  # nobody waits for it
+            if not await self._wait(answer.patience):
+                if self.gone:
+                    return False
+                answer.begin()
+        if answer.streams:
+            return await self._stream(answer)
+        assert answer.line is not None, "it is one or the other"
+        await self._send_reply(whole(answer.line))
+        answer.sent()
+        return True
+
+    async def _stream(self, answer: PendingResponse) -> bool:
+        self._connection.hold()
+        await self._send(
+            {"type": "http.response.start", "status": 200, "headers": [*EVENTS, *answer.headers, *self.extra]}
+        )
+        data = answer.opening() + answer.take() or PING  # the head goes out with what comes first
+        while True:
+            if data:
+                await self._send({"type": "http.response.body", "body": data, "more_body": True})
+                answer.sent()
+                if self._connection.gone:
+                    return False
+                data = answer.take()
+            elif answer.over:
+                break
+            elif await self._wait(PING_INTERVAL):
+                data = answer.take()
+            elif self.gone:
+                return False
+            else:
+                data = answer.take() or PING
+        await self._send({"type": "http.response.body", "body": b""})
+        return True
+
+    def wake(self) -> None:
+        """Wake the exchange: there is something new."""
+        self._woken = True
+        if self._scope is not None:
+            self._scope.cancel()
+
+    @property
+    def address(self) -> str | None:
+        """Where the client is, when known."""
+        return self._connection.address
+
+    def accept(self, holder: str | None) -> None:
+        """Record that the request was accepted, see `ConnectionPort`."""
+        self._connection.accept(holder)
+
+    def abort(self) -> None:
+        """Hang up on a client that does not read, or is not to."""
+        self._connection.abort()
+
+    async def _wait(self, seconds: float) -> bool:
+        """Wait until woken; return False when the time was up before, or the client hung up."""
+        if not self._woken:
+            deadline = trio.current_time() + seconds if seconds < inf else inf
+            with trio.CancelScope(deadline=deadline) as self._scope:
+                while not self.gone:
+                    self.gone = (await self._receive())["type"] == "http.disconnect"
+            self._scope = None
+        woken, self._woken = self._woken, False
+        return woken and not self.gone
+
+
+def _too_large(limit: int) -> HttpRefusedError:
+    return HttpRefusedError(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"Request body too large: the limit is {limit} bytes"
+    )

@@ -1,0 +1,128 @@
+"""HTTP/1.1 on one connection, as hypercorn's trio worker speaks it, with an ASGI application behind.
+
+This is the only module that imports hypercorn, and it takes less of it than `hypercorn.trio.serve`,
+which would not do:
+
+- A client that does not read keeps its `serve` from ending (tried): writes are shielded from
+  cancellation, and nobody outside can reach the connection.
+- After a client has gone, `serve` keeps its descriptor for as long as an idle client may stay.
+- It speaks HTTP/2 to whoever asks, in clear text, too, with limits of its own.
+
+So the connection is ours (`TimedConnection`), and hypercorn's part of it begins behind the bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import h11
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.config import Config
+from hypercorn.events import Closed, Event, RawData
+from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.trio.task_group import TaskGroup
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import TrioSingleTask, WorkerContext
+from hypercorn.typing import ConnectionState
+
+from greenroom.transports.sockets.http.app import CONNECTION
+from greenroom.transports.sockets.http.timed_connection import TimedConnection
+
+READ_SIZE = 64 * 1024
+HEAD_LIMIT = 32 * 1024  # bytes; a session's id and an identity need few of them
+
+Application = Callable[[dict[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Any]
+
+
+class Worker:
+    """The state that the connections of one server share.
+
+    Args:
+        application: An ASGI application.
+    """
+
+    def __init__(self, application: Application) -> None:
+        config = Config()
+        config.accesslog = None
+        config.errorlog = logging.getLogger(__name__)
+        config.h11_max_incomplete_size = HEAD_LIMIT
+        config.include_server_header = False
+        config.keep_alive_max_requests = 1 << 62
+        self._config = config
+        self._context = WorkerContext(None)
+        self._application = ASGIWrapper(cast("Any", application))
+
+    async def stop(self) -> None:
+        """Let every connection end with the answer that is under way."""
+        await self._context.terminated.set()
+
+    async def serve(self, connection: TimedConnection) -> None:
+        """Serve one connection until it is over, and close it."""
+        await _Connection(self._application, self._config, self._context, connection).run()
+
+
+class _Connection(TCPServer):
+    def __init__(
+        self, application: ASGIWrapper, config: Config, context: WorkerContext, connection: TimedConnection
+    ) -> None:
+        super().__init__(application, config, context, {CONNECTION: connection}, connection)  # type: ignore[arg-type]
+        self.idle_task = _IdleTask(connection)
+        self._connection = connection
+
+    async def run(self) -> None:
+        """Serve the connection."""
+        try:
+            async with TaskGroup() as tasks:
+                self._task_group = tasks
+                self.protocol = _Http11(  # type: ignore[assignment]
+                    self.app,
+                    self.config,
+                    self.context,
+                    tasks,
+                    ConnectionState(self.state),
+                    False,
+                    None,
+                    None,
+                    self.protocol_send,
+                )
+                await self._read()
+        finally:
+            await self._close()
+
+    async def _read(self) -> None:
+        data = b"more"
+        while data:
+            try:
+                data = await self._connection.receive_some(READ_SIZE)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                break
+            await self.protocol.handle(RawData(data))
+        await self.protocol.handle(Closed())
+
+    async def protocol_send(self, event: Event) -> None:
+        """Do what the protocol wants done with the bytes; what is no write takes no time."""
+        if not (isinstance(event, RawData) and self._connection.keeps(event.data)):
+            await super().protocol_send(event)
+
+
+class _Http11(H11Protocol):
+    async def _check_protocol(self, event: h11.Request) -> None:
+        """Stay with HTTP/1.1, which a client that offers to upgrade accepts."""
+
+
+class _IdleTask(TrioSingleTask):
+    """Stands where a connection without a request has a task that ends it in time."""
+
+    def __init__(self, connection: TimedConnection) -> None:
+        self._connection = connection
+
+    async def restart(self, _task_group: Any, _action: Any) -> None:
+        """Record that no request is under way."""
+        self._connection.rest()
+
+    async def stop(self) -> None:
+        """Record that one is."""
+        self._connection.work()

@@ -1,0 +1,175 @@
+"""Many HTTP connections before one `HttpApp`.
+
+Each connection is one task, and each request one more while it is under way. One task looks
+after the clock for all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+
+import msgspec
+import trio
+
+from greenroom.transports.base.net.connection_limits import (
+    ConnectionLimiter,
+    ConnectionSlot,
+    log_rejections,
+    run_in_slices,
+)
+from greenroom.transports.base.net.listen import Listener
+from greenroom.transports.sockets.http.app import HttpApp
+from greenroom.transports.sockets.http.hypercorn import Worker
+from greenroom.transports.sockets.http.timed_connection import TimedConnection, Timeouts
+
+logger = logging.getLogger(__name__)
+
+LOOKS = 4  # times in the shortest of a client's times that somebody looks at the clock
+FLUSH = 0.1  # seconds that the last words have to arrive
+FAREWELL = 1.0  # seconds that somebody has to hear that there is no room
+FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+class HttpStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of the clients that connected.
+
+    Attributes:
+        connections: Connections now.
+        accepted: Connections since the start.
+        refused: Connections since the start for which there was no room.
+        overdue: Connections since the start that were hung up on for keeping the server waiting.
+        sessions: Sessions of the handshake era now.
+    """
+
+    connections: int
+    accepted: int
+    refused: int
+    overdue: int
+    sessions: int
+
+
+class HttpServer:
+    """Serves HTTP clients.
+
+    Args:
+        app: What answers them.
+        connections: How many there may be at once.
+        stop: Seconds that open requests have after a request to stop.
+        timeouts: How long clients may let the server wait.
+    """
+
+    def __init__(
+        self, app: HttpApp, *, connections: int = 4096, stop: float = 0.5, timeouts: Timeouts | None = None
+    ) -> None:
+        self._app = app
+        self._worker = Worker(app)
+        self._stop = stop
+        self._timeouts = timeouts if timeouts is not None else Timeouts()
+        self._limiter = ConnectionLimiter(connections)
+        self._connections: dict[TimedConnection, ConnectionSlot] = {}
+        self._gone = trio.lowlevel.ParkingLot()
+        self._accepted = 0
+        self._refused = 0
+        self._overdue = 0
+
+    def statistics(self) -> HttpStatistics:
+        """Return the counts of the clients that connected."""
+        return HttpStatistics(
+            connections=len(self._connections),
+            accepted=self._accepted,
+            refused=self._refused,
+            overdue=self._overdue,
+            sessions=len(self._app.sessions),
+        )
+
+    async def serve(
+        self,
+        listeners: Sequence[Listener],
+        stop: trio.Event,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve whoever connects, until `stop` is set and what is open is answered."""
+        async with self._app.running(), trio.open_nursery() as clients:
+            clients.start_soon(self._hang_up_at_the_end)
+            async with trio.open_nursery() as helpers:
+                welcome = partial(trio.serve_listeners, handler_nursery=clients)
+                await helpers.start(welcome, partial(self._handle, clients.start_soon), list(listeners))
+                helpers.start_soon(self._watch)
+                helpers.start_soon(log_rejections, self._limiter)
+                task_status.started()
+                await stop.wait()
+                helpers.cancel_scope.cancel()
+            await self._end()
+            clients.cancel_scope.cancel()
+
+    async def _end(self) -> None:
+        await self._worker.stop()
+        for connection in list(self._connections):
+            if connection.resting:
+                connection.abort()
+        with trio.move_on_after(self._stop):
+            await self._app.drain()
+            await self._all_gone()
+        self._app.fail_open_requests()
+        with trio.move_on_after(FLUSH):
+            await self._all_gone()
+
+    async def _all_gone(self) -> None:
+        while self._connections:
+            await self._gone.park()
+
+    async def _hang_up_at_the_end(self) -> None:
+        # Writes are shielded: whoever is cancelled while a client does not read stays where it is.
+        try:
+            await trio.sleep_forever()
+        finally:
+            for connection in self._connections:
+                connection.abort()
+
+    async def _watch(self) -> None:
+        timeouts = self._timeouts
+        while True:
+            await trio.sleep(min(timeouts.head, timeouts.rest, timeouts.write) / LOOKS)
+            await run_in_slices(self._late(timeouts))
+
+    def _late(self, timeouts: Timeouts) -> Iterator[Callable[[], None]]:
+        for connection, slot in list(self._connections.items()):
+            if connection.overdue(trio.current_time(), timeouts):
+                self._overdue += 1
+                yield self._limiter.reject_slow(slot)
+
+    async def _handle(self, hang_up: Callable[..., None], stream: trio.abc.Stream) -> None:
+        """Serve one connection; `trio.serve_listeners` closes the stream behind it."""
+        connection = TimedConnection(stream, partial(hang_up, trio.aclose_forcefully, stream))
+        name = self._app.authenticator.address_group(connection.address)
+        slot = self._limiter.arrive(name, trio.current_time(), connection.abort)
+        if slot is None:
+            self._refused += 1
+            await _say_full(stream)
+            return
+        connection.accept = partial(self._limiter.accept, slot, name)
+        self._connections[connection] = slot
+        self._accepted += 1
+        try:
+            if isinstance(stream, trio.SSLStream):
+                await stream.do_handshake()
+            await self._worker.serve(connection)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the client is gone
+        except Exception:
+            logger.exception("an HTTP client could not be served")
+        finally:
+            del self._connections[connection]
+            self._limiter.leave(slot)
+            self._gone.unpark_all()
+
+
+async def _say_full(stream: trio.abc.Stream) -> None:
+    if isinstance(stream, trio.SSLStream):
+        return  # which had to shake hands first
+    with trio.move_on_after(FAREWELL), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        await stream.send_all(FULL)

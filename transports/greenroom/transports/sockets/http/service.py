@@ -1,0 +1,153 @@
+"""The state that all requests of one HTTP server share, and the tasks of each of its clients."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+import trio
+
+from greenroom.runtime import StoreFailedError
+from greenroom.transports.auth.authenticator import Authenticator
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.mcp.agent_port import AgentPort
+from greenroom.transports.mcp.clients.client import Client
+from greenroom.transports.mcp.fast_path import rate_limit_refusal
+from greenroom.transports.mcp.frames.frames import INTERNAL_ERROR, Frame
+from greenroom.transports.mcp.limits import UNCOUNTED, Limits
+from greenroom.transports.mcp.response_sink import ResponseSink
+from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.sockets.http.responses import JSON, Response, rpc_error
+
+logger = logging.getLogger(__name__)
+
+_LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"\t\t")
+
+
+class HttpService:
+    """What clients speak to, and who speaks.
+
+    Args:
+        server: What they speak to.
+        agent_for: Returns a client's agent, given whom it says it is and its own name made to fit.
+        limits: What one client may take.
+        authenticator: Decides who comes in, and for how long.
+
+    Attributes:
+        clients: Those of requests of the later era, while they are under way.
+        start: Starts a task of the server.
+        abort: Ends everything at once.
+        failed: Why the store failed for good, once it did.
+    """
+
+    def __init__(
+        self,
+        server: McpServer,
+        agent_for: Callable[[Caller, str], AgentPort],
+        limits: Limits,
+        authenticator: Authenticator,
+    ) -> None:
+        self.server = server
+        self.limits = limits
+        self.authenticator = authenticator
+        self.clients: set[Client] = set()
+        self.start: Callable[..., None] = _not_running
+        self.abort: Callable[[], None] = _not_running
+        self.failed: StoreFailedError | None = None
+        self._agent_for = agent_for
+
+    def client(self, caller: Caller, sink: ResponseSink, tasks: ClientTasks, **options: Any) -> Client:
+        """Return a new client, which speaks as this caller."""
+        client = Client(
+            self.server,
+            lambda name: self._agent_for(caller, name),
+            sink,
+            self.limits,
+            spawn=tasks.spawn,
+            on_failure=lambda: self.fail(client.domain.failed),
+            tools=caller.tool_choice,
+            transport="http",
+            is_single_request=caller.is_single_request,
+            **options,
+        )
+        return client
+
+    def count_request(self, caller: Caller, frame: Frame) -> float:
+        """Count a request; return by how many seconds it came too soon after others."""
+        if frame.method in UNCOUNTED:
+            return 0.0
+        rate_limit = self.authenticator.rate_limit(caller)
+        return 0.0 if rate_limit is None else rate_limit.request(trio.current_time())
+
+    def rate_limited_response(self, frame: Frame, seconds: float) -> Response | None:
+        """Return the answer to a request that came too soon; None for one in time, and for a tool call.
+
+        A tool call is answered as tools answer, so that its client raises no exception.
+        """
+        if seconds <= 0 or frame.method == "tools/call":
+            return None
+        assert frame.id is not None, "it is a request"
+        refusal = rate_limit_refusal(seconds)
+        body = rpc_error(
+            INTERNAL_ERROR, refusal.sentence, id=frame.id, data={"code": refusal.code, **refusal.details}
+        )
+        after = b"%d" % math.ceil(seconds)
+        return Response(HTTPStatus.TOO_MANY_REQUESTS, [JSON, (b"retry-after", after)], body)
+
+    def fail(self, error: StoreFailedError | None) -> None:
+        """Answer nothing any more: what is on disk is not known."""
+        self.failed = error
+        self.abort()
+
+    def tasks(self) -> ClientTasks:
+        """Return the tasks of a new client."""
+        return ClientTasks(self.start)
+
+
+class ClientTasks:
+    """The tasks of one client.
+
+    Args:
+        start: Starts a task of the server.
+    """
+
+    __slots__ = ("_scopes", "_start")
+
+    def __init__(self, start: Callable[..., None]) -> None:
+        self._start = start
+        self._scopes: set[trio.CancelScope] = set()
+
+    def spawn(self, work: Callable[..., Any], /, *args: Any) -> None:
+        """Start a task; a fault in it is logged, and the concern of nobody else."""
+        scope = trio.CancelScope()
+        self._scopes.add(scope)
+        self._start(self._run, scope, work, args)
+
+    async def _run(self, scope: trio.CancelScope, work: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        try:
+            with scope:
+                await work(*args)
+        except Exception:
+            logger.exception("a task of an HTTP client failed")
+        finally:
+            self._scopes.discard(scope)
+
+    def cancel(self) -> None:
+        """End them."""
+        for scope in list(self._scopes):
+            scope.cancel()
+
+
+def one_line(body: bytes) -> bytes:
+    """Return a body as a frame: line ends, which JSON takes for blanks, become tabs.
+
+    So what is kept of it can be written on a line later.
+    """
+    return body.translate(_LINE_ENDS) if b"\n" in body or b"\r" in body else body
+
+
+def _not_running(*_: object) -> None:
+    raise AssertionError("the application's `running` is entered before it serves")

@@ -1,0 +1,140 @@
+"""The later era over HTTP: a POST is a request of its own, and its client ends with it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import partial
+from http import HTTPStatus
+from importlib import import_module
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.mcp.frames.frames import INVALID_REQUEST, NO_ID, Frame, FrameError, parse_frame
+from greenroom.transports.mcp.frames.versions import Era
+from greenroom.transports.mcp.tools.tools import Tool
+from greenroom.transports.sockets.http.asgi_exchange import Exchange
+from greenroom.transports.sockets.http.request_head import VERSION, RequestHead
+from greenroom.transports.sockets.http.response_sinks import StatelessResponse
+from greenroom.transports.sockets.http.responses import JSON, Response, rpc_error
+from greenroom.transports.sockets.http.service import HttpService, one_line
+from greenroom.transports.sockets.http.stateless_rules import (
+    HEADER_MISMATCH,
+    STATUS,
+    Rejection,
+    rejection_of,
+    status_of,
+    unsupported,
+)
+
+_NO_MESSAGE: Final = Rejection(
+    INVALID_REQUEST, "Body must be a single JSON-RPC request or notification object"
+)
+_PARAMETER_HEADER: Final = b"mcp-param-"
+_SDK_RULES: Final = "mcp.shared.inbound"
+
+
+class StatelessEndpoint:
+    """Serves requests of the later era.
+
+    Args:
+        service: What they share with all others.
+    """
+
+    def __init__(self, service: HttpService) -> None:
+        self._service = service
+        self._schemas = schemas_with_headers(service.server.tools)
+
+    async def serve(self, exchange: Exchange, caller: Caller) -> None:
+        """Answer one HTTP request.
+
+        Raises:
+            HttpRefusedError: it is not answered.
+            ClientGoneError: the client hung up before it was whole.
+        """
+        head = exchange.head
+        if head.method != "POST":
+            sentence = "this revision of the protocol has POST alone"
+            raise HttpRefusedError(HTTPStatus.METHOD_NOT_ALLOWED, sentence, Allow="POST")
+        head.check_content_type()
+        head.check_accept(json=True)
+        body = await exchange.body(self._service.limits.frame)
+        try:
+            frame = parse_frame(one_line(body))
+        except FrameError as error:
+            await exchange.reply(_rejected(Rejection(error.code, str(error)), error.id))
+            return
+        if frame is None or frame.is_response:
+            await exchange.reply(_rejected(_NO_MESSAGE))
+        elif frame.id is None:
+            # Nothing of this era is said in notifications, and there is no state that one could change.
+            rejection = unsupported(head.text(VERSION) or "")
+            await exchange.reply(Response(202, (), b"") if rejection is None else _rejected(rejection))
+        else:
+            await self._answer(exchange, caller, frame, frame.id)
+
+    async def _answer(self, exchange: Exchange, caller: Caller, frame: Frame, id: bytes) -> None:
+        rejection = rejection_of(exchange.head, frame)
+        if rejection is None and self._schemas and frame.name in self._schemas:
+            rejection = await _parameter_mismatch(exchange.head, frame, self._schemas[frame.name])
+        if rejection is not None:
+            await exchange.reply(_rejected(rejection, id))
+            return
+        wait = self._service.count_request(caller, frame)
+        if (limited := self._service.rate_limited_response(frame, wait)) is not None:
+            await exchange.reply(limited)
+            return
+        service, tasks = self._service, self._service.tasks()
+        answer = StatelessResponse(exchange, service.limits)
+        client = service.client(msgspec.structs.replace(caller, is_single_request=True), answer, tasks)
+        client.identity.speak(Era.MODERN)
+        service.clients.add(client)
+
+        def lose(_: str) -> None:
+            client.close()
+            exchange.abort()
+
+        try:
+            with service.authenticator.hold_connection(caller, lose):
+                exchange.is_recorded = True
+                client.take(frame, answer, wait)
+                await exchange.settle(answer, partial(_whole, id))
+        finally:
+            service.clients.discard(client)
+            client.close()
+            tasks.cancel()
+
+
+def schemas_with_headers(tools: Mapping[str, Tool]) -> dict[str, Any]:
+    """Return the parameters' schemas of those tools that want some of them in headers, too."""
+    schemas = {name: tool.listing()["inputSchema"] for name, tool in tools.items()}
+    return {
+        name: schema for name, schema in schemas.items() if b'"x-mcp-header"' in msgspec.json.encode(schema)
+    }
+
+
+async def _parameter_mismatch(head: RequestHead, frame: Frame, schema: Any) -> Rejection | None:
+    """Return what the SDK has against the headers that repeat a call's arguments."""
+    given = [name for name, _ in head.lines if name.startswith(_PARAMETER_HEADER)]
+    for name in given:
+        if given.count(name) > 1:
+            return Rejection(HEADER_MISMATCH, f"{name.decode()} header appears more than once")
+    if _SDK_RULES not in sys.modules:
+        await trio.to_thread.run_sync(import_module, _SDK_RULES)
+    rules = import_module(_SDK_RULES)
+    headers = {name.decode(): value.decode("latin-1") for name, value in head.lines}
+    found = rules.validate_mcp_param_headers(schema, msgspec.json.decode(frame.arguments), headers)
+    return None if found is None else Rejection(found.code, found.message, found.data)
+
+
+def _rejected(rejection: Rejection, id: bytes = NO_ID) -> Response:
+    code, sentence, data = rejection
+    return Response(STATUS.get(code, 200), [JSON], rpc_error(code, sentence, id=id, data=data))
+
+
+def _whole(id: bytes, line: bytes) -> Response:
+    return Response(status_of(line, id), [JSON], line[:-1])

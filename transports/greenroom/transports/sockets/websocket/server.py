@@ -1,0 +1,277 @@
+"""Many WebSocket clients before one `McpServer`.
+
+Each connection is one task from its first byte to its last; what the SDK needs for a client
+is made at the client's first message. One more task looks after all connections' keep-alive.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from http import HTTPStatus
+
+import msgspec
+import trio
+from wsproto.frame_protocol import CloseReason
+
+from greenroom.runtime import StoreFailedError
+from greenroom.transports.auth.authenticator import OPEN_AUTHENTICATOR, Authenticator
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError
+from greenroom.transports.base.net.connection_limits import (
+    ConnectionLimiter,
+    ConnectionSlot,
+    log_rejections,
+    run_in_slices,
+)
+from greenroom.transports.base.net.listen import Listener, peer_of
+from greenroom.transports.base.observability.request_log import WEBSOCKET, trace_id_of
+from greenroom.transports.mcp.agent_port import AgentPort
+from greenroom.transports.mcp.connection import Connection, Limits
+from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.sockets.websocket.handshake import Handshake, check_upgrade
+from greenroom.transports.sockets.websocket.socket import CLOSE_TIME, WebSocket
+
+logger = logging.getLogger(__name__)
+
+PARTING = 0.1  # seconds that a client has to answer a close when the server ends
+STOPPING = "the server is stopping"
+BEYOND = 64  # connections above the limit that are told so; further ones are hung up on
+
+
+class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How WebSocket clients are served.
+
+    Attributes:
+        limits: What one client may take.
+        connections: Clients at once.
+        origins: Origins of web pages that may connect, besides those of this machine.
+        ping_interval: Seconds of silence before a ping, and after it before the end.
+        handshake_time: Seconds from a client's arrival to the end of its handshake.
+        authenticator: Decides who comes in.
+        any_host: Whether the server has other names than this machine's.
+    """
+
+    limits: Limits
+    connections: int = 4096
+    origins: frozenset[str] = frozenset()
+    ping_interval: float = 20.0
+    handshake_time: float = 10.0
+    authenticator: Authenticator = OPEN_AUTHENTICATOR
+    any_host: bool = False
+
+
+class WebSocketStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of the clients that connected.
+
+    Attributes:
+        connections: Clients that are connected now.
+        accepted: Handshakes accepted since the start.
+        refused: Handshakes refused since the start.
+    """
+
+    connections: int
+    accepted: int
+    refused: int
+
+
+class WebSocketServer:
+    """Serves WebSocket clients.
+
+    Args:
+        server: What they speak to.
+        agent_for: Returns the agent of a client, given whom it says it is and its own name made to
+            fit an agent id. Called once for each connection, at its first request that needs it.
+        options: How they are served.
+    """
+
+    def __init__(
+        self, server: McpServer, agent_for: Callable[[Caller, str], AgentPort], options: WebSocketOptions
+    ) -> None:
+        self._server = server
+        self._agent_for = agent_for
+        self._options = options
+        self._open: dict[WebSocket, Connection] = {}
+        self._limiter = ConnectionLimiter(options.connections, BEYOND)
+        self._shaking: set[trio.CancelScope] = set()
+        self._welcomed = 0
+        self._refused = 0
+        self._stopping = False
+
+    def statistics(self) -> WebSocketStatistics:
+        """Return the figures of this moment."""
+        return WebSocketStatistics(
+            connections=len(self._open), accepted=self._welcomed, refused=self._refused
+        )
+
+    async def serve(
+        self,
+        listeners: Sequence[Listener],
+        stop: trio.Event,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve whoever connects, until `stop` is set and every client is told.
+
+        Raises:
+            StoreFailedError: the store failed for good; the process should end.
+        """
+        async with trio.open_nursery() as clients, trio.open_nursery() as helpers:
+            self._spawn = clients.start_soon
+            welcome = partial(trio.serve_listeners, handler_nursery=clients)
+            await helpers.start(welcome, self._handle, list(listeners))
+            helpers.start_soon(self._keep_alive)
+            helpers.start_soon(self._hurry)
+            helpers.start_soon(log_rejections, self._limiter)
+            task_status.started()
+            await stop.wait()
+            helpers.cancel_scope.cancel()
+            self._stopping = True
+            for scope in self._shaking:
+                scope.cancel()
+            for websocket, connection in self._open.items():
+                if connection.idle:
+                    # The SDK's own way to an end would take another millisecond each.
+                    clients.start_soon(websocket.part, CloseReason.GOING_AWAY, STOPPING)
+                else:
+                    connection.stop()
+
+    async def _keep_alive(self) -> None:
+        interval = self._options.ping_interval
+        while True:
+            await trio.sleep(interval / 4)
+            now = trio.current_time()
+            due = [each for each in self._open if each.needs_keep_alive(now, interval)]
+            await run_in_slices(partial(each.keep_alive, now, interval) for each in due)
+
+    async def _hurry(self) -> None:
+        """Hang up on newcomers whose handshake takes too long, however many they are, a few at a time."""
+        patience = self._options.handshake_time
+        while True:
+            now = trio.current_time()
+            await run_in_slices(self._limiter.overdue(now - patience))
+            oldest = self._limiter.oldest()
+            await trio.sleep_until((now if oldest is None else oldest) + patience)
+
+    async def _handle(self, stream: trio.abc.Stream) -> None:
+        """Serve one client; `trio.serve_listeners` closes the stream behind it."""
+        shaking = trio.CancelScope()
+        came_from = self._options.authenticator.address_group(peer_of(stream))
+        slot = self._limiter.arrive(came_from, trio.current_time(), shaking.cancel)
+        if slot is None:
+            return
+        try:
+            await self._come_and_gone(stream, slot, shaking)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the client is gone
+        except StoreFailedError:
+            raise
+        except Exception:
+            logger.exception("a WebSocket client could not be served")
+        finally:
+            self._limiter.leave(slot)
+
+    async def _come_and_gone(
+        self, stream: trio.abc.Stream, slot: ConnectionSlot, shaking: trio.CancelScope
+    ) -> None:
+        found = await self._admitted(stream, slot, shaking)
+        if found is None:
+            return
+        websocket, caller = found
+        connection = Connection(websocket, websocket, self._options.limits)
+        self._open[websocket] = connection
+        if self._stopping:
+            connection.stop()
+        try:
+            await self._served(websocket, connection, caller)
+        finally:
+            del self._open[websocket]
+
+    async def _admitted(
+        self, stream: trio.abc.Stream, slot: ConnectionSlot, shaking: trio.CancelScope
+    ) -> tuple[WebSocket, Caller] | None:
+        handshake, began = Handshake(stream), trio.current_time()
+        self._shaking.add(shaking)
+        try:
+            with shaking:
+                return await self._accepted(stream, handshake, slot, shaking)
+        except HttpRefusedError as caught:
+            refusal = caught
+            if self._server.log is None:  # else it has its line
+                logger.info("a WebSocket client was refused with %d", refusal.status)
+        else:
+            sentence = f"the handshake took longer than {self._options.handshake_time:g} s"
+            refusal = self._stopped() or HttpRefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
+        finally:
+            self._shaking.remove(shaking)
+        self._refused += 1
+        if (log := self._server.log) is not None:
+            log.record(
+                WEBSOCKET, "refused", trio.current_time() - began, trace_id_of(), status=refusal.status
+            )
+        if slot.rejected_because == "made room" or (slot.rejected_because and not handshake.has_begun):
+            return None  # who has said nothing is told nothing, since of these there may be thousands
+        with trio.move_on_after(PARTING if self._stopping else CLOSE_TIME):
+            await handshake.refuse(refusal)
+        return None
+
+    def _stopped(self) -> HttpRefusedError | None:
+        if not self._stopping:
+            return None
+        return HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
+
+    async def _accepted(
+        self,
+        stream: trio.abc.Stream,
+        handshake: Handshake,
+        slot: ConnectionSlot,
+        shaking: trio.CancelScope,
+    ) -> tuple[WebSocket, Caller] | None:
+        asked = await handshake.receive_request()
+        if asked is None:
+            return None
+        address = peer_of(stream)
+        try:
+            said = check_upgrade(asked, self._options.origins, any_host=self._options.any_host)
+        except AccessDeniedError as denied:
+            self._options.authenticator.record_denial(
+                Caller(address=address), asked.headers, denied.status, "connect"
+            )
+            raise
+        said = msgspec.structs.replace(said, address=address)
+        caller = await self._options.authenticator.authenticate(said, asked.headers)
+        if (stopped := self._stopped()) is not None:
+            raise stopped
+        holder = None if caller.credential is None else caller.credential.holder
+        self._limiter.accept(slot, self._options.authenticator.address_group(caller.address), holder)
+        shaking.deadline = slot.since + self._options.handshake_time
+        protocol = await handshake.accept()
+        self._welcomed += 1
+        body = self._options.authenticator.body_budget(caller)
+        return WebSocket(stream, protocol, self._options.limits.frame, self._spawn, body), caller
+
+    async def _served(self, websocket: WebSocket, connection: Connection, caller: Caller) -> None:
+        def agent_for(client_name: str) -> AgentPort:
+            return self._agent_for(caller, client_name)
+
+        try:
+            lose = partial(websocket.fail, CloseReason.POLICY_VIOLATION)
+            with websocket.serving, self._options.authenticator.hold_connection(caller, lose):
+                rate_limit = self._options.authenticator.rate_limit(caller)
+                await connection.serve(
+                    self._server,
+                    agent_for=agent_for,
+                    rate_limit=rate_limit,
+                    tools=caller.tool_choice,
+                    transport="websocket",
+                )
+        except StoreFailedError:
+            raise
+        except Exception:
+            logger.exception("a WebSocket connection failed")
+            websocket.fail(CloseReason.INTERNAL_ERROR, "a fault of the server")
+        if self._stopping:
+            await websocket.close(CloseReason.GOING_AWAY, STOPPING, PARTING)
+        else:
+            await websocket.close(CloseReason.NORMAL_CLOSURE, "")

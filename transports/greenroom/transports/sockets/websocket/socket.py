@@ -1,0 +1,273 @@
+"""One accepted WebSocket: messages in and out of a trio stream, keep-alive, and the close.
+
+Invariants:
+
+- A message is a frame of `_streams`; line ends within it, which JSON takes for blanks, become
+  tabs, so that what is kept of it can be written on a line later.
+- Every byte goes out under `_writing`, whole messages at a time, or at once while nobody holds it;
+  what then found no room is `_rest`, which goes before everything else. A write that was cut short
+  breaks the socket: nothing is sent after it, not even a close.
+- Pongs and pings have one place each, not a queue: a client that pings and never reads costs
+  one waiting task.
+- The first reason to close stands (`fail`), and ends whoever serves the connection.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from math import inf
+from typing import Any
+
+import trio
+from wsproto.connection import Connection as Protocol
+from wsproto.connection import ConnectionState
+from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
+from wsproto.frame_protocol import MAX_PAYLOAD_NORMAL, MAX_PAYLOAD_TWO_BYTE, CloseReason
+
+from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.base.net.body_budget import BodyBudget
+from greenroom.transports.base.net.reassembly import ReassemblyBuffer
+from greenroom.transports.sockets.websocket.liveness import Action, Liveness
+
+READ_SIZE = 16 * 1024
+WRITE_SIZE = 64 * 1024
+EVENTS_AT_ONCE = 64
+CLOSE_TIME = 1.0  # seconds that a client has to answer a close
+
+_LINE_ENDS = bytes.maketrans(b"\r\n", b"\t\t")
+_GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
+
+
+class WebSocket:
+    """One client's WebSocket, as a source and a sink of frames.
+
+    Args:
+        stream: The bytes.
+        protocol: What the handshake left.
+        limit: The longest message, in bytes.
+        spawn: Starts a task that outlives the call.
+        body: What the bytes of a message are counted by until it is whole.
+
+    Attributes:
+        serving: Around whatever serves this client; cancelled when there is nothing left to serve.
+    """
+
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        protocol: Protocol,
+        limit: int,
+        spawn: Callable[..., Any],
+        body: BodyBudget,
+    ) -> None:
+        self._body = body
+        self.serving = trio.CancelScope()
+        self._stream = stream
+        self._protocol = protocol
+        self._limit = limit
+        self._spawn = spawn
+        self._liveness = Liveness(trio.current_time())
+        self._writing = trio.Lock()
+        self._broken = False
+        self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
+        self._rest = b""
+        self._reason: tuple[int, str] | None = None
+        self._part = ReassemblyBuffer()
+        self._messages: list[bytes] = []
+        self._pong: bytes | None = None
+        self._ping: bytes | None = None
+        self._controlling = False
+
+    # -- in --------------------------------------------------------------------------------------
+
+    async def receive(self) -> list[bytes] | None:
+        """Return the messages that the next bytes complete; None when there will be no more."""
+        if self._reason is not None:
+            return None
+        self._liveness.reading = trio.current_time()
+        try:
+            data = bytes(await self._stream.receive_some(READ_SIZE))
+        except _GONE:
+            data = b""
+        finally:
+            self._liveness.reading = inf
+        if not data:
+            self._broken = True
+            self.fail(CloseReason.ABNORMAL_CLOSURE, "the client is gone")
+            return None
+        self._liveness.record_received(trio.current_time())
+        self._protocol.receive_data(data)
+        for count, event in enumerate(self._protocol.events()):
+            self._take(event)
+            if self._reason is not None:
+                break
+            if count % EVENTS_AT_ONCE == EVENTS_AT_ONCE - 1:  # a flood of pings, say
+                await trio.lowlevel.checkpoint()
+        found, self._messages = self._messages, []
+        return found
+
+    def _take(self, event: Any) -> None:
+        if isinstance(event, TextMessage):
+            data = event.data.encode()
+            self._part.add(data)
+            if len(self._part) > self._limit:
+                self.fail(CloseReason.MESSAGE_TOO_BIG, f"a message has at most {self._limit} bytes")
+            elif not event.message_finished:
+                self._keep(len(data))
+            else:
+                self._body.release()
+                message = self._part.take()
+                if b"\n" in message or b"\r" in message:
+                    message = message.translate(_LINE_ENDS)
+                self._messages.append(message)
+        elif isinstance(event, BytesMessage):
+            self.fail(CloseReason.UNSUPPORTED_DATA, "MCP is spoken in text messages")
+        elif isinstance(event, Ping):
+            self._pong = self._protocol.send(event.response())
+            self._control()
+        elif isinstance(event, CloseConnection):
+            if self._protocol.state is ConnectionState.REMOTE_CLOSING:
+                self.fail(event.code, "")
+            else:  # what came is no WebSocket frame, or no UTF-8
+                self.fail(event.code, event.reason or "")
+
+    def _keep(self, size: int) -> None:
+        try:
+            self._body.reserve(size)
+        except HttpRefusedError as refusal:
+            self.fail(CloseReason.TRY_AGAIN_LATER, str(refusal))
+
+    def _forget_part(self) -> None:
+        self._part.clear()
+        self._body.release()
+
+    def fail(self, code: int, sentence: str) -> None:
+        """End the connection for this reason, unless it is ending already."""
+        if self._reason is None:
+            self._reason = (code, sentence)
+            self._forget_part()
+            self.serving.cancel()
+
+    # -- out -------------------------------------------------------------------------------------
+
+    async def send(self, frames: Sequence[bytes]) -> None:
+        """Write frames as messages.
+
+        Raises:
+            trio.BrokenResourceError: the client is gone, or the connection is ending.
+        """
+        if self._reason is not None:
+            raise trio.BrokenResourceError
+        await self._write(b"".join(_text_message(frame.removesuffix(b"\n")) for frame in frames))
+
+    def send_now(self, frame: bytes) -> bytes:
+        """Write a frame at once where a plain socket is beneath and nothing is being written."""
+        if self._socket is None or self._reason is not None or self._broken or self._writing.locked():
+            return frame
+        data = self._rest + _text_message(frame.removesuffix(b"\n"))
+        try:
+            self._rest = data[os.write(self._socket.fileno(), data) :]
+        except OSError:  # it takes nothing now, or never again, which `send` will find
+            return frame
+        if self._rest:
+            self._control()
+        return b""
+
+    async def _write(self, data: bytes) -> None:
+        async with self._writing:
+            if self._broken:
+                raise trio.BrokenResourceError
+            whole, self._rest, self._broken = memoryview(self._rest + data), b"", True
+            try:
+                for start in range(0, len(whole), WRITE_SIZE):
+                    self._liveness.writing = trio.current_time()
+                    await self._stream.send_all(whole[start : start + WRITE_SIZE])
+                self._broken = False
+            except trio.ClosedResourceError:
+                raise trio.BrokenResourceError from None
+            finally:
+                self._liveness.writing = inf
+
+    def _control(self) -> None:
+        if not self._controlling:
+            self._controlling = True
+            self._spawn(self._send_control)
+
+    async def _send_control(self) -> None:
+        try:
+            while (data := self._next_control()) is not None and self._reason is None and not self._broken:
+                with suppress(trio.BrokenResourceError):  # whoever reads will notice
+                    await self._write(data)
+        finally:
+            self._controlling = False
+
+    def _next_control(self) -> bytes | None:
+        """Return the next control frame, or nothing where only a rest of a message is to be written."""
+        if (data := self._pong) is not None:
+            self._pong = None
+        elif (data := self._ping) is not None:
+            self._ping = None
+        elif self._rest:
+            data = b""
+        return data
+
+    def needs_keep_alive(self, now: float, interval: float) -> bool:
+        """Return whether `keep_alive` would do something."""
+        return self._liveness.next_action(now, interval) is not Action.NOTHING
+
+    def keep_alive(self, now: float, interval: float) -> None:
+        """Ping a client that is silent for `interval` seconds; end one that is so after a ping."""
+        match self._liveness.next_action(now, interval):
+            case Action.PING:
+                self._liveness.pinged = now
+                self._ping = self._protocol.send(Ping(payload=b"?"))
+                self._control()
+            case Action.END:
+                self.fail(CloseReason.INTERNAL_ERROR, f"no sign of life for {interval:g} s after a ping")
+            case Action.NOTHING:
+                pass
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    async def part(self, code: int, sentence: str) -> None:
+        """Tell the client that this is the end, then end whoever serves it; `close` does the rest.
+
+        So a thousand clients hear of it before the thousandth part of the winding up is done.
+        """
+        if self._reason is None:
+            self._reason = (code, sentence)
+            with suppress(trio.BrokenResourceError):
+                await self._write(self._protocol.send(CloseConnection(code=code, reason=sentence)))
+            self.serving.cancel()
+
+    async def close(self, code: int, sentence: str, patience: float = CLOSE_TIME) -> None:
+        """Say why the connection ends, give the client `patience` seconds to hear it, and hang up.
+
+        Args:
+            code: A WebSocket close code, unless the connection ends for a reason of its own.
+            sentence: For people.
+            patience: Seconds.
+        """
+        code, sentence = self._reason = self._reason or (code, sentence)
+        self._forget_part()
+        with trio.move_on_after(patience), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            if self._protocol.state in {ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING}:
+                await self._write(self._protocol.send(CloseConnection(code=code, reason=sentence)))
+            if isinstance(self._stream, trio.abc.HalfCloseableStream):
+                await self._stream.send_eof()
+            # To hang up on bytes that nobody has read would take the close frame back (RST).
+            while await self._stream.receive_some(READ_SIZE):
+                pass
+        await trio.aclose_forcefully(self._stream)
+
+
+def _text_message(payload: bytes) -> bytes:
+    """Return a server's WebSocket frame around UTF-8 that needs no decoding."""
+    size = len(payload)
+    if size <= MAX_PAYLOAD_NORMAL:
+        return b"\x81%c%b" % (size, payload)
+    if size <= MAX_PAYLOAD_TWO_BYTE:
+        return b"\x81\x7e%b%b" % (size.to_bytes(2), payload)
+    return b"\x81\x7f%b%b" % (size.to_bytes(8), payload)

@@ -1,0 +1,310 @@
+"""The paths of the console: pages for who has logged in, the log-in for everybody else, script and styles.
+
+Invariants:
+
+- A page only reads. What changes something is asked below `/api/v1`. Where a page or a file asks for a
+  confirmation, a form sends that to the same address.
+- Whoever has not logged in sees the log-in, whatever the path, and hears nothing of what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.console.path_parts import name_of
+from greenroom.transports.mcp.tools.tool_errors import Failure
+from greenroom.transports.sockets.http.asgi_exchange import Exchange
+from greenroom.transports.sockets.http.request_head import RequestHead
+from greenroom.transports.sockets.http.responses import Header, Response
+from greenroom.transports.web.console import static_files
+from greenroom.transports.web.console.pacing import Turns
+from greenroom.transports.web.console.page_cache import KeptPages
+from greenroom.transports.web.console.rendering import render, render_long
+from greenroom.transports.web.console.view import Entry, FileFunction, Place, Reader, View, may_ask
+from greenroom.transports.web.console.views.table import ENTRIES
+from greenroom.transports.web.rest.browser_checks import is_token
+from greenroom.transports.web.rest.browser_sessions import CONSOLE, LINKS, LogIn, view_of
+from greenroom.transports.web.rest.confirmation import ConfirmationNeededError
+from greenroom.transports.web.rest.dispatch import Asking, More
+from greenroom.transports.web.rest.impersonation import PARAMETERS, Asked, seen_as
+from greenroom.transports.web.rest.problems import failure_response
+from greenroom.transports.web.rest.request_data import any_query, check_method, form
+from greenroom.transports.web.rest.safe_headers import NOT_KEPT, SAFE
+from greenroom.transports.web.rest.visitors import Visitor, Visitors
+
+HTML: Final = (b"content-type", b"text/html; charset=utf-8")
+_LOG_IN: Final = "/login"
+_LOG_OUT: Final = "/logout"
+
+
+class ConsoleEndpoint:
+    """Answers with pages for people.
+
+    Args:
+        visitors: Lets people in.
+        asking: Asks the domain.
+    """
+
+    def __init__(self, visitors: Visitors, asking: Asking) -> None:
+        self._visitors = visitors
+        self._asking = asking
+        self._entries = {entry.name: entry for entry in ENTRIES}
+        self._kept = KeptPages()
+        self._turns = Turns()
+
+    def serves(self, path: str) -> bool:
+        """Return whether it answers at a path, be it with a refusal."""
+        if path in {"/", _LOG_IN, _LOG_OUT} or path.startswith((LINKS, static_files.PREFIX)):
+            return True
+        first = path.removeprefix("/").partition("/")[0]
+        return bool(first) and first in self._entries
+
+    def refused(self, error: HttpRefusedError) -> Response:
+        """Return the page that says why something is refused."""
+        return _refusal_page("/", error)
+
+    def stop(self) -> None:
+        """Do nothing: pages are answered whole."""
+
+    def fail_open_requests(self) -> None:
+        """Do nothing: whoever asks for them does it."""
+
+    async def serve(self, exchange: Exchange, caller: Caller) -> None:
+        """Answer one request, see `http.endpoint.Endpoint`."""
+        path = exchange.head.path
+        exchange.extra = [*exchange.extra, *SAFE]
+        if path.startswith(static_files.PREFIX):
+            check_method(exchange.head, "GET")
+            await exchange.discard()
+            await exchange.reply(static_files.static_file(exchange.head))
+            return
+        exchange.extra = [*exchange.extra, NOT_KEPT]
+        try:
+            response = await self._answer(exchange, caller)
+        except ConfirmationNeededError as error:
+            response = self._confirmation_page(exchange.head, error)
+        except HttpRefusedError as error:
+            response = _refusal_page(path, error)
+        if response is not None:
+            await exchange.reply(response)
+
+    async def _answer(self, exchange: Exchange, caller: Caller) -> Response | None:
+        """Return the answer, or None where a file was sent."""
+        head = exchange.head
+        if head.path == _LOG_IN and head.method == "POST":
+            return await self._log_in(exchange, caller)
+        if head.path == _LOG_OUT:
+            check_method(head, "POST")
+            return await self._log_out(exchange, caller)
+        if head.method == "POST" and self._asks(head):
+            return await self._confirmed(exchange, caller)
+        check_method(head, "GET")
+        await exchange.discard()
+        if head.path.startswith(LINKS):
+            return _link_page(head.path)
+        return await self._page(exchange, caller)
+
+    # -- what asks for a confirmation --------------------------------------------------------------
+
+    def _asks(self, head: RequestHead) -> bool:
+        """Return whether a page or a file may ask for a confirmation by a form."""
+        first, _, rest = head.path.removeprefix("/").partition("/")
+        entry = self._entries.get(first)
+        return entry is not None and (rest in entry.files or seen_as(head) is not None)
+
+    async def _confirmed(self, exchange: Exchange, caller: Caller) -> Response | None:
+        """Answer the form of `_confirmation_page`.
+
+        After it a page that is seen as another agent is opened again.
+        """
+        sent = await form(exchange, "csrf_token", "confirmation")
+        if self._visitors.seen(exchange.head) is None:
+            raise HttpRefusedError(HTTPStatus.UNAUTHORIZED, "you are logged out")
+        shown = sent.get("confirmation", "").strip()
+        visitor = await self._visitors.let_in(exchange, caller, sent.get("csrf_token", ""), shown)
+        if visitor.seen is None:
+            return await self._shown_to(exchange, visitor)
+        return Response(HTTPStatus.SEE_OTHER, [(b"location", f"?{exchange.head.query}".encode())], b"")
+
+    def _confirmation_page(self, head: RequestHead, error: ConfirmationNeededError) -> Response:
+        """Return the page whose form sends a code or a key to the same address."""
+        session = self._visitors.seen(head)
+        if error.by is None or session is None:
+            return _refusal_page(head.path, error)
+        values = {"sentence": str(error), "by": error.by, "csrf_token": session.csrf_token}
+        is_wrong = "yes" if error.is_wrong else ""
+        return _plain_page("confirm.html", head.path, "Confirm it", error.status, is_wrong=is_wrong, **values)
+
+    # -- pages -----------------------------------------------------------------------------------
+
+    async def _page(self, exchange: Exchange, caller: Caller) -> Response | None:
+        head = exchange.head
+        if self._visitors.seen(head) is None:
+            return _plain_page("log_in.html", head.path, "Log in", next=_address(head))
+        return await self._shown_to(exchange, await self._visitors.let_in(exchange, caller))
+
+    async def _shown_to(self, exchange: Exchange, visitor: Visitor) -> Response | None:
+        head = exchange.head
+        first, _, rest = head.path.removeprefix("/").partition("/")
+        if first not in self._entries:  # the log-in, for who has logged in
+            return Response(HTTPStatus.SEE_OTHER, [(b"location", b"./")], b"")
+        names = "/".join(name_of(part) for part in rest.split("/"))
+        entry, place = self._entries[first], Place(head.path, names, any_query(head))
+        shell = _shell(visitor, entry, place)
+        failed = partial(_failure_page, shell)
+        limited = self._asking.limited(visitor, failed)
+        if limited is not None:
+            return limited
+        if (file := entry.files.get(rest)) is not None:
+            made = partial(_file, shell, file, place)
+            return await self._asking.download(exchange, visitor, f"page {first} {rest}", made, failed)
+        work = partial(self._shown, shell, entry, place, head.text(b"if-none-match"))
+        return await self._asking.answer(exchange, visitor, f"page {first or 'overview'}", work, failed)
+
+    async def _shown(
+        self, shell: Mapping[str, Any], entry: Entry, place: Place, known: str | None, agent: Asked
+    ) -> Response:
+        """Return a page, or that it is the one whose tag the browser knows."""
+        reader = Reader(agent, shell["who"])
+        view = await entry.show(reader, place)
+        who = msgspec.structs.replace(reader.who, expires_in=None)  # which is another one every second
+        tag = self._kept.tag(who, place, read=reader.read)
+        headers = [HTML, (b"etag", tag.encode())]
+        if known is not None and known.removeprefix("W/") == tag and view.status == HTTPStatus.OK:
+            return Response(HTTPStatus.NOT_MODIFIED, headers[1:], b"")
+        make = partial(render_long, view.template, _values(shell, view), self._turns)
+        return Response(view.status, headers, await self._kept.page(tag, make))
+
+    # -- logging in and out ----------------------------------------------------------------------
+
+    async def _log_in(self, exchange: Exchange, caller: Caller) -> Response:
+        caller = self._visitors.check_attempt(exchange, caller, by_form=True)
+        shown = await form(exchange, "key", "link", "next")
+        log_in = LogIn(key=shown.get("key"), link=shown.get("link"))
+        _visitor, cookie = await self._visitors.log_in(exchange, caller, log_in)
+        return _to(self._checked_next(shown.get("next", "")), cookie)
+
+    def _checked_next(self, address: str) -> str:
+        """Return where to go from the log-in, relative to it: to a page of the console and nowhere else."""
+        first = address.partition("?")[0].partition("/")[0]
+        is_ours = first and first in self._entries and address.isascii() and address.isprintable()
+        return f"./{address}" if is_ours else "./"
+
+    async def _log_out(self, exchange: Exchange, caller: Caller) -> Response:
+        sent = await form(exchange, "csrf_token")
+        visitor = await self._visitors.let_in(exchange, caller, sent.get("csrf_token", ""))
+        return _to("./", self._visitors.log_out(exchange, visitor))
+
+
+def _file(
+    shell: Mapping[str, Any], file: FileFunction, place: Place, agent: Asked
+) -> tuple[list[Header], More]:
+    """Return the head and the parts of a file that is downloaded."""
+    name, content_type, more = file(Reader(agent, shell["who"]), place)
+    disposition = f'attachment; filename="{name}"'
+    return [(b"content-type", content_type.encode()), (b"content-disposition", disposition.encode())], more
+
+
+def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
+    """Return what every page is given for who has logged in.
+
+    Of that `kept` are the parameters that say as whom the page is seen; what it leads to keeps them.
+    """
+    who = view_of(visitor.caller, CONSOLE, visitor.session)
+    may = partial(may_ask, who)
+    return {
+        **_basis(place.path),
+        "who": who,
+        "may": may,
+        "here": entry.name,
+        "kept": {name: place.query[name] for name in PARAMETERS if name in place.query},
+        "place": place,
+        "entries": [each for each in ENTRIES if each.needs is None or may(each.needs)],
+    }
+
+
+def _basis(path: str) -> dict[str, Any]:
+    """Return what every page is given: the way from its path to the first page, and to the static files."""
+    root = "../" * (path.count("/") - 1) or "./"
+    return {"root": root, "static": f"{root}static/{static_files.version()}"}
+
+
+def _values(shell: Mapping[str, Any], view: View) -> Mapping[str, Any]:
+    """Return what a view's template is given."""
+    return {**shell, "title": view.title, "topics": view.topics, "every": view.every, **view.values}
+
+
+def _failure_page(shell: Mapping[str, Any], failure: Failure) -> Response:
+    answer = failure_response(failure)
+    status = HTTPStatus(answer.status)
+    retry = [header for header in answer.headers if header[0] == b"retry-after"]
+    view = View("failure.html", status.phrase, {"sentence": failure.error})
+    return Response(status, [HTML, *retry], render(view.template, _values(shell, view)))
+
+
+def _refusal_page(path: str, error: HttpRefusedError) -> Response:
+    headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
+    page = _plain_page("refusal.html", path, error.status.phrase, error.status, sentence=str(error))
+    return page._replace(headers=[*page.headers, *headers])
+
+
+def _link_page(path: str) -> Response:
+    """Return the page of a link, which is used up when its form is sent, not when it is opened."""
+    link = path.removeprefix(LINKS)
+    if not is_token(link):
+        raise HttpRefusedError(HTTPStatus.NOT_FOUND, "there is no such link")
+    return _plain_page("link.html", path, "Log in", link=link)
+
+
+def _plain_page(
+    template: str, path: str, title: str, status: HTTPStatus = HTTPStatus.OK, **values: str
+) -> Response:
+    """Return a page for somebody who has not logged in."""
+    return Response(status, [HTML], render(template, {**_basis(path), "title": title, **values}))
+
+
+def _address(head: RequestHead) -> str:
+    """Return where somebody wanted to go, without the slash before it."""
+    return f"{head.path}?{head.query}"[1:].rstrip("?")
+
+
+def _to(address: str, header: Header) -> Response:
+    """Return what leads a browser to a page, with a cookie set or cleared."""
+    return Response(HTTPStatus.SEE_OTHER, [(b"location", address.encode()), header], b"")
+
+
+class FrontPage:
+    """Answers at `/` how to open the console, where that lies below a secret path."""
+
+    def serves(self, path: str) -> bool:
+        """Return whether it answers at a path."""
+        return path == "/" or path.startswith(static_files.PREFIX)
+
+    def refused(self, error: HttpRefusedError) -> Response:
+        """Return the page that says why something is refused."""
+        return _refusal_page("/", error)
+
+    def stop(self) -> None:
+        """Do nothing: it is answered whole."""
+
+    def fail_open_requests(self) -> None:
+        """Do nothing, likewise."""
+
+    async def serve(self, exchange: Exchange, caller: Caller) -> None:  # noqa: ARG002  (all see the same)
+        """Answer one request, see `http.endpoint.Endpoint`."""
+        head = exchange.head
+        exchange.extra = [*exchange.extra, *SAFE]
+        check_method(head, "GET")
+        await exchange.discard()
+        if head.path != "/":
+            await exchange.reply(static_files.static_file(head))
+            return
+        exchange.extra = [*exchange.extra, NOT_KEPT]
+        await exchange.reply(_plain_page("how_to_open.html", "/", "Greenroom"))

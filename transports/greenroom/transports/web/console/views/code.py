@@ -1,0 +1,57 @@
+"""Code: workspaces, how far their indexes are, their files, and what symbols and files are to each other."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from greenroom.actors import DependencySearch, Outline, ReadResource, SymbolSearch, WorkspaceResource
+from greenroom.actors.core.resources.resource_uris import workspace_uri
+from greenroom.runtime import Refusal
+from greenroom.transports.web.console.view import Place, Reader, View
+from greenroom.transports.web.console.views import corpora
+
+TOPICS: Final = 20
+"""Workspaces of whose changes the first page hears at once."""
+OUTLINE_TOKENS: Final = 10_000
+SYMBOLS: Final = 50
+
+
+async def code(reader: Reader, place: Place) -> View:
+    """Return the list of workspaces, or a page of one: its files, a file, a symbol."""
+    if not place.rest:
+        return await _all(reader)
+    uri = workspace_uri(place.rest)
+    read = await reader.ask(ReadResource(uri=uri))
+    assert isinstance(read, WorkspaceResource), "it is the URI of a workspace"
+    shown = {"corpus": place.rest, "view": read.workspace, "state": read.freshness, "failed": read.failed}
+    if (path := place.name("file")) is not None:
+        return await _file(reader, shown, path)
+    found: Any = None
+    if (symbol := place.get("symbol")) is not None:
+        found = await _answer_or_sentence(reader, SymbolSearch(symbol=symbol, limit=SYMBOLS))
+    shown["symbols"] = found
+    shown["page"] = await corpora.files(reader, place, place.rest)
+    return View("workspace.html", str(read.workspace.root), shown, topics=(uri,), every=corpora.EVERY)
+
+
+async def _all(reader: Reader) -> View:
+    listed = await corpora.workspaces(reader)
+    topics = tuple(workspace_uri(each.workspace.corpus) for each in listed[:TOPICS])
+    return View("code.html", "Code", {"workspaces": listed}, topics=topics, every=corpora.EVERY)
+
+
+async def _file(reader: Reader, shown: dict[str, Any], path: str) -> View:
+    whole = f"{shown['view'].root}/{path}"
+    shown["path"] = path
+    shown["outline"] = await _answer_or_sentence(reader, Outline(path=whole, max_tokens=OUTLINE_TOKENS))
+    shown["dependencies"] = await _answer_or_sentence(reader, DependencySearch(target=whole))
+    return View("code_file.html", path, shown, topics=(workspace_uri(shown["corpus"]),))
+
+
+async def _answer_or_sentence(reader: Reader, request: Any) -> Any:
+    """Return the answer to a request; a refusal's sentence where only a part of the page is refused."""
+    reader.check(request)
+    try:
+        return await reader.ask(request)
+    except Refusal as refusal:
+        return str(refusal)

@@ -1,0 +1,147 @@
+"""Knowledge: corpora of documents, what is in them, how fresh that is, and the entities that they name."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+from greenroom.actors import (
+    CorpusResource,
+    DocumentResource,
+    FindEntity,
+    GetFullContent,
+    ReadResource,
+    SemanticSearch,
+)
+from greenroom.actors.core.resources.resource_uris import corpus_uri, document_uri
+from greenroom.transports.web.console.view import Place, Reader, View
+from greenroom.transports.web.console.views import corpora
+
+RESULTS: Final = 20
+TYPES: Final = ("vendor", "library", "framework", "service")
+TOPICS: Final = 20
+HEADINGS: Final = 1_000
+"""Headings of a document that its page shows as such: each takes much more of the page than its text."""
+_PASSAGES: Final = 10
+"""Passages that an entity's page shows."""
+_HEADING: Final = re.compile(r"^(#{1,6})[ \t]+(\S.*)$", re.MULTILINE)
+_MARKED: Final = frozenset({"markdown", "html", "pdf", "docx", "notebook", "rst"})
+"""Kinds of files whose headings are told in their text."""
+
+
+class Section(NamedTuple):
+    """A part of a document, from one heading to the next.
+
+    Attributes:
+        level: How deep the heading is; 0 before the first.
+        heading: Its words.
+        text: What is below it.
+    """
+
+    level: int
+    heading: str
+    text: str
+
+
+async def knowledge(reader: Reader, place: Place) -> View:
+    """Return the list of corpora, or a page of one: documents, entities, a document, an entity."""
+    if not place.rest:
+        return await _all(reader, place)
+    shown = {"corpus": place.rest, "types": TYPES}
+    if (path := place.name("document")) is not None:
+        return await _document(reader, shown, path)
+    if (name := place.name("entity")) is not None:
+        return await _entity(reader, shown, name)
+    return await _corpus(reader, place, shown)
+
+
+async def _all(reader: Reader, place: Place) -> View:
+    listed = await corpora.corpora(reader)
+    shown: dict[str, Any] = {"corpora": listed, "found": None}
+    if (query := place.get("q")) is not None:
+        shown["found"] = await _found(reader, query, "*")
+    topics = tuple(corpus_uri(each.corpus.corpus) for each in listed[:TOPICS])
+    return View("knowledge.html", "Knowledge", shown, topics=topics, every=corpora.EVERY)
+
+
+async def _found(reader: Reader, query: str, corpus: str) -> Any:
+    asked = SemanticSearch(query=query, corpus=corpus, top_k=RESULTS)
+    reader.check(asked)
+    return await reader.ask(asked)
+
+
+async def _corpus(reader: Reader, place: Place, shown: dict[str, Any]) -> View:
+    name = shown["corpus"]
+    read = await reader.ask(ReadResource(uri=corpus_uri(name)))
+    assert isinstance(read, CorpusResource), "it is the URI of a corpus"
+    tab = "entities" if place.get("show") == "entities" else "documents"
+    shown |= {"view": read.corpus, "filling": read.filling, "failed": read.failed}
+    shown |= {"tab": tab, "found": None, "page": None}
+    if (query := place.get("q")) is not None:
+        shown["found"] = await _found(reader, query, name)
+    elif tab == "entities":
+        shown["page"] = await corpora.entities(reader, place, name)
+    else:
+        shown["page"] = await corpora.documents(reader, place, name)
+    # Who fills it and is killed tells of no end.
+    every = None if read.filling.ingesting is None else corpora.EVERY
+    return View("corpus.html", name, shown, topics=(corpus_uri(name),), every=every)
+
+
+async def _document(reader: Reader, shown: dict[str, Any], path: str) -> View:
+    corpus = shown["corpus"]
+    uri = document_uri(corpus, path)
+    read = await reader.ask(ReadResource(uri=uri))
+    assert isinstance(read, DocumentResource), "it is the URI of a document"
+    shown |= {
+        "document": read,
+        "listed": await corpora.document(reader, corpus, path),
+        "sections": sections(read.text) if read.kind in _MARKED else [Section(0, "", read.text)],
+        "workspace": await _workspace_of(reader, path) if read.kind == "code" else None,
+    }
+    return View("document.html", read.title, shown, topics=(uri,))
+
+
+async def _workspace_of(reader: Reader, path: str) -> tuple[str, str] | None:
+    """Return the workspace in which a file is, and its path there, as far as the reader may see any."""
+    if not reader.may("list_workspaces"):
+        return None
+    roots = {str(each.workspace.root): each.workspace.corpus for each in await corpora.workspaces(reader)}
+    within = max((root for root in roots if path.startswith(f"{root}/")), key=len, default=None)
+    return None if within is None else (roots[within], path[len(within) + 1 :])
+
+
+def sections(text: str) -> list[Section]:
+    """Return a document's text in parts, each below its heading; what is fenced is no heading.
+
+    Of very many headings those after the first `HEADINGS` are shown as the text that they are.
+    """
+    parts = [Section(0, "", "")]
+    is_fenced = False
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.lstrip().startswith(("```", "~~~")):
+            is_fenced = not is_fenced
+        heading = None if is_fenced or len(parts) > HEADINGS else _HEADING.match(line)
+        if heading is None:
+            lines.append(line)
+            continue
+        parts[-1] = parts[-1]._replace(text="\n".join(lines).strip("\n"))
+        parts.append(Section(len(heading[1]), heading[2].strip(), ""))
+        lines = []
+    parts[-1] = parts[-1]._replace(text="\n".join(lines).strip("\n"))
+    return [part for part in parts if part.level or part.text]
+
+
+async def _entity(reader: Reader, shown: dict[str, Any], name: str) -> View:
+    corpus = shown["corpus"]
+    asked = FindEntity(vendor_filter=name, corpus=corpus, limit=1)
+    reader.check(asked)
+    found = await reader.ask(asked)
+    entity = next(iter(found.entities), None)
+    passages = None
+    if entity is not None and entity.source_chunks:
+        wanted = GetFullContent(chunk_ids=entity.source_chunks[:_PASSAGES], corpus=corpus)
+        passages = await reader.ask(wanted)
+    shown |= {"found": found, "entity": entity, "name": name, "passages": passages}
+    return View("entity.html", name if entity is None else entity.name, shown, topics=(corpus_uri(corpus),))

@@ -1,0 +1,155 @@
+"""The map: memories and what they are linked to, drawn by the script and listed without it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from greenroom.actors import MemoryFilters, MemoryMap, MemoryMapped
+from greenroom.actors.core.auth.errors import invalid
+from greenroom.actors.core.auth.namespaces import root_of
+from greenroom.actors.core.resources.resource_uris import memories_uri
+from greenroom.actors.core.validation.parse import check_request
+from greenroom.transports.web.console.view import Place, Reader, View, whole_number
+
+EVERY: Final = 30.0
+"""Seconds after which the page is fetched again: what entities and sessions are called, and that there are
+memories where there were none, no topic of the page tells."""
+TOPICS: Final = 20
+"""Roots of whose changes the page hears at once."""
+ROWS: Final = 100
+"""Memories on one page of the list."""
+PAGES: Final = 100
+LINKS: Final = 8
+"""Links that a row names."""
+AGES: Final = {"1": "a day", "7": "a week", "30": "a month", "365": "a year"}
+KINDS: Final = ("semantic", "episodic", "procedural")
+PATHS: Final = {
+    "memory": "memories/",
+    "session": "sessions?id=",
+    "conversation": "memories?conversation=",
+    "entity": "search?q=",
+}
+"""Where the page of a node is, by its type; its id follows, and what it is below unless it is a memory."""
+_HOW: Final = {
+    "supersedes": ("supersedes", "superseded by"),
+    "contradicts": ("may contradict", "may be contradicted by"),
+    "session": ("from session", "has"),
+    "conversation": ("from conversation", "has"),
+    "mentions": ("mentions", "mentioned by"),
+    "similar": ("similar to", "similar to"),
+}
+"""What a link is called, at its beginning and at its end."""
+
+
+class Linked(NamedTuple):
+    """What a memory is linked to: how, what that is called, and where its page is."""
+
+    how: str
+    label: str
+    path: str
+
+
+class Row(NamedTuple):
+    """A memory in the list, and what it is linked to; ``more`` is how many links are not named."""
+
+    label: str
+    path: str
+    kind: str
+    namespace: str
+    uses: int
+    rating: float
+    links: list[Linked]
+    more: int
+
+
+async def memory_map(reader: Reader, place: Place) -> View:
+    """Return the map's page: the request for what is drawn, and a page of the list."""
+    reader.check_scope(MemoryMap)
+    page, asked = _page(place), _asked(place)
+    listed = await reader.ask(msgspec.structs.replace(asked, kind="list", limit=ROWS * page))
+    shown = {
+        "asked": msgspec.to_builtins(asked),
+        "listed": listed,
+        "rows": _rows(listed)[ROWS * (page - 1) :],
+        "page": page,
+        "is_last": page == PAGES or listed.total <= ROWS * page,
+        "given": {name: values for name, values in place.query.items() if name != "page"},
+        "colour": "namespace" if place.get("colour") == "namespace" else "type",
+        "ages": AGES,
+        "kinds": KINDS,
+        "paths": PATHS,
+        "how": _HOW,
+    }
+    return View("map.html", "Map", shown, topics=_topics(asked, listed), every=EVERY)
+
+
+def _topics(asked: MemoryMap, listed: MemoryMapped) -> tuple[str, ...]:
+    """Return the topics of the roots of which the map shows memories, and of the one that is asked for."""
+    named = [name for name in (asked.namespace, *listed.namespaces) if name is not None and ":" in name]
+    return tuple(map(memories_uri, sorted(set(map(root_of, named)))))[:TOPICS]
+
+
+def _asked(place: Place) -> MemoryMap:
+    """Return what the URL asks for.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: something in it is wrong.
+    """
+    age = place.get("age")
+    if age is not None and age not in AGES:
+        raise invalid("age", f"age: it is {age[:20]!r} and must be one of {', '.join(AGES)}, in days")
+    filters = MemoryFilters(
+        kind=place.get("type"),  # type: ignore[arg-type]  # checked below
+        max_age_days=None if age is None else float(age),
+        superseded=place.get("superseded") != "hidden",
+    )
+    asked = MemoryMap(
+        namespace=place.get("namespace"),
+        filters=filters,
+        kind=place.get("kind") or "graph",  # type: ignore[arg-type]  # likewise
+        order=place.get("order") or "used",  # type: ignore[arg-type]  # likewise
+    )
+    return check_request(asked)
+
+
+def _page(place: Place) -> int:
+    given = place.get("page") or "1"
+    page = whole_number(given)
+    if page is None or not 1 <= page <= PAGES:
+        raise invalid("page", f"page: it is {given[:20]!r} and must be a number from 1 to {PAGES}")
+    return page
+
+
+def _rows(listed: MemoryMapped) -> list[Row]:
+    """Return the memories of a map, with their links."""
+    nodes, edges = listed.nodes, listed.edges
+    linked: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+    for source, target, number in zip(edges.source, edges.target, edges.type, strict=True):
+        there, back = _HOW[listed.links[number]]
+        linked[source].append((there, target))
+        linked[target].append((back, source))
+    return [
+        Row(
+            nodes.label[node],
+            _path(listed, node),
+            listed.kinds[nodes.kind[node]],
+            listed.namespaces[nodes.namespace[node]],
+            nodes.uses[node],
+            nodes.rating[node],
+            [Linked(how, nodes.label[other], _path(listed, other)) for how, other in linked[node][:LINKS]],
+            max(0, len(linked[node]) - LINKS),
+        )
+        for node in range(listed.memories)
+    ]
+
+
+def _path(listed: MemoryMapped, node: int) -> str:
+    kind, namespace = listed.types[listed.nodes.type[node]], listed.nodes.namespace[node]
+    path = PATHS[kind] + quote(listed.nodes.id[node], safe="")
+    if kind == "memory" or namespace < 0:
+        return path
+    return f"{path}&namespace={quote(listed.namespaces[namespace], safe='')}"

@@ -1,0 +1,300 @@
+"""Memories: a list with filters, what waits for a decision, and each memory with its history and links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
+
+import msgspec
+from msgspec import UNSET
+
+from greenroom.actors import (
+    BrowseMemories,
+    BrowseNamespaces,
+    InspectMemory,
+    ListForgotten,
+    ListMemoryPairs,
+    MemoryFilters,
+)
+from greenroom.actors.core.auth.namespaces import root_of
+from greenroom.actors.core.resources.resource_uris import memories_uri
+from greenroom.actors.hooks.extraction.turns import kept_id
+from greenroom.transports.console.differences import differences
+from greenroom.transports.web.console.rendering import json_text
+from greenroom.transports.web.console.view import Place, Reader, View
+
+SHOWN: Final = 100_000
+"""Characters of a content that are shown unless all of it is asked for."""
+LISTS: Final = {
+    "duplicates": "Near-duplicates",
+    "contradictions": "Contradictions",
+    "stale": "Stale",
+    "unreviewed": "Unreviewed",
+    "forgotten": "Forgotten",
+}
+"""What waits for a decision, and what was forgotten, by the end of its path."""
+_WHY: Final = {
+    "unused": "Not used for 90 days",
+    "disliked": "Rated low",
+    "expiring": "Expiring within 7 days",
+}
+_ORDER_OF: Final = {"unused": "untouched", "disliked": "worst", "expiring": "expiring"}
+ORDERS: Final = {
+    "newest": "newest first",
+    "oldest": "oldest first",
+    "untouched": "longest untouched first",
+    "used": "most used first",
+    "worst": "lowest rated first",
+    "expiring": "expiring first",
+}
+TYPES: Final = ("semantic", "episodic", "procedural")
+AGES: Final = {
+    "day": "today",
+    "week": "this week",
+    "month": "this month",
+    "year": "this year",
+    "older": "older",
+}
+
+
+class Choice(NamedTuple):
+    """One value of a filter.
+
+    Attributes:
+        label: What it is called.
+        memories: How many have it.
+        query: The URL's parameters after it is chosen, or taken back.
+        chosen: Whether it is chosen now.
+        depth: How far it is below the first one, where they are a tree.
+    """
+
+    label: str
+    memories: int
+    query: Mapping[str, Any]
+    chosen: bool
+    depth: int = 0
+
+
+async def memories(reader: Reader, place: Place) -> View:
+    """Return the list, one of those that wait for a decision, or a memory."""
+    if not place.rest:
+        return await _list(reader, place)
+    if place.rest in {"duplicates", "contradictions"}:
+        return await _pairs(reader, place)
+    if place.rest == "stale":
+        why = place.get("why") or "unused"
+        return await _list(reader, place, state=why, order=_ORDER_OF.get(why))
+    if place.rest == "unreviewed":
+        return await _list(reader, place, unreviewed=True)
+    if place.rest == "forgotten":
+        return await _forgotten(reader, place)
+    return await _memory(reader, place)
+
+
+async def _list(
+    reader: Reader,
+    place: Place,
+    *,
+    state: str | None = None,
+    order: str | None = None,
+    unreviewed: bool | None = None,
+) -> View:
+    filters = MemoryFilters(
+        tags=place.all("tag") or None,
+        tag_match="all",
+        kind=cast("Any", place.get("type")),
+        author=place.name("author"),
+        conversation_id=place.name("conversation"),
+        superseded=place.get("superseded") is not None,
+        unreviewed=unreviewed,
+    )
+    request = BrowseMemories(
+        namespace=place.get("namespace"),
+        filters=filters,
+        text=place.get("q"),
+        state=cast("Any", state),
+        age=cast("Any", place.get("age")),
+        order=cast("Any", place.get("order") or order or "newest"),
+        cursor=place.get("cursor"),
+    )
+    page = await reader.ask(request)
+    roots = await reader.ask(BrowseNamespaces())
+    values = {
+        "page": page,
+        "roots": roots,
+        "lists": LISTS,
+        "work": place.rest,
+        "why": _WHY,
+        "state": state,
+        "order": request.order,
+        "orders": ORDERS,
+        "types": TYPES,
+        "ages": AGES,
+        "crumbs": _crumbs(page.namespace),
+        "facets": _facets(page.facets, page.namespace, place),
+        "given": {**place.query, "cursor": None},
+    }
+    title = LISTS.get(place.rest, "Memories")
+    return View("memories.html", title, values, topics=(memories_uri(page.namespace),))
+
+
+async def _pairs(reader: Reader, place: Place) -> View:
+    kind: Any = "duplicates" if place.rest == "duplicates" else "conflicts"
+    request = ListMemoryPairs(namespace=place.get("namespace"), kind=kind, cursor=place.get("cursor"))
+    return _paged("memory_pairs.html", place, await reader.ask(request))
+
+
+async def _forgotten(reader: Reader, place: Place) -> View:
+    request = ListForgotten(namespace=place.get("namespace"), cursor=place.get("cursor"))
+    return _paged("memory_forgotten.html", place, await reader.ask(request))
+
+
+def _paged(template: str, place: Place, page: Any) -> View:
+    """Return a list that has pages and no filters but a namespace."""
+    values = {
+        "page": page,
+        "lists": LISTS,
+        "work": place.rest,
+        "crumbs": _crumbs(page.namespace),
+        "given": {**place.query, "cursor": None},
+    }
+    return View(template, LISTS[place.rest], values, topics=(memories_uri(page.namespace),))
+
+
+async def _memory(reader: Reader, place: Place) -> View:
+    found = await reader.ask(InspectMemory(memory_id=place.rest))
+    memory = found.memory
+    text, number = _text(memory), place.number("version")
+    values: dict[str, Any] = {
+        "found": found,
+        "memory": memory,
+        "lists": LISTS,
+        "work": "",
+        "crumbs": _crumbs(memory.namespace),
+        "text": text if place.get("whole") else text[:SHOWN],
+        "is_cut": len(text) > SHOWN and not place.get("whole"),
+        "metadata": _metadata(memory),
+        "sessions": _sessions(memory),
+        "types": TYPES,
+        "compared": None,
+        "given": {},
+    }
+    if number is not None:
+        request = InspectMemory(memory_id=place.rest, version=number)
+        older = (await reader.ask(request)).memory
+        values["compared"] = {
+            "older": older,
+            "text": differences(_text(older), text),
+            "fields": _changed_fields(older, memory),
+        }
+    return View("memory.html", memory.key, values, topics=(memories_uri(memory.namespace),))
+
+
+def _text(memory: Any) -> str:
+    """Return a content, or a value as JSON on several lines."""
+    return memory.content if memory.content is not None else _pretty(memory.value)
+
+
+def _metadata(memory: Any) -> str:
+    """Return metadata as JSON on several lines; if there is very much of it, as it came."""
+    if memory.metadata is UNSET or len(bytes(memory.metadata)) <= SHOWN:
+        return _pretty(memory.metadata)
+    return bytes(memory.metadata).decode()
+
+
+def _pretty(given: Any) -> str:
+    return "" if given is UNSET else json_text(given, whole=True)
+
+
+def _sessions(memory: Any) -> Mapping[str, str]:
+    """Return the sessions that a memory, or its metadata, says it is from, with their ids here."""
+    found = {memory.session_id: memory.session_id} if memory.session_id else {}
+    metadata = {} if memory.metadata is UNSET else msgspec.json.decode(bytes(memory.metadata))
+    told = metadata.get("provenance")
+    if not isinstance(told, dict):
+        told = {}
+    client, session = told.get("client"), told.get("session")
+    if isinstance(client, str) and isinstance(session, str):  # a hook's, by the client's own id
+        found.setdefault(session, kept_id(client, session, root_of(memory.namespace)))
+    for holder in (metadata, told):
+        for name in ("session_id", "session"):
+            if isinstance(named := holder.get(name), str) and named:
+                found.setdefault(named, named)
+    return found
+
+
+def _changed_fields(older: Any, newer: Any) -> list[tuple[str, str, str]]:
+    """Return what else two versions differ in: the field's name, and both values."""
+    fields: dict[str, Callable[[Any], str]] = {
+        "Tags": lambda each: ", ".join(each.tags),
+        "Type": lambda each: each.kind,
+        "Importance": lambda each: f"{each.importance:.3g}",
+        "Expires": lambda each: "" if each.expires_at is None else each.expires_at.isoformat(),
+        "Metadata": _metadata,
+        "Reviewed": lambda each: "no" if each.unreviewed else "yes",
+    }
+    both = [(name, show(older), show(newer)) for name, show in fields.items()]
+    return [each for each in both if each[1] != each[2]]
+
+
+def _crumbs(namespace: str) -> list[tuple[str, str]]:
+    """Return a namespace's root and what is below it, one by one, each with its name in full."""
+    parts = namespace.split(":")
+    names = [":".join(parts[:count]) for count in range(2, len(parts) + 1)]
+    return [(name if at == 0 else parts[at + 1], name) for at, name in enumerate(names)]
+
+
+def _facets(facets: Any, namespace: str, place: Place) -> dict[str, list[Choice]]:
+    """Return the filters that there are, by their headings, with what each value leads to."""
+    found = {
+        "Namespaces": _tree(facets.by_namespace, namespace, place),
+        "Types": _choices("type", facets.by_kind, place),
+        "Ages": [
+            choice._replace(label=AGES[choice.label])
+            for choice in _choices("age", facets.by_age, place)
+            if choice.memories or choice.chosen
+        ],
+        "Tags": _choices("tag", facets.by_tag, place),
+        "Authors": _choices("author", facets.by_author, place),
+    }
+    return {title: choices for title, choices in found.items() if choices}
+
+
+def _choices(name: str, counts: Mapping[str, int], place: Place) -> list[Choice]:
+    chosen = place.all(name)
+    missing = {value: 0 for value in chosen if value not in counts}
+    return [
+        Choice(value, count, _with(place, name, _toggled(chosen, value, name)), value in chosen)
+        for value, count in {**counts, **missing}.items()
+    ]
+
+
+def _toggled(chosen: Sequence[str], value: str, name: str) -> list[str]:
+    if value in chosen:
+        return [each for each in chosen if each != value]
+    return [*chosen, value] if name == "tag" else [value]
+
+
+def _with(place: Place, name: str, values: list[str]) -> Mapping[str, Any]:
+    return {**place.query, name: values, "cursor": None}
+
+
+def _tree(counts: Mapping[str, int], namespace: str, place: Place) -> list[Choice]:
+    """Return the namespaces below one, each with the memories of all below it."""
+    sums: dict[str, int] = {}
+    above = namespace.count(":")
+    for name, count in counts.items():
+        parts = name.split(":")
+        for depth in range(above + 1, len(parts) + 1):
+            part = ":".join(parts[:depth])
+            sums[part] = sums.get(part, 0) + count
+    return [
+        Choice(
+            name if name == namespace else name.rpartition(":")[2],
+            sums[name],
+            _with(place, "namespace", [name]),
+            name == namespace,
+            min(name.count(":") - above, 6),
+        )
+        for name in sorted(sums)
+    ]

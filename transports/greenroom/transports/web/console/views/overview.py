@@ -1,0 +1,35 @@
+"""The first page: what is there, who is connected, how the server is, and what should be done."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from greenroom.actors import GetOverview
+from greenroom.actors.app.administration.replies import PeriodSavings
+from greenroom.transports.web.console.view import Place, Reader, View
+
+_EVERY: Final = 10.0
+_MOST_OPERATIONS: Final = 6
+"""Operations with a line of their own in a chart; the others are one."""
+
+
+async def overview(reader: Reader, _place: Place) -> View:
+    """Return what the first page shows."""
+    said = await reader.ask(GetOverview())
+    savings = said.savings
+    periods = savings.days if len(savings.days) > 1 else savings.hours
+    names = [each.operation for each in savings.report.operations]
+    shown = list(dict.fromkeys(names))[:_MOST_OPERATIONS]
+    values = {
+        "overview": said,
+        "periods": periods,
+        "period": "day" if periods is savings.days else "hour",
+        "shown_operations": shown,
+        "others": {each.begins: _others(each, shown) for each in periods},
+        "levels": sorted({level for each in periods for level in each.hit_rates}),
+    }
+    return View("overview.html", "Overview", values, every=_EVERY)
+
+
+def _others(period: PeriodSavings, shown: list[str]) -> int:
+    return sum(saved for name, saved in period.by_operation.items() if name not in shown)

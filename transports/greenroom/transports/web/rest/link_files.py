@@ -1,0 +1,169 @@
+"""Files that lead a browser to a one-time link.
+
+Every user of a machine can read the arguments of programs, so no argument has the link.
+
+Invariants:
+
+- A file is for its user alone from its first moment on, in a folder where no other user reads, makes or swaps
+  one.
+- It goes when its link was used, when the link's time is over, and when its server ends; what a killed server
+  left goes when the next one starts.
+"""
+
+from __future__ import annotations
+
+import html
+import logging
+import os
+import re
+import secrets
+import stat
+import time
+from contextlib import suppress
+from math import inf
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import trio
+
+from greenroom.runtime.lmdb.files import FOLDER_MODE, create_file
+from greenroom.transports.web.rest.terminal_codes import digest_of
+
+FOLDER: Final = "links"
+"""The folder of the files, beside the secrets of stores."""
+_MOST: Final = 64
+_NAME: Final = re.compile(r"[0-9a-f]{32}\.html")
+_OTHERS: Final = 0o077
+_OTHERS_WRITE: Final = 0o022
+_PAGE: Final = """\
+<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'">
+<meta http-equiv="refresh" content="0; url={url}">
+<title>Greenroom</title>
+<p><a href="{url}">To the console</a></p>
+</html>
+"""
+logger = logging.getLogger(__name__)
+
+
+class _File(NamedTuple):
+    path: Path
+    until: float
+
+
+class LinkFiles:
+    """The files of one server's links.
+
+    Args:
+        folder: Where they are, beside the secrets of stores.
+        seconds: How long a link works.
+    """
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        self._folder = folder.absolute()  # others have another working folder
+        self._seconds = seconds
+        self._files: dict[bytes, _File] = {}
+        self._written = trio.Event()
+
+    def write(self, url: str) -> Path | None:
+        """Return a new file that leads to a link; None where others could read it.
+
+        Args:
+            url: The link, whose last part is its token.
+        """
+        while len(self._files) >= _MOST:
+            self._remove(next(iter(self._files)))
+        path = self._folder / f"{secrets.token_hex(16)}.html"
+        try:
+            _prepare(self._folder)
+            create_file(path, _PAGE.format(url=html.escape(url)).encode())
+        except OSError as error:
+            logger.warning("no file leads a browser to the console: %s", error)
+            return None
+        self._files[digest_of(url.rpartition("/")[2])] = _File(path, trio.current_time() + self._seconds)
+        self._written.set()
+        return path
+
+    def used(self, token: str) -> None:
+        """Remove the file of a link that was used, if it has one."""
+        self._remove(digest_of(token))
+
+    async def run(self) -> None:
+        """Remove files in time, also those of killed servers, until this is cancelled."""
+        try:
+            async with trio.open_nursery() as nursery:
+                for path, seconds in await trio.to_thread.run_sync(_left_over, self._folder, self._seconds):
+                    nursery.start_soon(_remove_later, path, seconds)
+                while True:
+                    await self._remove_late()
+        finally:
+            for digest in list(self._files):
+                self._remove(digest)
+
+    async def _remove_late(self) -> None:
+        self._written = trio.Event()
+        now = trio.current_time()
+        for digest, file in list(self._files.items()):
+            if file.until <= now:
+                self._remove(digest)
+        with trio.move_on_at(min((file.until for file in self._files.values()), default=inf)):
+            await self._written.wait()
+
+    def _remove(self, digest: bytes) -> None:
+        file = self._files.pop(digest, None)
+        if file is not None:
+            _unlink(file.path)
+
+
+def _unlink(path: Path) -> None:
+    """Remove a file, which may be gone."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        logger.warning("a file that led a browser to the console stays: %s", error)
+
+
+def _prepare(folder: Path) -> None:
+    """Make the folder if there is none.
+
+    Raises:
+        OSError: it cannot be made, or others may read it or swap what is in it.
+    """
+    folder.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+    folder.mkdir(FOLDER_MODE, exist_ok=True)
+    _check(folder)
+
+
+def _check(folder: Path) -> None:
+    """Refuse a folder in which others may read or replace a file.
+
+    Raises:
+        OSError: it is one, or is not there.
+    """
+    for place, status, rights in (
+        (folder.parent, folder.parent.stat(), _OTHERS_WRITE),
+        (folder, folder.lstat(), _OTHERS),
+    ):
+        is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid in {os.geteuid(), 0}
+        if not is_ours or status.st_mode & rights:
+            raise PermissionError(f"{place} is not a folder of yours alone (chmod 700 {place})")
+
+
+def _left_over(folder: Path, seconds: float) -> list[tuple[Path, float]]:
+    """Return the files of other servers, and how long each may stay."""
+    found = []
+    with suppress(OSError):
+        _check(folder)
+        for entry in os.scandir(folder):
+            if _NAME.fullmatch(entry.name):
+                age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                found.append((Path(entry.path), min(seconds, max(0.0, seconds - age))))
+    return found
+
+
+async def _remove_later(path: Path, seconds: float) -> None:
+    await trio.sleep(seconds)
+    _unlink(path)

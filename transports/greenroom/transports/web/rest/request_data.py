@@ -1,0 +1,91 @@
+"""What a request says in its URL and in its body, apart from its arguments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import parse_qsl
+
+from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.sockets.http.asgi_exchange import Exchange
+from greenroom.transports.sockets.http.request_head import CONTENT_TYPE, RequestHead
+
+LOG_IN_SIZE: Final = 16_384
+"""Bytes of a log-in's body; an access token may have thousands."""
+_FORM: Final = "application/x-www-form-urlencoded"
+
+
+def check_method(head: RequestHead, method: str) -> None:
+    """Check by which method a path is asked.
+
+    Raises:
+        HttpRefusedError: it is another one.
+    """
+    if head.method != method:
+        sentence = f"this is asked with {method}"
+        raise HttpRefusedError(HTTPStatus.METHOD_NOT_ALLOWED, sentence, Allow=method)
+
+
+def content_type(head: RequestHead) -> str:
+    """Return the type of a request's body, without its parameters."""
+    return (head.text(CONTENT_TYPE) or "").partition(";")[0].strip().lower()
+
+
+def query(head: RequestHead, *known: str, beside: Collection[str] = ()) -> dict[str, list[str]]:
+    """Return the values of each parameter of a URL.
+
+    Args:
+        head: The request's.
+        known: The parameters that it may have ...
+        beside: ... and those that somebody else reads.
+
+    Raises:
+        HttpRefusedError: it cannot be read, or has one that is not `known`.
+    """
+    found = _fields(head.query, "the URL")
+    found = {name: values for name, values in found.items() if name not in beside}
+    _check_known(found, known, "the URL")
+    return found
+
+
+def any_query(head: RequestHead) -> dict[str, list[str]]:
+    """Return the values of each parameter of a page's URL, to which others may have added their own.
+
+    Raises:
+        HttpRefusedError: it cannot be read.
+    """
+    return _fields(head.query, "the URL")
+
+
+async def form(exchange: Exchange, *known: str) -> dict[str, str]:
+    """Return the fields of a form that a browser sent.
+
+    Raises:
+        HttpRefusedError: it is none, cannot be read, or has a field that is not `known`.
+    """
+    if content_type(exchange.head) != _FORM:
+        raise HttpRefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "this is no form of a page of this server")
+    text = (await exchange.body(LOG_IN_SIZE)).decode("latin-1")
+    found = _fields(text, "the form")
+    _check_known(found, known, "the form")
+    return {name: values[0] for name, values in found.items()}
+
+
+def _fields(text: str, where: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), errors="strict")
+    except ValueError:
+        raise HttpRefusedError(HTTPStatus.BAD_REQUEST, f"{where} cannot be read") from None
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _check_known(found: dict[str, list[str]], known: tuple[str, ...], where: str) -> None:
+    for name in found:
+        if name not in known:
+            sentence = f"{where} has no parameter {json.dumps(name[:50])}; it takes {', '.join(known)}"
+            raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
