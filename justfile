@@ -13,6 +13,7 @@ format:
 
 lint:
     ruff check .
+    python docs/plain_words.py
 
 types:
     mypy

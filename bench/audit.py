@@ -21,7 +21,7 @@ from greenroom.runtime import (
     Journal,
     JournalReport,
     Message,
-    Query,
+    Procedure,
     handles,
     open_runtime,
 )
@@ -63,8 +63,10 @@ class Doer(Actor):
         return count
 
 
-class Check(Query[JournalReport], frozen=True, kw_only=True):
+class Check(Procedure[JournalReport], frozen=True, kw_only=True):
     """Check the journal."""
+
+    runs = "snapshot"
 
     def run(self, reader: IndexReader) -> Any:
         """Answer with what was found."""

@@ -21,8 +21,8 @@ import trio
 
 from bench.harness import Figure, Plan, Report, Table, check
 from greenroom.actors import AddMessage, Agent, CreateSession, Principal, StartSession, open_greenroom
-from greenroom.actors.content.text.escape import inert
-from greenroom.actors.sessions.summary.features import Said
+from greenroom.actors.content.text.escape import escape_untrusted
+from greenroom.actors.sessions.summary.features import Utterance
 from greenroom.actors.sessions.summary.summary import summarize
 from greenroom.transports.auth.caller import fit_agent_id
 
@@ -67,9 +67,9 @@ class Session(msgspec.Struct, frozen=True):
     fact: list[Mark]
     revoked: list[Mark]
 
-    def said(self) -> list[Said]:
+    def said(self) -> list[Utterance]:
         """Return its messages as the summariser takes them."""
-        return [Said(each.sender, each.text, each.type == "human_input") for each in self.message]
+        return [Utterance(each.sender, each.text, each.type == "human_input") for each in self.message]
 
 
 class Carried(NamedTuple):
@@ -163,9 +163,9 @@ def _inside(
     told: Sequence[tuple[Session, str]], marks: Callable[[Session], Sequence[Mark]]
 ) -> Iterator[bool]:
     for session, text in told:
-        whole = inert(text, len(text) + 1)
+        whole = escape_untrusted(text, len(text) + 1)
         for mark in marks(session):
-            yield inert(mark.quote, _QUOTE) in whole
+            yield escape_untrusted(mark.quote, _QUOTE) in whole
 
 
 def _line(message: Message) -> str:

@@ -22,11 +22,11 @@ from bench import code_trees
 from bench.code_peers import PIN, SEMBLE, Timed, semble
 from bench.code_trees import Question, Tree, read_files, source_view
 from bench.harness import Figure, Plan, Report, Table, check, percentile
-from bench.ranked_corpus import run as run_slices
 from bench.rivals import sqlite_fts5
 from greenroom.actors.content.text.analyze import STOP_WORDS
-from greenroom.actors.ranking.code import rank_files
+from greenroom.actors.search.ranking.code import rank_files
 from greenroom.actors.search.ranking.code_query import CodeQuery
+from greenroom.runtime import finish
 
 DEPTH: Final = 10
 PIECE: Final = 50
@@ -122,7 +122,7 @@ def _greenroom(files: Mapping[str, bytes]) -> Find:
     view = source_view(read_files(files))
 
     def find(text: str) -> Sequence[str]:
-        ranked = run_slices(rank_files(view, CodeQuery.read(text), _never, limit=DEPTH))
+        ranked = finish(rank_files(view, CodeQuery.read(text), limit=DEPTH))
         return [found.path for found in ranked.files]
 
     return find
@@ -168,7 +168,3 @@ CONTENDERS: Final[Mapping[str, Callable[[Mapping[str, bytes]], Find]]] = {
     "SQLite FTS5, pieces of 50 lines": _pieces,
     "keywords, as one greps": _keywords,
 }
-
-
-def _never() -> bool:
-    return False

@@ -15,13 +15,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from bench.ranked_corpus import run as run_slices
+from greenroom.actors.content.syntax import language_of, read_source
 from greenroom.actors.content.syntax.source import Source
 from greenroom.actors.content.text.analyze import code_rules
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.source_code import source_document
 from greenroom.actors.search.ranking.code_signals import SourceView
-from greenroom.actors.syntax import language_of, read_source
+from greenroom.runtime import finish
 
 MOST_BYTES: Final = 1_000_000
 ACTORS: Final = Path(__file__).parent.parent / "actors" / "greenroom" / "actors"
@@ -179,10 +179,6 @@ def source_view(sources: Mapping[str, Source]) -> SourceView:
             passage = source_document(
                 count, number, path, source.language, chunk.text, chunk.symbols, chunk.scope
             )
-            run_slices(corpus.add(passage, _never, code_rules()))
-            run_slices(corpus.compact(_never))
+            finish(corpus.add(passage, code_rules()))
+            finish(corpus.compact())
     return SourceView(corpus)
-
-
-def _never() -> bool:
-    return False

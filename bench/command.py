@@ -42,6 +42,7 @@ NAMES = (
     "relay",
     "chaos",
     "damage",
+    "salvage",
     "finding",
     "ingest",
     "heavy",
@@ -75,6 +76,7 @@ NAMES = (
     "secrets",
     "extraction",
     "briefing",
+    "structure",
 )
 UNKNOWN: Final = 2
 NOT_INSTALLED: Final = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE: Final = 4096
+_END_OF_PLACES: Final = Struct("=12xH2x")  # a page's head
+_PLACE: Final = Struct("=H")
+_KEY_LENGTH: Final = Struct("=6xH")  # what stands before a record's key
 
 
 def zeroed(content: bytearray, chance: random.Random) -> None:
@@ -41,7 +45,38 @@ def flipped(content: bytearray, chance: random.Random) -> None:
         content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
 
 
-KINDS: Final[tuple[Callable[[bytearray, random.Random], None], ...]] = (zeroed, swapped, cut_short, flipped)
+def flipped_record(content: bytes, page: int, key: bytes, bit: int) -> bytes:
+    """Return a file with one bit flipped of a record that lies on a leaf.
+
+    Args:
+        content: The file.
+        page: The leaf.
+        key: The record's, where it lies.
+        bit: Which bit of it, behind its key; a short record has 24 at least.
+    """
+    changed, start = bytearray(content), PAGE * page
+    (end,) = _END_OF_PLACES.unpack_from(content, start)
+    for (place,) in _PLACE.iter_unpack(content[start + _END_OF_PLACES.size : start + end]):
+        (length,) = _KEY_LENGTH.unpack_from(content, start + place)
+        at = start + place + _KEY_LENGTH.size
+        if content[at : at + length] == key:
+            changed[at + length + bit // 8] ^= 1 << bit % 8
+            return bytes(changed)
+    raise ValueError(f"there is no record {key!r} on page {page}")
+
+
+def one_bit(content: bytearray, chance: random.Random) -> None:
+    """Have one bit flipped."""
+    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+
+
+KINDS: Final[tuple[Callable[[bytearray, random.Random], None], ...]] = (
+    zeroed,
+    swapped,
+    cut_short,
+    flipped,
+    one_bit,
+)
 
 
 def rewrite(path: Path, content: bytes, when: int | None = None) -> None:

@@ -9,8 +9,8 @@ that their sum points there:
 - stochastic gradient descent then turns each text's sum towards the model's vector, and makes the texts of
   a batch as near to one another as the model finds them.
 
-What is written is what `greenroom.actors.search.embedding.models.static` reads. What the model said is kept in
-``--cache``, since it takes most of the time: 300,000 texts take ten minutes of a core, the fit as long.
+What is written is what `greenroom.actors.search.embedding.models.static` reads. What the model said is kept
+in ``--cache``, since it takes most of the time: 300,000 texts take ten minutes of a core, the fit as long.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bench import minilm
-from greenroom.actors.embedding.onnx_runtime import onnxruntime
+from greenroom.actors.search.embedding.models.onnx_runtime import onnxruntime
 from greenroom.actors.search.embedding.models.safetensors import write_tensors
 from greenroom.actors.search.embedding.models.static import VOCABULARY, WEIGHTS
 from greenroom.actors.search.embedding.models.wordpiece import UNKNOWN, WordPiece, spread
-from greenroom.actors.search.embedding.quantization import normalized
+from greenroom.actors.search.embedding.quantization import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,7 +83,7 @@ def main() -> int:
         alone = teacher.vectors([word.removeprefix("##") for word in words])
     principal = components(lesson.vectors)
     vectors = started(alone @ principal, lesson.counts(len(words)))
-    fit(vectors, Lesson(lesson.tokens, lesson.ends, normalized(lesson.vectors @ principal)))
+    fit(vectors, Lesson(lesson.tokens, lesson.ends, normalize(lesson.vectors @ principal)))
     vectors[unknown] = 0
     write(chosen.out, words, vectors)
     return 0
@@ -119,7 +119,7 @@ class Teacher:
             self._run([ids[place] for place in order[start : start + SIDE_BY_SIDE]])
             for start in range(0, len(order), SIDE_BY_SIDE)
         ]
-        return normalized(np.concatenate(parts)[np.argsort(order)])
+        return normalize(np.concatenate(parts)[np.argsort(order)])
 
     def _run(self, some: Sequence[Sequence[int]]) -> Floats:
         shape = len(some), max(map(len, some))
@@ -260,7 +260,7 @@ def fit(vectors: Floats, lesson: Lesson) -> None:
         for tokens, lengths, wanted in lesson.batches(random):
             rows, places = np.unique(tokens, return_inverse=True)
             sums = np.add.reduceat(vectors[tokens], np.cumsum(lengths) - lengths, axis=0)
-            made = normalized(sums)
+            made = normalize(sums)
             away.append(1 - float((made * wanted).sum(axis=1).mean()))
             slope = _slope(made, wanted)
             slope -= (slope * made).sum(axis=1, keepdims=True) * made

@@ -16,15 +16,16 @@ import numpy as np
 
 from bench.documents import DEPTH, libraries_in, strangers, without_headings
 from bench.harness import Table, as_text
-from bench.ranked_corpus import corpus_of, never, run
-from greenroom.actors.corpus.preparing import indexed_chunk
+from bench.ranked_corpus import corpus_of
 from greenroom.actors.knowledge.corpora.handlers.embedding import EMBEDDED_CHARACTERS
+from greenroom.actors.knowledge.corpora.storage.preparation import make_indexed
 from greenroom.actors.knowledge.corpora.storage.records import Passage
-from greenroom.actors.knowledge.corpora.storage.repository import embedded
-from greenroom.actors.ranking import RankQuery
-from greenroom.actors.recall.reliability import Scored, expected_error
+from greenroom.actors.knowledge.corpora.storage.repository import text_to_embed
+from greenroom.actors.memories.recall.evaluate import Scored, expected_error
+from greenroom.actors.search.ranking import RankQuery
 from greenroom.actors.search.ranking.chunks import Chunks
 from greenroom.actors.search.ranking.documents import rank_chunks
+from greenroom.runtime import finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from bench.documents import Library
     from bench.harness import Value
     from bench.ranked_corpus import Remembering
-    from greenroom.actors.ranking.weights import VectorSet
+    from greenroom.actors.search.ranking.weights import VectorSet
 
     Floats = npt.NDArray[np.float64]
 
@@ -122,10 +123,10 @@ def view_of_library(library: Library, embedder: Remembering | None) -> Chunks:
         for chunk in document.chunks
     ]
     indexed = [
-        indexed_chunk(document, number, passage, is_code=False)
+        make_indexed(document, number, passage, is_code=False)
         for number, (document, passage) in enumerate(chunks, 1)
     ]
-    texts = [embedded(document, passage)[:EMBEDDED_CHARACTERS] for document, passage in chunks]
+    texts = [text_to_embed(document, passage)[:EMBEDDED_CHARACTERS] for document, passage in chunks]
     return Chunks(corpus_of(indexed, texts, embedder))
 
 
@@ -136,7 +137,7 @@ def _answers(
     for question in asked:
         vectors = None if embedder is None else embedder.query(question.query)
         query = RankQuery.read(question.query, vectors)
-        ranked = run(rank_chunks(view, query, never, limit=DEPTH, only=only))
+        ranked = finish(rank_chunks(view, query, limit=DEPTH, only=only))
         files = [view.corpus.authors[author] for author in view.corpus.author[ranked.rows]]
         found = zip(files, ranked.shares.tolist(), ranked.scores.tolist(), strict=True)
         for place, (file, share, score) in enumerate(found, 1):

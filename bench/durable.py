@@ -57,8 +57,7 @@ class Notebook(Actor):
         found = {}
         for key, record in context.scan(bytes):
             found[key] = record
-            if context.should_yield():
-                yield
+            yield
         return found
 
 

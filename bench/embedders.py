@@ -31,9 +31,9 @@ from greenroom.actors import (
     StoreMemory,
     open_greenroom,
 )
-from greenroom.actors.core.replies.memory_types import Vectors
 from greenroom.actors.search.embedding.embedder import Embedder
 from greenroom.actors.search.embedding.embedder_loader import load
+from greenroom.actors.search.embedding.vectors import Vectors
 from greenroom.runtime import RuntimeOptions
 
 QUERIES = 200

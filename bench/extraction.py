@@ -20,7 +20,7 @@ from greenroom.actors.sessions.requests.hook_events import Turn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from greenroom.actors.hooks.findings import Finding
+    from greenroom.actors.hooks.extraction.findings import Finding
 
 TURNS = Path(__file__).parent / "turns"
 HALVES = ("development", "held-out")

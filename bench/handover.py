@@ -106,7 +106,7 @@ def _kept_by_hooks(command: Sequence[str], data: Path, messages: int) -> ToolCal
     transcript.write_text("".join(f"{json.dumps(turn)}\n" for turn in turns))
     hook = ("hook", "stop", "--client", "claude-code", "--agent", "claude-code", "--limit", "60")
     subprocess.run(
-        (sys.executable, "-m", "greenroom.transports.ops.cli", *hook, "--data", str(data), *WHO),
+        (sys.executable, "-m", "greenroom.transports.cli", *hook, "--data", str(data), *WHO),
         input=json.dumps(
             {"session_id": "s", "transcript_path": str(transcript), "cwd": str(data.parent)}
         ).encode(),

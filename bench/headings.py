@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from greenroom.actors import Document
-from greenroom.actors.documents import UnreadableDocumentError, document_of, kind_of
+from greenroom.actors.content.documents import UnreadableDocumentError, build_document, kind_of
 
 LONGEST = 500
 """Characters that a search takes."""
@@ -47,7 +47,7 @@ def _pages(folder: Path) -> Iterator[tuple[Path, Document]]:
             continue
         data, name = path.read_bytes(), path.relative_to(folder).as_posix()
         try:
-            yield path, document_of(name, kind_of(name, data[:4_096]) or "text", data)
+            yield path, build_document(name, kind_of(name, data[:4_096]) or "text", data)
         except UnreadableDocumentError:
             continue
 

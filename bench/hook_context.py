@@ -32,8 +32,8 @@ from greenroom.actors import (
     StoreMemory,
     open_greenroom,
 )
-from greenroom.actors.hooks.briefing.usage_marks import comes_back, marks_of
-from greenroom.actors.hooks.prompt_memories import MOST_MEMORIES, MOST_TOKENS
+from greenroom.actors.hooks.briefing.prompt_memories import MOST_MEMORIES, MOST_TOKENS
+from greenroom.actors.hooks.briefing.usage_marks import is_used, marks_of
 from greenroom.runtime import RuntimeOptions
 
 MOST_NOISE: Final = 5.0
@@ -205,10 +205,10 @@ def _uses(worlds: Iterable[notes.World]) -> Table:
             for key in question.relevant
         ]
         seen = [
-            comes_back(marks, drawn.sample([text for other, text in texts.items() if other != key], OTHERS))
+            is_used(marks, drawn.sample([text for other, text in texts.items() if other != key], OTHERS))
             for key, marks in marked
         ]
-        own = [comes_back(marks, [texts[key]]) for key, marks in marked]
+        own = [is_used(marks, [texts[key]]) for key, marks in marked]
         rows.append([world.name, len(marked), _share(seen), _share(own)])
     columns = ["memories", "given", "seen though not used %", "seen when repeated %"]
     return Table(title="what counts as used", columns=columns, rows=rows)

@@ -122,7 +122,7 @@ def _told(hook: str, data: Path, numbers: Iterator[int]) -> Took:
 
 def _hook(hook: str, data: Path, said: object, check_answer: Callable[[bytes], None]) -> Took:
     flags = ("--data", str(data), *WHO, "--limit", "60")  # a busy machine shows in the figures
-    command = (sys.executable, "-m", "greenroom.transports.ops.cli", "hook", hook, *flags)
+    command = (sys.executable, "-m", "greenroom.transports.cli", "hook", hook, *flags)
     return _timed(command, json.dumps(said).encode(), data.parent, check_answer)
 
 

@@ -26,7 +26,7 @@ def import_memories(source: Path, data: Path, *flags: str) -> None:
     command = [
         sys.executable,
         "-m",
-        "greenroom.transports.ops.cli",
+        "greenroom.transports.cli",
         "import",
         str(source),
         "--data",

@@ -17,8 +17,8 @@ import trio
 import greenroom.transports.ops.cli.commands.serve  # noqa: F401  a server has all of this loaded
 from bench.harness import check
 from bench.servers import Memory, memory_of
-from greenroom.actors.core.replies.memory_types import Vectors
-from greenroom.actors.index import Document, MemoryIndex, TidyIndex
+from greenroom.actors.search.embedding.vectors import Vectors
+from greenroom.actors.search.index import Document, MemoryIndex, TidyIndex
 from greenroom.runtime import Actor, Address, Context, Message, Slices, handles, open_runtime
 
 if TYPE_CHECKING:

@@ -147,7 +147,7 @@ def _write(docs: Path, copies: int) -> tuple[int, int]:
 
 
 def _command(docs: Path, data: Path, *more: str) -> list[str]:
-    program = [sys.executable, "-m", "greenroom.transports.ops.cli", "ingest", str(docs), "--data", str(data)]
+    program = [sys.executable, "-m", "greenroom.transports.cli", "ingest", str(docs), "--data", str(data)]
     return [*program, "--json", *FLAGS, *more]
 
 

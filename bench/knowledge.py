@@ -38,8 +38,8 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
-from greenroom.actors.corpus.managing import found_corpus
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import chunk_id
+from greenroom.actors.knowledge.corpora.tools.corpus_admin import find_corpus
 from greenroom.runtime import RuntimeOptions
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ async def _asked(folder: Path, setting: Setting, embedder: str, rounds: int) -> 
     """Return the times of answers, each kind in its turn, while others ask as well."""
     async with _opened(folder, embedder) as runtime:
         agent = Agent(runtime, ANN)
-        row = await found_corpus(runtime, ANN, "docs")
+        row = await find_corpus(runtime, ANN, "docs")
         kinds = _kinds(agent, setting, row.id_prefix)
         first = SemanticSearch(query="before all others", corpus="docs")
         while (await agent.ask(first)).partial:  # until the index is read

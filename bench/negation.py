@@ -24,18 +24,17 @@ import numpy as np
 from bench import present_state, question_sets
 from bench.harness import Figure, Plan, Report, Table, check
 from bench.question_sets import Memory, Question, Store
-from bench.ranked_corpus import Remembering, corpus_of, never
-from bench.ranked_corpus import run as finish
+from bench.ranked_corpus import Remembering, corpus_of
 from bench.tune_notes import document
-from greenroom.actors.memories.storage.embedding import said
-from greenroom.actors.ranking import RankQuery, View
-from greenroom.actors.search.ranking import rank
+from greenroom.actors.memories.storage.embedding import strip_author
+from greenroom.actors.search.ranking import RankQuery, View, rank
 from greenroom.actors.search.ranking.lexical import FEW, idf
-from greenroom.actors.search.ranking.negation import is_negated, reordered, said_of, weighed
+from greenroom.actors.search.ranking.negation import find_order, is_negated, read_sentences, weigh_terms
+from greenroom.runtime import finish
 
 if TYPE_CHECKING:
     from bench.harness import Value
-    from greenroom.actors.ranking import Ranked
+    from greenroom.actors.search.ranking import Ranked
 
 PAIRS: Final = Path(__file__).with_name("negation") / "pairs.toml"
 DENIED, AFFIRMED = "pairs, with a negation", "pairs, without"
@@ -121,12 +120,12 @@ def _negated(store: Store, group: str) -> Store:
 
 def _cases(store: Store, embedder: Remembering | None, plan: Plan) -> Iterator[Case]:
     documents = list(starmap(document, enumerate(store.memories, 1)))
-    texts = [said(memory.text, memory.author or "") for memory in store.memories]
+    texts = [strip_author(memory.text, memory.author or "") for memory in store.memories]
     view = View(corpus := corpus_of(documents, texts, embedder), corpus.alive.copy())
     wanted = np.ones(len(documents), np.bool_)
     for question in store.questions[:: plan.size(1, 11)]:
         vectors = None if embedder is None else embedder.query(question.text)
-        ranked = finish(rank(view, RankQuery.read(question.text, vectors), wanted, never, limit=DEPTH))
+        ranked = finish(rank(view, RankQuery.read(question.text, vectors), wanted, limit=DEPTH))
         ids = [store.memories[row].id for row in ranked.rows.tolist()]
         found = ids
         if is_negated(question.text):
@@ -136,12 +135,12 @@ def _cases(store: Store, embedder: Remembering | None, plan: Plan) -> Iterator[C
 
 
 def _ordered(ids: Sequence[str], texts: Sequence[str], ranked: Ranked) -> list[str]:
-    """Return ids in the order for a negation, as `greenroom.actors.memories.negation` does."""
+    """Return ids in the order for a negation, as `greenroom.actors.memories.reading.ranking` does."""
     count = max(FEW, ranked.visible)
-    weights = weighed(
+    weights = weigh_terms(
         {term: idf(len(each.rows), count) for each in ranked.reading.groups for term in each.meant}
     )
-    order = reordered(ranked.log_odds, [said_of(text, weights) for text in texts], weights)
+    order = find_order(ranked.log_odds, [read_sentences(text, weights) for text in texts], weights)
     return [ids[place] for place in order.tolist()]
 
 

@@ -1,7 +1,7 @@
 """Whether a word about the present throws a memory out, with the rule and without.
 
-A query for the present state puts the newer of two notes first (`greenroom.actors.search.ranking.supersession`), and
-words such as "current" make it one. What that costs is asked of alike notes, `bench/present`:
+A query for the present state puts the newer note first (`greenroom.actors.search.ranking.supersession`),
+and words such as "current" make it one. What that costs is asked of alike notes, `bench/present`:
 
 - `commands.toml`: descriptions of shell commands, a question each in other words, and one with such a word;
 - `dated.toml`: series of notes over a year, with questions that only one note answers, not always the newest.
@@ -26,32 +26,31 @@ import trio
 from bench import minilm, notes, question_sets
 from bench.harness import Figure, Plan, Report, Table, check
 from bench.question_sets import Memory, Question, Store
-from bench.ranked_corpus import Remembering, corpus_of, never
-from bench.ranked_corpus import run as finish
+from bench.ranked_corpus import Remembering, corpus_of
 from bench.tune_notes import document
 from greenroom.actors.core.validation.times import to_microseconds
-from greenroom.actors.memories.storage.embedding import said
-from greenroom.actors.ranking import RankQuery, View
-from greenroom.actors.recall.query_times import times_of
+from greenroom.actors.memories.recall.query import times_of
+from greenroom.actors.memories.storage.embedding import strip_author
 from greenroom.actors.search.embedding.models.minilm import load_minilm
 from greenroom.actors.search.embedding.models.minilm_install import install_unpacked, installing
 from greenroom.actors.search.embedding.models.static import load_static
-from greenroom.actors.search.ranking import rank
-from greenroom.actors.search.ranking.intent import asked_state
+from greenroom.actors.search.ranking import RankQuery, View, rank
+from greenroom.actors.search.ranking.intent import detect_state
 from greenroom.actors.search.ranking.supersession import (
     COMPARED,
     LONGEST,
     UNIT,
     Statement,
-    gains,
-    successions,
+    compute_gains,
+    estimate_supersessions,
 )
+from greenroom.runtime import finish
 
 if TYPE_CHECKING:
     from bench.harness import Value
-    from greenroom.actors.index import Document
-    from greenroom.actors.ranking import Ranked
+    from greenroom.actors.search.index import Document
     from greenroom.actors.search.index.corpus import Corpus
+    from greenroom.actors.search.ranking import Ranked
     from greenroom.actors.search.ranking.intent import State
     from greenroom.actors.search.ranking.supersession import Floats, Places
 
@@ -155,7 +154,7 @@ def embedders(plan: Plan, models: Path) -> Iterator[tuple[str, Remembering | Non
 
 def _cases(store: Store, embedder: Remembering | None, plan: Plan) -> Iterator[Case]:
     documents = list(starmap(document, enumerate(store.memories, 1)))
-    texts = [said(memory.text, memory.author or "") for memory in store.memories]
+    texts = [strip_author(memory.text, memory.author or "") for memory in store.memories]
     view = View(corpus := corpus_of(documents, texts, embedder), corpus.alive.copy())
     wanted = np.ones(len(documents), np.bool_)
     now = to_microseconds(notes.PRESENT)
@@ -165,12 +164,12 @@ def _cases(store: Store, embedder: Remembering | None, plan: Plan) -> Iterator[C
         text, times = trio.run(times_of, question.text, now, "UTC")
         vectors = None if embedder is None else embedder.query(text or "")
         query = RankQuery.read(text or "", vectors, times=times)
-        ranked = finish(rank(view, query, wanted, never, limit=COMPARED))
+        ranked = finish(rank(view, query, wanted, limit=COMPARED))
         rows = ranked.rows.tolist()
         ids = [store.memories[row].id for row in rows]
         some = [documents[row] for row in rows]
         cosines = None if embedder is None else _cosines(corpus, embedder.space, ranked.rows)
-        state = asked_state(question.text)
+        state = detect_state(question.text)
         found = ids if state is None else _ordered(ids, some, ranked, cosines, state)
         forced = _ordered(ids, some, ranked, cosines, "present")
         check({*ids} == {*found} == {*forced}, f"{question.text!r} lost a memory altogether")
@@ -180,7 +179,7 @@ def _cases(store: Store, embedder: Remembering | None, plan: Plan) -> Iterator[C
 def _ordered(
     ids: Sequence[str], some: Sequence[Document], ranked: Ranked, cosines: Floats | None, state: State
 ) -> list[str]:
-    """Return ids in the order of a state, as `greenroom.actors.memories.succession` does."""
+    """Return ids in the order of a state, as `greenroom.actors.memories.reading.ranking` does."""
     places = np.array([place for place, each in enumerate(some) if len(each.text) <= LONGEST], np.intp)
     if len(places) <= 1:
         return list(ids)
@@ -190,8 +189,8 @@ def _ordered(
     ]
     strengths = ranked.strengths[places].astype(np.float64) / UNIT
     chosen = None if cosines is None else cosines[np.ix_(places, places)]
-    probabilities = successions(statements, chosen, ranked.vectors)
-    gained = gains(strengths, places, statements, probabilities, ranked.vectors, state)
+    probabilities = estimate_supersessions(statements, chosen, ranked.vectors)
+    gained = compute_gains(strengths, places, statements, probabilities, ranked.vectors, state)
     order = np.arange(len(ids))
     order[places] = places[np.argsort(-strengths - gained, kind="stable")]
     return [ids[place] for place in order.tolist()]

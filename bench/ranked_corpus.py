@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from greenroom.actors.ranking import RankQuery, View
-from greenroom.actors.ranking.weights import SIGNALS
 from greenroom.actors.search.index.corpus import Corpus
-from greenroom.actors.search.ranking import signals
+from greenroom.actors.search.ranking import RankQuery, View, signals
+from greenroom.actors.search.ranking.weights import SIGNALS
+from greenroom.runtime import finish
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
 
-    from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
-    from greenroom.actors.index import Document
     from greenroom.actors.search.embedding.embedder import LocalEmbedder
+    from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+    from greenroom.actors.search.index import Document
     from greenroom.actors.search.ranking.view import Floats
 
 ORDER = list(SIGNALS)
@@ -55,8 +55,8 @@ def corpus_of(documents: Sequence[Document], embedded: Sequence[str], embedder: 
     """Return the index of which `view_of` is the view."""
     corpus = Corpus()
     for document in documents:
-        run(corpus.add(document, never))
-        run(corpus.compact(never))
+        finish(corpus.add(document))
+        finish(corpus.compact())
     if embedder is None:
         return corpus
     vectors = embedder.embed(embedded)
@@ -71,20 +71,6 @@ def corpus_of(documents: Sequence[Document], embedded: Sequence[str], embedder: 
 
 def table_of(view: View, query: RankQuery) -> Floats:
     """Return each row's signals, in `ORDER`."""
-    values = run(signals(view, query, never))
+    values = finish(signals(view, query))
     nothing = np.zeros(len(view.visible), np.float32)
     return np.stack([values.get(name, nothing) for name in ORDER], axis=1)
-
-
-def never() -> bool:
-    """Return that nothing else waits."""
-    return False
-
-
-def run(slices: Generator[None, None, Any]) -> Any:
-    """Return what slices come to."""
-    while True:
-        try:
-            next(slices)
-        except StopIteration as done:
-            return done.value

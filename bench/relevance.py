@@ -25,21 +25,21 @@ import numpy as np
 from bench import document_relevance, minilm, notes, question_sets
 from bench.harness import Table, as_text
 from bench.question_sets import Question, Store
-from bench.ranked_corpus import Remembering, never, run, view_of
+from bench.ranked_corpus import Remembering, view_of
+from greenroom.actors.content.times import remove_times, times_in
 from greenroom.actors.core.replies.memory_types import TimeSpan
-from greenroom.actors.index import Document
-from greenroom.actors.memories.storage.embedding import said
-from greenroom.actors.ranking import RankQuery, View
-from greenroom.actors.ranking.weights import KINDS, Kind, VectorSet
-from greenroom.actors.recall.reliability import Scored, expected_error
+from greenroom.actors.memories.recall.evaluate import Scored, expected_error
+from greenroom.actors.memories.storage.embedding import strip_author
 from greenroom.actors.search.embedding.models.installed_models import MINILM
 from greenroom.actors.search.embedding.models.minilm import load_minilm
 from greenroom.actors.search.embedding.models.minilm_install import install_unpacked, installing
 from greenroom.actors.search.embedding.models.static import load_static
-from greenroom.actors.search.ranking import rank
+from greenroom.actors.search.index import Document
+from greenroom.actors.search.ranking import RankQuery, View, rank
 from greenroom.actors.search.ranking.lexical import FEW
 from greenroom.actors.search.ranking.relevance import A_FEW, RIVALS
-from greenroom.actors.timeexpr import times_in, without
+from greenroom.actors.search.ranking.weights import KINDS, Kind, VectorSet
+from greenroom.runtime import finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -323,7 +323,7 @@ def _asked(
     is_note = KINDS[int(view.kinds[0])] != "conversation"
     for question in questions:
         query = query_of(question, vectors, embedder, dated=is_note)
-        ranked = run(rank(view, query, view.visible, never, limit=RIVALS))
+        ranked = finish(rank(view, query, view.visible, limit=RIVALS))
         strengths, right = np.full(RIVALS, -np.inf), np.zeros(RIVALS, np.bool_)
         strengths[: len(ranked.rows)] = ranked.strengths
         right[: len(ranked.rows)] = [store.memories[row].id in question.relevant for row in ranked.rows]
@@ -336,7 +336,7 @@ def query_of(
 ) -> RankQuery:
     """Return the query as a search has it; questions to notes are of the present of `bench.notes`."""
     found = times_in(question.text, notes.PRESENT, UTC) if dated else []
-    text = without(question.text, found)
+    text = remove_times(question.text, found)
     times = tuple(
         TimeSpan(_microseconds(each.after), _microseconds(each.before), each.fading // _MICROSECOND)
         for each in found
@@ -366,7 +366,7 @@ def view_of_store(store: Store, embedder: Remembering | None) -> View:
             updated_at=made or 0,
         )
         documents.append(document)
-    embedded = [said(memory.text, memory.author or "") for memory in store.memories]
+    embedded = [strip_author(memory.text, memory.author or "") for memory in store.memories]
     return view_of(documents, embedded, embedder)
 
 

@@ -30,7 +30,7 @@ from bench.present_server import command as present_server
 from bench.question_sets import Question, Store
 from bench.servers import greenroom
 from greenroom.actors import EmbedderChoice, read_choice
-from greenroom.actors.recall.reliability import Scored, expected_error, tenths
+from greenroom.actors.memories.recall.evaluate import Scored, expected_error, tenths
 from greenroom.actors.search.embedding.models.minilm_install import install_unpacked, installing
 
 if TYPE_CHECKING:

@@ -18,15 +18,15 @@ import numpy as np
 from bench import code_trees, document_relevance, question_sets, relevance
 from bench.documents import DEPTH, libraries_in, strangers, without_headings
 from bench.harness import Table, as_text
-from bench.ranked_corpus import never, run
 from greenroom.actors.content.compression.words import terms
-from greenroom.actors.ranking import RankQuery
-from greenroom.actors.ranking.code import EVEN, WEIGHTS, rank_files
-from greenroom.actors.recall.reliability import Scored, expected_error
-from greenroom.actors.search.ranking import rank
+from greenroom.actors.memories.recall.evaluate import Scored, expected_error
+from greenroom.actors.search.ranking import RankQuery, rank
+from greenroom.actors.search.ranking.code import EVEN, rank_files
 from greenroom.actors.search.ranking.code_query import CodeQuery
 from greenroom.actors.search.ranking.documents import rank_chunks
 from greenroom.actors.search.ranking.relevance import RIVALS, match_of
+from greenroom.actors.search.ranking.weights import CODE_WEIGHTS
+from greenroom.runtime import finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bench.harness import Value
     from bench.question_sets import Question, Store
     from bench.ranked_corpus import Remembering
-    from greenroom.actors.ranking.weights import VectorSet
+    from greenroom.actors.search.ranking.weights import VectorSet
 
 GOOD = 0.7
 HALF = 0.5
@@ -120,7 +120,7 @@ def _of_store(
     is_note = store.memories[0].conversation is None
     for question in questions:
         query = relevance.query_of(question, vectors, embedder, dated=is_note)
-        ranked = run(rank(view, query, view.visible, never, limit=RIVALS))
+        ranked = finish(rank(view, query, view.visible, limit=RIVALS))
         scores = match_of(ranked.log_odds, ranked.vectors).tolist()
         for place, (row, score) in enumerate(zip(ranked.rows.tolist(), scores, strict=True), 1):
             memory = store.memories[row]
@@ -136,7 +136,7 @@ def _documents(data: Path, embedder: Remembering | None, only: str | None) -> It
         for question in [*library.questions, *(each._replace(file="") for each in library.strange)]:
             vectors = None if embedder is None else embedder.query(question.query)
             query = RankQuery.read(question.query, vectors)
-            ranked = run(rank_chunks(view, query, never, limit=DEPTH, only=only))
+            ranked = finish(rank_chunks(view, query, limit=DEPTH, only=only))
             found = zip(ranked.rows.tolist(), ranked.matches.tolist(), strict=True)
             for place, (row, score) in enumerate(found, 1):
                 path, chunk = chunks[row]
@@ -153,7 +153,7 @@ def _code(data: Path, mirrors: Path) -> None:
         known = {path: f"{path} {file.decode(errors='replace')}" for path, file in tree.files.items()}
         for question in [*tree.questions, *strange]:
             query = CodeQuery.read(question.query)
-            ranked = run(rank_files(view, query, never, limit=DEPTH))
+            ranked = finish(rank_files(view, query, limit=DEPTH))
             for place, file in enumerate(ranked.files, 1):
                 right = file.path in question.files
                 share = sum(file.parts.values()) / (ranked.worth + EVEN)
@@ -170,7 +170,7 @@ def _code(data: Path, mirrors: Path) -> None:
     others = expected_error([Scored(score, each.right) for each, score in left])
     middle, width = document_relevance.fitted(measured)
     print(f"code: error of the relevance {error:.3f}, fitted to the others {others:.3f}")
-    print(f"    fitted to all: {middle:.3f}, {width:.3f}; signals: {len(WEIGHTS)}", flush=True)
+    print(f"    fitted to all: {middle:.3f}, {width:.3f}; signals: {len(CODE_WEIGHTS)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ from rapidfuzz import fuzz, process
 
 from bench.harness import Table, as_markdown, check
 from bench.locomo import ANSWERABLE, Question, Turn
-from greenroom.actors.session_search import metadata_text
+from greenroom.actors.sessions.search import metadata_text
 from greenroom.actors.sessions.search.index import SearchIndex, SearchRequest
+from greenroom.runtime import finish
 
 PARTITION = "public"
 DEPTH = 50
@@ -106,12 +107,7 @@ def searcher(
 
     def search(question: str) -> list[str]:
         request = SearchRequest(text=question[:500], partitions=[PARTITION], threshold=threshold, limit=DEPTH)
-        slices = index.search(request, lambda: False)
-        while True:
-            try:
-                next(slices)
-            except StopIteration as done:
-                return [turns[match.id].id for match in done.value]
+        return [turns[match.id].id for match in finish(index.search(request))]
 
     return search
 

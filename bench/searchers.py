@@ -17,7 +17,7 @@ from bench.corpus import PLANTED, SENDERS, Post
 from bench.harness import check
 from greenroom.actors import AddMessage, Agent, CreateSession, Principal, SearchContext, open_greenroom
 from greenroom.actors.sessions.search.index import SearchIndex, SearchRequest
-from greenroom.runtime import RuntimeOptions
+from greenroom.runtime import RuntimeOptions, finish
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,15 +123,8 @@ def index_alone(posts: Sequence[Post]) -> Search:
         index.add(number, PARTITION, post.sender, post.content)
 
     def search(question: str) -> str:
-        slices = index.search(
-            SearchRequest(text=question, partitions=[PARTITION], limit=LIMIT), lambda: False
-        )
-        while True:
-            try:
-                next(slices)
-            except StopIteration as done:
-                best: int = done.value[0].id
-                return posts[best].content
+        request = SearchRequest(text=question, partitions=[PARTITION], limit=LIMIT)
+        return posts[finish(index.search(request))[0].id].content
 
     return search
 

@@ -1,7 +1,7 @@
 """Secrets that were never anybody's, drawn by the shapes that issuers publish, and texts that they stand in.
 
 Drawn anew in each run, so that no file of ours holds what a scanner of repositories would stop at. Written
-from the issuers' documentation, without a look at `greenroom.actors.hooks.secret_shapes`.
+from the issuers' documentation, without a look at `greenroom.actors.content.secrets.shapes`.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ detect-secrets and Betterleaks (in Go, of the author of gitleaks) take part wher
 from __future__ import annotations
 
 import importlib
+import json
+import lzma
 import statistics
 import subprocess
 import sys
@@ -18,7 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.harness import Figure, Plan, Report, Table, Value, check
 from bench.secret_samples import Sample, key_samples, password_samples, token_samples
+from bench.secrets_masked import masked_lines
 from greenroom.actors.content.secrets.detect import without_secrets
+from greenroom.actors.knowledge.ingest.files.exclusions import SECRET, file_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +37,8 @@ MOST_IMPORT = 40.0
 MOST_MILLION = 1.0
 """Seconds of the processor's time for a million characters, whatever they are."""
 LEAST_RECALL = 0.99
+MOST_CACHED = {"one": 2, "two": 2, "three": 6}
+"""Secrets of each writer's texts that may stay; all but the last one's were there while it was written."""
 HOSTILE = (
     "password=",
     'token="',
@@ -41,7 +47,29 @@ HOSTILE = (
     "://a:",
     "cookie: a=",
     "-----BEGIN PRIVATE KEY-----\n",
+    "c2VjcmV0",
+    "kind: Secret\ndata:\n  a: |\n    data: {",
+    '{"kind": "Secret", "data": {"a": \'{',
+    "su - a <<<b",
     " ",
+    "\u5bc6\u7801",
+    "PIN ",
+    "CVV ",
+    "passwort ist ",
+    "\u043f\u0430\u0440\u043e\u043b\u044c ",
+    "wifi key ",
+    "net user ",
+    "docker login ",
+    "mysql -p",
+    "curl -u ",
+    "echo a | ",
+    " <<<",
+    "impacket-a a",
+    "a@b.c:",
+    ":a@",
+    "ssn 1",
+    "-p=<(echo ",
+    "insert into a (password) values (",
 )
 
 
@@ -69,10 +97,13 @@ def run(plan: Plan) -> Report:
             name: {what: 1 - sum(map(each.leaves, drawn)) / len(drawn) for what, drawn in samples.items()}
             for name, each in detectors.items()
         }
+        names = _names_of_files()
         taken = [row for text in _texts(plan).items() for row in _taken(*text, detectors)]
     check(recall["Greenroom"]["private keys"] == 1, "a private key was left in a text")
     size = plan.size(1_000_000, 10_000)
     hostile = max(_seconds(ours, (part * (size // len(part) + 1))[:size])[0] for part in HOSTILE)
+    kept = {number: _kept(number) for number in MOST_CACHED}
+    masked = _masked()
     imports = {name: _import(each.module, plan.size(9, 1)) for name, each in detectors.items()}
     return Report(
         tables=[
@@ -85,20 +116,40 @@ def run(plan: Plan) -> Report:
                 ],
             ),
             Table(
+                title="texts of which each has a secret, written by hand by others",
+                columns=["writer", "texts", "kept"],
+                rows=[[number, texts, left] for number, (texts, left) in kept.items()],
+            ),
+            Table(
+                title="texts that look alike and have none, by the same writers",
+                columns=["writer", "texts", "changed"],
+                rows=[[number, texts, changed] for number, (texts, changed) in masked.items()],
+            ),
+            Table(
                 title="taken for secrets in texts of which nearly all have none",
                 columns=["text", "detector", "million characters", "found", "found/million", "ms/million"],
                 rows=taken,
+            ),
+            Table(
+                title="names of files, by another hand than the list's",
+                columns=["what", "paths", "left out"],
+                rows=[list(row) for row in names],
             ),
             Table(
                 title="what it costs to import",
                 columns=["detector", "processor time, ms"],
                 rows=[[name, spent] for name, spent in imports.items()],
             ),
+            masked_lines(),
         ],
         figures=[
             *(
                 Figure(what=f"recall, {what}", value=share, least=LEAST_RECALL)
                 for what, share in recall["Greenroom"].items()
+            ),
+            *(
+                Figure(what=f"kept of writer {number}", value=kept[number][1], most=most)
+                for number, most in MOST_CACHED.items()
             ),
             Figure(what="import, ms", value=imports["Greenroom"], most=MOST_IMPORT),
             Figure(what="longest hostile text, s/million", value=hostile, most=MOST_MILLION),
@@ -113,12 +164,43 @@ def _taken(where: str, text: str, detectors: Mapping[str, Detector]) -> Iterator
         yield [where, name, millions, count, count / millions, seconds / millions * 1_000]
 
 
+def _names_of_files() -> list[tuple[str, int, int]]:
+    """Return how many paths of secrets there are and are left out, and the same of plain ones."""
+    lines = (ROOT / "bench/secrets_by_hand/secret-files.tsv").read_text().splitlines()
+    rows = [tuple(line.split("\t")) for line in lines]
+    counted = []
+    for what in ("secret", "plain"):
+        paths = [path for path, said in rows if said == what]
+        counted.append((what, len(paths), sum(file_reason(f"/w/{path}") == SECRET for path in paths)))
+    return counted
+
+
 def leaks(sample: Sample) -> bool:
     """Return whether a third of a sample's secret or more is still in its text."""
     kept, count = without_secrets(sample.text)
     size = max(4, len(sample.secret) // 3)
     parts = (sample.secret[at : at + size] for at in range(len(sample.secret) - size + 1))
     return count == 0 or any(part in kept for part in parts)
+
+
+def _kept(writer: str) -> tuple[int, int]:
+    """Return how many texts a writer wrote, and in how many of them the secret stays."""
+    rows = _by_hand(f"secrets-{writer}")
+    return len(rows), sum(row["secret"] in without_secrets(row["text"])[0] for row in rows)
+
+
+def _masked() -> dict[str, tuple[int, int]]:
+    """Return how many texts without a secret each writer wrote, and how many of them are changed."""
+    written = {writer: _by_hand(f"harmless-{writer}") for writer in ("one", "three")}
+    return {
+        writer: (len(rows), sum(without_secrets(row["text"])[1] > 0 for row in rows))
+        for writer, rows in written.items()
+    }
+
+
+def _by_hand(name: str) -> list[dict[str, str]]:
+    file = ROOT / "bench" / "secrets_by_hand" / f"{name}.jsonl.xz"
+    return [json.loads(line) for line in lzma.decompress(file.read_bytes()).splitlines()]
 
 
 def _samples(rounds: int) -> Mapping[str, Sequence[Sample]]:

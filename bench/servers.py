@@ -47,7 +47,7 @@ class Listening(NamedTuple):
 
 def greenroom(data: Path, *flags: str) -> tuple[str, ...]:
     """Return the command that serves a folder, over stdio unless the flags say otherwise."""
-    return (sys.executable, "-m", "greenroom.transports.ops.cli", "serve", "--data", str(data), *flags)
+    return (sys.executable, "-m", "greenroom.transports.cli", "serve", "--data", str(data), *flags)
 
 
 def greenroom_websocket(data: Path) -> tuple[str, ...]:

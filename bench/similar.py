@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from bench import code_trees
 from bench.code_trees import read_files, source_view
 from bench.harness import Plan, Report, Table, check
-from bench.ranked_corpus import run as run_slices
+from greenroom.actors.content.syntax import Places, compare_by_imports
 from greenroom.actors.content.text.analyze import code_rules, tokens
 from greenroom.actors.search.index.source_code import role_of
-from greenroom.actors.search.ranking.likeness import LIKENESS, like_files, likeness_of, said_in
-from greenroom.actors.syntax import Places, alike_by_imports
+from greenroom.actors.search.ranking.likeness import count_terms, find_like_files, likeness_of
+from greenroom.actors.search.ranking.weights import LIKENESS_WEIGHTS
+from greenroom.runtime import finish
 
 if TYPE_CHECKING:
     from greenroom.actors.content.syntax.source import Source
@@ -152,15 +153,15 @@ class _Tree:
         return _Terms(self.files)
 
 
-def _greenroom(tree: _Tree, signals: frozenset[str] = frozenset(LIKENESS)) -> Find:
+def _greenroom(tree: _Tree, signals: frozenset[str] = frozenset(LIKENESS_WEIGHTS)) -> Find:
     view, places, sources = tree.view, tree.places, tree.sources
 
     def find(path: str) -> Sequence[str]:
         passages = [chunk.text for chunk in sources[path].chunks]
-        terms = run_slices(said_in(passages, _never))
-        found = run_slices(like_files(view, path, terms, _never, limit=CANDIDATES))
+        terms = finish(count_terms(passages))
+        found = finish(find_like_files(view, path, terms, limit=CANDIDATES))
         read = {each: sources[each] for each in [path, *(like.path for like in found)]}
-        imports = alike_by_imports(path, read, places)
+        imports = compare_by_imports(path, read, places)
         scores = {
             each.path: likeness_of(
                 {
@@ -254,7 +255,3 @@ CONTENDERS: Final[Mapping[str, Callable[[_Tree], Find]]] = {
     "cosine of all terms (tf-idf)": _cosine,
     "terms in common, by rarity": _overlap,
 }
-
-
-def _never() -> bool:
-    return False

@@ -15,8 +15,9 @@ from bench.client import VERSIONS, read_answer
 from bench.harness import WrongAnswerError, check
 from greenroom.actors import Agent, Principal, open_greenroom
 from greenroom.transports import TOOLS, Limits
+from greenroom.transports.base.defaults import DEBOUNCE_SECONDS
 from greenroom.transports.mcp.connection import Connection
-from greenroom.transports.mcp.server import DEBOUNCE, McpServer
+from greenroom.transports.mcp.server import McpServer
 
 PATIENCE = 60.0  # seconds
 T = TypeVar("T")
@@ -172,7 +173,7 @@ class Crowd:
         before = -1
         while before != sum(self.counts):
             before = sum(self.counts)
-            await trio.sleep(3 * DEBOUNCE)
+            await trio.sleep(3 * DEBOUNCE_SECONDS)
         check(min(self.last) >= written, "not every subscriber was told of the last write")
         return max(0.0, max(self.last) - acknowledged)
 
@@ -190,7 +191,7 @@ def check_windows(count: int, seconds: float) -> None:
         count: How often it was told.
         seconds: From the first write to the last time.
     """
-    most = 1 + int(seconds / DEBOUNCE)
+    most = 1 + int(seconds / DEBOUNCE_SECONDS)
     check(
         1 <= count <= most, f"a subscriber was told {count} times in {seconds:.3f} s, not 1 to {most} times"
     )

@@ -25,7 +25,7 @@ from bench.pacing import Paced, pace
 from bench.servers import ECHO_WEBSOCKET, greenroom_websocket, listening
 from bench.subscribers import Crowd, Peer, Writer, check_windows, checked_run, open_server
 from bench.wires import Kind
-from greenroom.transports.mcp.server import DEBOUNCE
+from greenroom.transports.base.defaults import DEBOUNCE_SECONDS
 
 WRITES_A_SECOND = 500
 SESSIONS = 100  # each is written every 200 ms, so its window is over and every write is told of
@@ -132,7 +132,7 @@ class _Writes:
         check(now < self._last + PATIENCE or not self.sent, "not every write was acknowledged")
         open_ = len(self.sent) - len(self.acknowledged)
         # A notification more than there were writes, or a late one, would be heard within this time.
-        return not all_sent or open_ > 0 or now < max(self.acknowledged.values()) + 2 * DEBOUNCE
+        return not all_sent or open_ > 0 or now < max(self.acknowledged.values()) + 2 * DEBOUNCE_SECONDS
 
     def check(self) -> None:
         check(self.acknowledged.keys() == self.sent.keys(), "not every write was acknowledged once")

@@ -2,7 +2,7 @@
 
 ``--data`` has conversations, ``--notes`` worlds of notes (see `bench.tune_notes`), each with questions.
 
-Prints, for each situation (see `greenroom.actors.ranking.weights`), what weights fitted to all other
+Prints, for each situation (see `greenroom.actors.search.ranking.weights`), what weights fitted to all other
 conversations reach on each conversation, then what is lost without each signal, and at the end the
 weights fitted to all of them, as they stand in the table. The weights are fitted to three kinds of
 stores at once: one for each conversation, one of all conversations, and questions with a typing error.
@@ -25,14 +25,14 @@ import numpy as np
 from bench import fitting, minilm, trials, tune_notes
 from bench.harness import Table, Value, as_text
 from bench.ranked_corpus import ORDER, Remembering, table_of, view_of
-from greenroom.actors.index import Document
-from greenroom.actors.memories.storage.embedding import said
-from greenroom.actors.ranking import RankQuery
-from greenroom.actors.ranking.weights import VectorSet, weights
+from greenroom.actors.memories.storage.embedding import strip_author
 from greenroom.actors.search.embedding.models.minilm import load_minilm
 from greenroom.actors.search.embedding.models.minilm_install import install_unpacked, installing
 from greenroom.actors.search.embedding.models.onnx import OnnxEmbedder
 from greenroom.actors.search.embedding.models.static import load_static
+from greenroom.actors.search.index import Document
+from greenroom.actors.search.ranking import RankQuery
+from greenroom.actors.search.ranking.weights import VectorSet, weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -101,9 +101,9 @@ def _plans(onnx: Path | None) -> Iterator[tuple[Sequence[VectorSet], LocalEmbedd
 
 
 def _onnx(folder: Path) -> LocalEmbedder:
-    from greenroom.actors.search.embedding.models.onnx_export import read_model_files  # noqa: PLC0415 - only for this
+    from greenroom.actors.search.embedding.models.onnx_export import read_export  # noqa: PLC0415 - only for this
 
-    return OnnxEmbedder(read_model_files(folder), lambda: None)
+    return OnnxEmbedder(read_export(folder), lambda: None)
 
 
 def _names(situation: VectorSet) -> list[str]:
@@ -211,7 +211,7 @@ def _trials(
 ) -> list[Trial]:
     turns = [turn for turn in given.turns if turn.conv in conversations]
     documents = [_document(number, turn) for number, turn in enumerate(turns, 1)]
-    view = view_of(documents, [said(turn.text, turn.speaker) for turn in turns], embedder)
+    view = view_of(documents, [strip_author(turn.text, turn.speaker) for turn in turns], embedder)
     rows = {(turn.conv, turn.id): row for row, turn in enumerate(turns)}
     found = []
     for query in given.queries:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from bench.briefing import BYTES, Session, carried, sessions
-from greenroom.actors.content.text.escape import inert
-from greenroom.actors.sessions.summary.features import Conversation, Features, Said
+from greenroom.actors.content.text.escape import escape_untrusted
+from greenroom.actors.sessions.summary.features import Conversation, Features, Utterance
 from greenroom.actors.sessions.summary.summary import summarize
 from greenroom.actors.sessions.summary.units import units
+from greenroom.runtime import finish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,14 +88,15 @@ def _sample(session: Session) -> Sample:
     return Sample(session, np.array(values), is_known, counts)
 
 
-def _as_read(session: Session) -> list[Said]:
+def _as_read(session: Session) -> list[Utterance]:
     """Return its messages as a briefing has them: all people are called alike."""
     return [each._replace(sender="a person") if each.by_person else each for each in session.said()]
 
 
 def _has(text: str, message: int, marks: Sequence[Mark]) -> bool:
     return any(
-        mark.message == message and _overlap(inert(text, len(text)), inert(mark.quote, len(mark.quote)))
+        mark.message == message
+        and _overlap(escape_untrusted(text, len(text)), escape_untrusted(mark.quote, len(mark.quote)))
         for mark in marks
     )
 
@@ -111,14 +113,15 @@ def _overlap(text: str, quote: str) -> bool:
 
 
 def _summary(session: Session, found: Floats) -> str:
-    steps = summarize(
-        _as_read(session), BYTES - ENVELOPE, weights=Features(*map(float, found[:-1])), none=float(found[-1])
+    lines = finish(
+        summarize(
+            _as_read(session),
+            BYTES - ENVELOPE,
+            weights=Features(*map(float, found[:-1])),
+            none=float(found[-1]),
+        )
     )
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return "\n".join(end.value)
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -20,14 +20,15 @@ from bench import code_trees, fitting
 from bench.code import MEASURES, measured
 from bench.code_trees import Question
 from bench.harness import Table, Value, as_text
-from bench.ranked_corpus import run
-from greenroom.actors.ranking.code import WEIGHTS, signals
+from greenroom.actors.search.ranking.code import signals
 from greenroom.actors.search.ranking.code_query import CodeQuery
+from greenroom.actors.search.ranking.weights import CODE_WEIGHTS
+from greenroom.runtime import finish
 
 if TYPE_CHECKING:
     from bench.fitting import Floats
 
-ORDER = list(WEIGHTS)
+ORDER = list(CODE_WEIGHTS)
 HELD_BY_HAND = ("test", "prose")
 """No question of these sets is about tests or texts, so what fits them says nothing of who asks for these."""
 DEPTH = 100
@@ -53,7 +54,7 @@ def main() -> int:
     parser.add_argument("--ablate", action="store_true", help="also fit without each signal")
     chosen = parser.parse_args()
     trials = list(_trials(chosen.data, chosen.mirrors))
-    kept = np.array([WEIGHTS[name] for name in ORDER])
+    kept = np.array([CODE_WEIGHTS[name] for name in ORDER])
     rows: list[Sequence[Value]] = [["as they stand", *_measures(trials, lambda _: kept)]]
     rows.append(["fitted to the others", *_measures(trials, _fitted_to_others(trials, ORDER))])
     for name in ORDER if chosen.ablate else ():
@@ -64,7 +65,7 @@ def main() -> int:
     print(as_text(Table(title="Questions about source code", columns=columns, rows=rows)), end="\n\n")
     found = _fit(trials, ORDER)
     weights: list[Sequence[Value]] = [
-        [name, WEIGHTS[name], float(value)] for name, value in zip(ORDER, found, strict=True)
+        [name, CODE_WEIGHTS[name], float(value)] for name, value in zip(ORDER, found, strict=True)
     ]
     print(as_text(Table(title="Weights", columns=["signal", "as they stand", "fitted to all"], rows=weights)))
     return 0
@@ -75,14 +76,14 @@ def _trials(data: Path, mirrors: Path) -> Iterable[Trial]:
         view = code_trees.source_view(code_trees.read_files(tree.files))
         files = view.corpus.authors
         for question in tree.questions:
-            found = run(signals(view, CodeQuery.read(question.query), lambda: False))
+            found = finish(signals(view, CodeQuery.read(question.query)))
             values = np.stack([found[name] for name in ORDER], axis=1)
             yield Trial(tree.kind, tree.name.partition(".")[2], question, files, values)
 
 
 def _fit(trials: Sequence[Trial], names: Sequence[str]) -> Floats:
     """Return a weight for each signal of `ORDER`, 0 for those that are not among ``names``."""
-    held = np.array([WEIGHTS[name] if name in HELD_BY_HAND and name in names else 0.0 for name in ORDER])
+    held = np.array([CODE_WEIGHTS[name] if name in HELD_BY_HAND and name in names else 0.0 for name in ORDER])
     columns = [place for place, name in enumerate(ORDER) if name in names and name not in HELD_BY_HAND]
     examples: list[fitting.Example] = []
     for trial in trials:

@@ -3,7 +3,8 @@
 The stores are those of `question_sets.pairs_of_worlds`. What is measured on a world was fitted to the store
 of the other two, in which none of its notes is. Each group of questions counts the same, but paraphrases
 twice: most other questions are answered whatever the weights. A note that once was the answer is neither
-right nor wrong, for which of the two comes first is decided later, by `greenroom.actors.search.ranking.supersession`.
+right nor wrong, for which of the two comes first is decided later, by
+`greenroom.actors.search.ranking.supersession`.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from bench.harness import Table, as_text
 from bench.ranked_corpus import ORDER, table_of, view_of
 from bench.retrieval import DEPTHS, NOTHING
 from greenroom.actors.core.validation.times import to_microseconds
-from greenroom.actors.index import Document
-from greenroom.actors.ranking import RankQuery
-from greenroom.actors.ranking.weights import Kind, VectorSet, weights
-from greenroom.actors.recall.query_times import times_of
+from greenroom.actors.memories.recall.query import times_of
+from greenroom.actors.search.index import Document
+from greenroom.actors.search.ranking import RankQuery
+from greenroom.actors.search.ranking.weights import Kind, VectorSet, weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

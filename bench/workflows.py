@@ -23,11 +23,11 @@ import trio
 
 from bench.harness import Figure, Plan, Report, Table, check
 from greenroom.actors import Agent, Principal, RecordWorkflowStep, SuggestNextAction, open_greenroom
-from greenroom.actors.sessions.workflows.patterns import matched, mined
-from greenroom.actors.sessions.workflows.prediction import predicted
-from greenroom.actors.sessions.workflows.shapes import NAMELESS, Word, shape_of
+from greenroom.actors.sessions.workflows.patterns import match_patterns, mine
+from greenroom.actors.sessions.workflows.prediction import predict
+from greenroom.actors.sessions.workflows.shapes import NAMELESS, Word, build_shape
 from greenroom.actors.sessions.workflows.timeline import FREQUENT, MOST_STEPS, Step, Timeline
-from greenroom.runtime import Slices
+from greenroom.runtime import finish
 
 T = TypeVar("T")
 
@@ -163,7 +163,7 @@ class _Replay:
             patterns: list[Any] = []
             for place, shape in enumerate(shapes):
                 if self._number % _BETWEEN_MININGS == 0:
-                    patterns = done(mined(self._timeline, self._now, _never))
+                    patterns = finish(mine(self._timeline, self._now))
                 if self._number >= _FIRST and shape != NAMELESS:
                     self._suggest(shapes[:place], last, shape)
                     self._follow(patterns, shapes, place)
@@ -175,7 +175,7 @@ class _Replay:
         return self._number * _MINUTE
 
     def _shape(self, command: str) -> str:
-        shape = shape_of(command, lambda word: self._words[word] + 1 >= FREQUENT)
+        shape = build_shape(command, lambda word: self._words[word] + 1 >= FREQUENT)
         self._words.update(shape.words)
         return shape.text
 
@@ -188,7 +188,7 @@ class _Replay:
             "model",
             lambda: [
                 (each.command, each.probability)
-                for each in done(predicted(self._timeline, context, self._now, _never))[:_WANTED]
+                for each in finish(predict(self._timeline, context, self._now))[:_WANTED]
             ],
             came,
         )
@@ -209,7 +209,7 @@ class _Replay:
 
     def _follow(self, patterns: Sequence[Any], shapes: Sequence[str], place: int) -> None:
         """Note whether the pattern that is suggested first came true, with what may be in between."""
-        for match in matched(patterns, shapes[max(0, place - 20) : place], 1) if place else ():
+        for match in match_patterns(patterns, shapes[max(0, place - 20) : place], 1) if place else ():
             rest = match.pattern.commands[match.done :]
             following = iter(shapes[place : place + len(rest) + 1])
             self._patterns_score.note_confidence(match.confidence, all(each in following for each in rest))
@@ -233,7 +233,7 @@ async def _compare_with_tool(steps: int) -> None:
             agent = Agent(runtime, Principal(agent_id="bench"))
             for number, command in enumerate(_made_up(steps), 1):
                 told = await agent.ask(SuggestNextAction(limit=_WANTED))
-                said = done(predicted(timeline, list(context), 0, _never))[:_WANTED]
+                said = finish(predict(timeline, list(context), 0))[:_WANTED]
                 found = {each.command: each.confidence for each in told.suggestions}
                 check(list(found) == [each.command for each in said], f"step {number}: {found} for {said}")
                 check(
@@ -248,20 +248,6 @@ async def _compare_with_tool(steps: int) -> None:
 def _named(counts: Counter[str]) -> list[str]:
     """Return the most frequent commands whose program has a name: nobody could do what has none."""
     return [command for command, _ in counts.most_common(_WANTED + 1) if command != NAMELESS][:_WANTED]
-
-
-def done(slices: Slices[T]) -> T:
-    """Return what a generator returns that yields whenever its slice is over."""
-    while True:
-        try:
-            next(slices)
-        except StopIteration as ended:
-            result: T = ended.value
-            return result
-
-
-def _never() -> bool:
-    return False
 
 
 def _made_up(steps: int) -> list[str]:

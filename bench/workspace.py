@@ -238,7 +238,7 @@ def _indexing(client: Client) -> Iterator[None]:
 
 def _stats(folder: Path) -> Any:
     """Return what the server says of itself."""
-    command = [sys.executable, "-m", "greenroom.transports.ops.cli", "stats", "--json"]
+    command = [sys.executable, "-m", "greenroom.transports.cli", "stats", "--json"]
     done = subprocess.run(
         [*command, "--data", str(folder / "data")], env=environment(), capture_output=True, check=True
     )

@@ -1,12 +1,14 @@
-"""The tables of docs/security.md: who may do what and see what, asked of the policy itself."""
+"""The tables of docs/security.md, computed by the policy itself."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from greenroom.actors import Principal
+from greenroom.actors.app.requests import NEEDED
+from greenroom.actors.app.requests import TOOL_SCOPES as TOOLS
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import workflow_key
-from greenroom.actors.core.auth.scopes import NEEDED, SCOPES, TOOLS, WILDCARDS, allows
+from greenroom.actors.core.auth.scopes import SCOPES, WILDCARDS, allows
 
 YES: Final = "yes"
 NO: Final = "no"
@@ -19,7 +21,7 @@ READERS: Final[Mapping[str, Principal]] = {
         agent_id="poet", agent_type="writer", user="bob", projects=frozenset({"p"})
     ),
     "another user of its project": Principal(agent_id="cook", user="bob", projects=frozenset({"p"})),
-    "somebody of another project": Principal(agent_id="spy", user="bob", projects=frozenset({"q"})),
+    "a user of another project": Principal(agent_id="spy", user="bob", projects=frozenset({"q"})),
 }
 """By how they stand to the agent `scribe` of user ann and project p, all with every scope."""
 
@@ -48,12 +50,12 @@ SEES: Final[Mapping[str, Callable[[Principal], bool]]] = {
     "a public message in a session of its project": _message("public", "p"),
     "a private message": _message("private"),
     "a message for agents of its type": _message("agent_only"),
-    "what it keeps with `set_memory`": lambda reader: policy.memory_owner(reader) == WRITER.agent_id,
+    "what it stores with `set_memory`": lambda reader: policy.memory_owner(reader) == WRITER.agent_id,
     "a private memory of its user": _memory("user:ann"),
     "a memory of its user shared with projects": _memory("user:ann", "shared"),
     "a public memory of its user": _memory("user:ann", "public"),
     "a memory in the namespace of its project": _memory("project:p"),
-    "a memory in a namespace of everybody's": _memory("team:kitchen"),
+    "a memory in a shared namespace": _memory("team:kitchen"),
     "a corpus of its user": _corpus("user:ann"),
     "a corpus of its project": _corpus("project:p"),
     "a corpus of all": _corpus("all"),
@@ -63,7 +65,7 @@ SEES: Final[Mapping[str, Callable[[Principal], bool]]] = {
 }
 """What others see of what `scribe` wrote; seeing is reading, finding, counting and hearing of changes.
 
-Whoever sees a corpus fills it, too."""
+Everyone who sees a corpus may also fill it."""
 
 KEYS: Final[Mapping[str, Principal]] = {
     "ann, no project": Principal(agent_id="clerk", user="ann", key_id="k"),
@@ -102,7 +104,7 @@ WRITES: Final[Mapping[str, str]] = {
     "the namespace of its user": "user:ann",
     "its own namespace": "agent:scribe",
     "the namespace of its project": "project:p",
-    "a namespace of everybody's": "team:kitchen",
+    "a shared namespace": "team:kitchen",
 }
 """Who writes into namespaces."""
 

@@ -1,4 +1,4 @@
-"""Makes the site of these pages, in the place of what it made before: `python docs/build_site.py FOLDER`.
+"""Make the site of these pages, replacing an older one: `python docs/build_site.py FOLDER`.
 
 The pages are read as they are. Those outside of `docs/` that the site has come into `project/`, and links
 follow them; the navigation is the list of links in `docs/index.md`. Sphinx makes HTML of them, and fails at
@@ -37,7 +37,7 @@ LISTED: Final = re.compile(r"^- \[([^\]]+)\]\(([^)\s]+)\)", re.MULTILINE)
 
 
 class Section(NamedTuple):
-    """A heading of the index, and the pages below it: what each is called, and its path in the site."""
+    """A heading of the index with its pages: their titles and paths in the site."""
 
     title: str
     pages: list[tuple[str, str]]
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def stage(sources: Path) -> None:
-    """Copy all pages to their places in the site, with links that lead there, and what they show or offer."""
+    """Copy all pages, pictures and files to their places in the site, with adjusted links."""
     kept = [path for path in DOCS.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     places = {path: path.relative_to(DOCS).as_posix() for path in kept} | ELSEWHERE
     for path, place in places.items():
@@ -80,7 +80,7 @@ def stage(sources: Path) -> None:
 
 
 def relinked(path: Path, places: dict[Path, str]) -> str:
-    """Return a page whose links to other pages and files lead to their places in the site."""
+    """Return a page with links to the places of other pages in the site."""
 
     def moved(link: re.Match[str]) -> str:
         target, mark, anchor = link[2].partition("#")
@@ -133,7 +133,7 @@ def whole(sources: Path, listed: list[Section]) -> Iterator[str]:
 
 
 def first_sentence(page: str) -> str:
-    """Return the first sentence of a page as plain text: of its first paragraph that is prose."""
+    """Return the first sentence of a page's first paragraph of prose, as plain text."""
     body = CODE_BLOCK.sub("", re.sub(r"<!--.*?-->", "", page, flags=re.DOTALL)).partition("\n\n")[2]
     prose = next(text for text in body.split("\n\n") if re.match(r"\s*[A-Za-z`*\[]", text))
     plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(prose.split()))

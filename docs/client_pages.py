@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from greenroom.transports.clients.setup.change import put_in
-from greenroom.transports.clients.table import BY_HAND, CLIENTS, Client
-from greenroom.transports.hooks.clients import HOOK_CLIENTS
+from greenroom.transports.clients.table import BY_HAND, CLIENTS, HOOK_CLIENTS, Client
 
 PROGRAM: Final = "/path/to/greenroom"
 HOOKS: Final = "[What they do](../hooks.md), and how they are taken out again."
@@ -14,8 +13,8 @@ MAC: Final = "Library/Application Support"
 NOTES: Final = {
     "claude-code": """\
 Where `claude` is on the path, it writes the file itself (`claude mcp add-json --scope user`), and takes
-the entry out itself (`claude mcp remove`): it may be running, and it writes its file all the time. If
-that fails it is said, and the file is edited as those of others are.
+the entry out itself (`claude mcp remove`), because it may be running and writes its file all the time. If
+that fails, setup reports it and edits the file as it edits those of other clients.
 
 A session is in the project of the folder that Claude Code works in, which it tells each server
 (`CLAUDE_PROJECT_DIR`).
@@ -30,11 +29,10 @@ The path of the program is that of this machine, so the file is not for others. 
 
 Version 2.1.316 is run in the tests: it finds the file and asks for approval.""",
     "vscode": """\
-The file is that of the default profile. Where VS Code is asked for its roots, it tells the folder that is
-open, and sessions are in the project of that.""",
+The file is that of the default profile. VS Code reports the open folder as its root, and
+sessions are in the project of that folder.""",
     "cursor": """\
-Where Cursor is asked for its roots, it tells the folder that is open, and sessions are in the project
-of that.""",
+Cursor reports the open folder as its root, and sessions are in the project of that folder.""",
     "zed": """\
 The settings are one file with much else in it; its comments and layout stay. The entry has a `source`,
 which versions of 2025 need and later ones do not mind.""",
@@ -69,7 +67,7 @@ def client_pages() -> dict[str, str]:
 
 
 def files_of_clients() -> Iterator[tuple[str, ...]]:
-    """Yield the row of each client: its page, its file, another one on macOS, and the variable it follows."""
+    """Yield each client's row: page, file, file on macOS, and environment variable."""
     for name, client in CLIENTS.items():
         file = f"`{_below_home(client)}`" + (" in the current folder" if client.project else "")
         mac = f"`~/{client.macos}`" if client.macos else ""
@@ -81,7 +79,7 @@ def files_of_clients() -> Iterator[tuple[str, ...]]:
 
 
 def hooks_of_clients() -> Iterator[tuple[str, ...]]:
-    """Yield the row of each client with hooks: its file, its event for each hook, and what its user does."""
+    """Yield the row of each client with hooks: file, events, and the user's steps."""
     for name, client in HOOK_CLIENTS.items():
         events = (
             f"`{hook}` `{event.name}`" + (f" of `{event.matcher}`" if event.matcher else "")
@@ -138,7 +136,7 @@ def _page(name: str, client: Client) -> str:
 
 
 def _around_agent(client: Client, text: str, name: str) -> Iterator[str]:
-    """Yield the line of the change that names the agent, and a sign for what follows it."""
+    """Yield the line that names the agent, and a sign for what follows."""
     agent, lines = name.removesuffix("-project"), text.splitlines()
     place = next(n for n, line in enumerate(lines) if agent in line and client.command not in line)
     yield f"+{lines[place]}"

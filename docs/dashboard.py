@@ -50,14 +50,14 @@ def within_an_hour(name: str, by: str) -> str:
 
 
 def quantile(share: float, name: str, by: str = "", where: str = "") -> str:
-    """Return the value of a histogram of Greenroom that a share of what it counts does not exceed."""
+    """Return the quantile of one of Greenroom's histograms."""
     classes = per_second(f"{name}_bucket", by=f"le, {by}" if by else "le", where=where)
     return f"histogram_quantile({share}, {classes})"
 
 
 CALLS: Final = 'method="tools/call"'
 FAILED: Final = 'outcome=~"error|tool_error"'
-LASTING: Final = 'method!="subscriptions/listen"'  # whose time is how long somebody listened
+LASTING: Final = 'method!="subscriptions/listen"'  # for streams the time is the duration of the connection
 FILLED: Final = "greenroom_store_used_bytes", "greenroom_store_quota_bytes"
 SAVED: Final = "savings_baseline_tokens_total", "savings_answer_tokens_total"
 

@@ -171,7 +171,7 @@ def series(figure: Figure) -> list[str]:
 def lines(figure: Figure) -> Iterator[tuple[str, ...]]:
     """Yield the rows of a figure's table."""
     for group, found in values(figure).items():
-        yield group, *(shown(value) for value in found)
+        yield group, *(to_label(value) for value in found)
 
 
 def values(figure: Figure) -> dict[str, list[float]]:
@@ -191,12 +191,12 @@ def values(figure: Figure) -> dict[str, list[float]]:
 
 
 def label(row: list[Any]) -> str:
-    """Return the words that a row of results begins with, or its first number if there are none."""
+    """Return the words at the head of a row, or else its first number."""
     words = [cell for cell in row if isinstance(cell, str)]
     return ", ".join(words) or str(row[0])
 
 
-def shown(value: float) -> str:
+def to_label(value: float) -> str:
     """Return a value with about three digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004  three digits
 
@@ -215,7 +215,7 @@ def drawn(figure: Figure) -> str:
         no_prefix=True,
         print_values=True,
         print_values_position="top",
-        formatter=shown,
+        formatter=to_label,
         show_legend=len(names) > 1,
         legend_at_bottom=True,
         legend_at_bottom_columns=2,

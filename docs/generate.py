@@ -5,6 +5,7 @@ settings from their table, the metrics from the fields of statistics, and a page
 Python from its sources. A page for each client of `greenroom setup`, and the tables of docs/security.md, from
 the policy, of docs/how-to/set-up-clients.md, and of docs/benchmarks.md, from what was measured. Besides the
 manual page greenroom(1) and the dashboard for Grafana. What is to be changed is the code, never the page.
+The requests of all operations get their lines in `greenroom.actors`, which type checkers read.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -26,7 +28,7 @@ from http_page import http_page
 from man_page import man_page
 from python_names import prose, python_pages
 
-from greenroom.actors import MemoryLine, is_write
+from greenroom.actors import API_REQUESTS, MemoryLine, is_write
 from greenroom.actors.app.prompts.catalogue import listed as prompts_listed
 from greenroom.actors.core.replies.empty_reasons import REASONS
 from greenroom.actors.core.validation.types import UNLISTED
@@ -51,6 +53,7 @@ from greenroom.transports.mcp.tools.tool_profiles import PROFILES
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SECURITY: Final = ROOT / "docs" / "security.md"
+EXPORTS: Final = ROOT / "actors" / "greenroom" / "actors" / "__init__.py"
 BENCHMARKS: Final = ROOT / "docs" / "benchmarks.md"
 CLIENTS: Final = ROOT / "docs" / "how-to" / "clients"
 HOOKS: Final = ROOT / "docs" / "how-to" / "hooks.md"
@@ -129,11 +132,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, and fail if a page would change")
     check = parser.parse_args().check
+    files = {EXPORTS: with_requests(EXPORTS.read_text())}
+    if not check:
+        EXPORTS.write_text(files[EXPORTS])  # the pages of Python are made of it
     pages = {"tools.md": tools_page(), "settings.md": settings_page(), "metrics.md": metrics_page()}
     pages["prompts.md"] = prompts_page()
     pages["http.md"] = http_page()
     pages |= python_pages()
-    files = {REFERENCE / name: NOTICE + text for name, text in pages.items()}
+    files |= {REFERENCE / name: NOTICE + text for name, text in pages.items()}
     files[REFERENCE / "greenroom.1"] = man_page()
     files[ROOT / "docs" / "passport.schema.json"] = passport_schema()
     files[ROOT / "docs" / "monitoring" / "dashboard.json"] = dashboard()
@@ -168,6 +174,20 @@ def with_tables(
         assert match is not None, f"the page has a place for the table {name}"
         page = page[: match.end(1)] + table(head, rows()) + page[match.start(2) :]
     return page
+
+
+def with_requests(source: str) -> str:
+    """Return the source of `greenroom.actors` with the requests of all operations among what it exports."""
+    line = re.compile(r"^    from (\S+) import (\w+) as \w+\n", re.MULTILINE)
+    names = {*line.findall(source), *((each.__module__, each.__name__) for each in API_REQUESTS.values())}
+
+    def order(export: tuple[str, str]) -> tuple[str, int, str]:
+        home, name = export
+        return home, 0 if name.isupper() else 1 if name[0].isupper() else 2, name.lower()
+
+    start = next(line.finditer(source)).start()
+    block = "".join(f"    from {home} import {name} as {name}\n" for home, name in sorted(names, key=order))
+    return source[:start] + block + line.sub("", source[start:])
 
 
 def with_pictures(page: str) -> str:
@@ -270,7 +290,7 @@ def json(value: Any) -> str:
 
 
 def tool_section(tool: Tool, objects: dict[str, type[msgspec.Struct]]) -> str:
-    """Return what there is to know of one tool, and note the objects that its answer is made of."""
+    """Return the section of one tool, and collect the objects of its answer."""
     schema = input_schema(tool.request)
     required = schema.get("required", [])
     rows = [
@@ -288,11 +308,11 @@ def tool_section(tool: Tool, objects: dict[str, type[msgspec.Struct]]) -> str:
 
 def answer_words(reply: type[msgspec.Struct]) -> str:
     """Return what the docstring of an answer says besides what it answers."""
-    said = re.sub(r"^Answers `\w+`(?: and `\w+`)*[\s.,;:]*", "", prose(reply.__doc__))
-    said = said.replace("**Attributes**\n\n", "")
-    if said.startswith("- "):
-        return f"Answer:\n\n{said}\n\n"
-    return f"Answer: {said}\n\n" if said else ""
+    words = re.sub(r"^(?:Answers|Reply to) `\w+`(?:(?:,| and) `\w+`)*[\s.,;:]*", "", prose(reply.__doc__))
+    words = words.replace("**Attributes**\n\n", "")
+    if words.startswith("- "):
+        return f"Answer:\n\n{words}\n\n"
+    return f"Answer: {words}\n\n" if words else ""
 
 
 def schema_type(field: Mapping[str, Any]) -> str:
@@ -381,6 +401,8 @@ def codes() -> dict[str, list[str]]:
             if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 sentence = prose(ast.get_docstring(function)).partition("\n")[0]
                 for code in refusal_codes(function):
+                    if not sentence:
+                        raise SystemExit(f"{path}: {function.name} refuses with {code} and does not say when")
                     found.setdefault(code, []).append(sentence)
     for code, sentence in {**dict(PLAIN_ERRORS.values()), **EDGE_CODES}.items():
         found.setdefault(code, []).append(sentence)
@@ -414,6 +436,9 @@ def passport_schema() -> str:
     for inside in (PassportPayload, PayloadMessage, MemoryLine):
         _, more = msgspec.json.schema_components([inside], ref_template="#/$defs/{name}")
         parts |= more
+    for part in (root, *parts.values()):
+        if "description" in part:
+            part["description"] = cleandoc(part["description"])  # msgspec takes the indent off since 0.23
     context = parts["SessionContext"]["properties"]
     parts["SessionContext"]["properties"] = {
         name: member for name, member in context.items() if not UNLISTED.items() <= member.items()

@@ -1,4 +1,4 @@
-"""The manual page `greenroom(1)`, made of what the help is made of: the commands and the settings."""
+"""The manual page `greenroom(1)`, made from the commands and settings."""
 
 import tomllib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The public Python names as pages of the reference: what the packages re-export, read from the sources."""
+"""Reference pages of the public Python namess."""
 
 import ast
 import inspect
@@ -38,7 +38,7 @@ class Exported(NamedTuple):
 
 
 def python_pages() -> dict[str, str]:
-    """Return a page for each public package, by its file below the reference, and the one that lists them."""
+    """Return a page for each public package by its file, and the list of them."""
     trees = {
         f"greenroom.{name}": ast.parse(module_path(f"greenroom.{name}").read_text()) for name in PACKAGES
     }
@@ -116,12 +116,12 @@ def entry(each: Exported) -> str:
 
 
 def section(title: str, code: str, docstring: str | None) -> str:
-    """Return a heading, a declaration and what is said of it."""
+    """Return a heading, a declaration and its description."""
     return f"{title}\n\n```py\n{code}\n```\n\n{prose(docstring)}\n\n"
 
 
 def described_fields(node: ast.ClassDef) -> str:
-    """Return what the annotations of a class say of its fields, as the end of a docstring."""
+    """Return the fields of a class, by its annotations, as a docstring section."""
     fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
     lines = [
         f"    {ast.unparse(each.target)}: {said[1]}"

@@ -232,6 +232,15 @@ def profile(chromium: Browser) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
+def real_parsers() -> Iterator[None]:
+    """Processes that parse are started and not forked: the test looks at them, or at the memory they have."""
+    from support import forking
+
+    with forking.real_parsers():
+        yield
+
+
+@pytest.fixture
 def page(profile: BrowserContext, console_server: ConsoleServer) -> Page:
     """A page that is logged in as the owner of the server's folder."""
     from support.browser import logged_in

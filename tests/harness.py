@@ -16,7 +16,7 @@ from support.forking import forked_program
 from greenroom.actors import Agent, Principal, Reach, open_greenroom
 from greenroom.testing import McpClient, mcp_client
 
-PROGRAM = [sys.executable, "-m", "greenroom.transports.ops.cli"]
+PROGRAM = [sys.executable, "-m", "greenroom.transports.cli"]
 PATIENCE = 300.0  # seconds until a test that waits for what never comes gives up
 
 

@@ -568,9 +568,9 @@ def test_who_takes_the_id_of_what_is_shared_tells_nobody_anything(tmp_path: Path
         assert await service.get_user_state(app_name=APP, user_id=USER) == {}
         # What would be lost is refused.
         for key in ("app:rule", "user:rule"):
-            with pytest.raises(ServiceError, match="is another's"):
+            with pytest.raises(ServiceError, match="belongs to another user"):
                 await service.create_session(app_name=APP, user_id=USER, state={key: "mine"})
-            with pytest.raises(ServiceError, match="is another's"):
+            with pytest.raises(ServiceError, match="belongs to another user"):
                 await service.append_event(
                     session, said("first", actions=EventActions(state_delta={key: "mine"}))
                 )

@@ -238,7 +238,7 @@ def test_names_of_any_text_are_kept_apart_and_can_be_read(
     place = places.of(namespace, key)
     assert re.fullmatch(f"{SEGMENT}(:{SEGMENT}){{1,7}}", place.namespace)
     assert re.fullmatch(r'[^/\\:*?"<>|\x00-\x1f\x7f-\x9f]{1,255}', place.key)
-    assert places.item(place.namespace, place.key, place.untold) == (namespace, key)
+    assert places.item(place.namespace, place.key, place.rest) == (namespace, key)
     for depth in range(len(namespace) + 1):
         above = places.above(namespace[:depth])
         assert f"{place.namespace}:".startswith(f"{above}:")

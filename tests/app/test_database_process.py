@@ -11,6 +11,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import pytest
+from harness import PATIENCE
 
 from greenroom.actors import Database
 from greenroom.actors.core.presence.actor import PRESENCE
@@ -219,7 +220,7 @@ def test_a_forked_child_hears_that_the_database_is_its_parents_and_ends(folder: 
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [

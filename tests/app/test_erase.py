@@ -49,7 +49,6 @@ from greenroom.runtime import (
     Refusal,
     Secret,
     Store,
-    StoreError,
     WriteBatch,
     backup,
     older_stores,
@@ -504,20 +503,6 @@ async def test_no_key_of_theirs_divides_pages_of_others(folder: Path) -> None:
         assert list(store.keys(ACTORS, b"some\0one\0")) == sorted(others)
 
 
-async def test_a_rewriting_that_could_not_be_ended_is_done_by_the_next_one(folder: Path) -> None:
-    async with open_greenroom(folder, **options(folder)) as runtime:
-        await live(runtime)
-        await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
-    in_the_way = folder / "greenroom.mdb.new"
-    in_the_way.mkdir()
-    with pytest.raises(StoreError, match="cannot be rewritten"):
-        finish_erasing(folder, **options(folder))
-    assert MARK.encode() in contents(folder, None)
-    in_the_way.rmdir()
-    finish_erasing(folder, **options(folder))
-    assert MARK.encode() not in contents(folder, None)
-
-
 @pytest.mark.promise("erase.audit")
 async def test_a_redacted_log_still_tells_what_was_changed(folder: Path) -> None:
     async with open_greenroom(folder, **options(folder)) as runtime:
@@ -556,9 +541,9 @@ async def test_a_record_that_was_changed_before_is_told_after_it_was_redacted(fo
 def test_a_redacted_row_stands_at_its_place_alone_and_counts_as_long_as_it_was() -> None:
     keys = JournalKeys("deeds", Secret(bytes(32)))
     row = entry("deeds", 5, 1, "what was done, at length")[2]
-    record = keys.linked(NO_LINK, 1, row) + row
-    once = keys.redacted(NO_LINK, 1, record, "done")
-    twice = keys.redacted(NO_LINK, 1, once, "")
+    record = keys.make_link(NO_LINK, 1, row) + row
+    once = keys.redact(NO_LINK, 1, record, "done")
+    twice = keys.redact(NO_LINK, 1, once, "")
     assert [size_of(each) for each in (record, once, twice)] == [len(row)] * 3
     for each in (once, twice):
         assert keys.is_linked(NO_LINK, 1, each)

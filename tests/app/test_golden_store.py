@@ -12,6 +12,7 @@ import pytest
 import trio
 from data.make_store import KINDS, PEOPLE, Clock, door_to
 from harness import PATIENCE
+from support.archives import unpack
 from support.briefings import lines_of
 from support.commands import run
 from support.embedding import WAITS, Settled
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-STORES = Path(__file__).parent / "data" / "store-0.1.0.tar.xz"
+STORES = Path(__file__).parent.parent / "data" / "store-0.1.0.tar.xz"
 
 EVERY = MemoryFilters(superseded=True)
 DAY = 86_400
@@ -57,7 +58,7 @@ TIMERS = 4
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The folder of one golden store."""
     with tarfile.open(STORES) as archive:
-        archive.extractall(tmp_path, filter="data")
+        unpack(archive, tmp_path)
     folder: Path = tmp_path / request.param
     return folder
 

@@ -40,12 +40,12 @@ def troubled(statistics: Any, **parts: dict[str, Any]) -> Any:
     ("part", "status", "cause", "figures"),
     [
         ("actors", "degraded", "session/secret", {"actors": {"set_aside": ["session/secret"]}}),
-        ("messages", "degraded", "3 writes found no room", {"messages": {"not_committed": 3}}),
+        ("messages", "degraded", "3 writes failed for lack of room", {"messages": {"not_committed": 3}}),
         ("messages", "degraded", "2 handlers raised", {"messages": {"failed": 2}}),
         ("space", "degraded", "max_size", {"store": {"used_bytes": 95, "map_bytes": 100}}),
         ("space", "degraded", "disk", {"store": {"disk_free": 1}}),
         ("relay", "degraded", "no process owns", {"relay": {"owner_pid": 0}}),
-        ("relay", "degraded", "no sign for 7 s", {"relay": {"silent_seconds": 7}}),
+        ("relay", "degraded", "silent for 7 s", {"relay": {"silent_seconds": 7}}),
     ],
 )
 async def test_a_part_that_is_troubled_says_why(

@@ -9,7 +9,8 @@ import pytest
 from support.keyed import Premises, bearer, create_key, premises
 
 from greenroom.actors import ApiKeyMade
-from greenroom.actors.core.auth.scopes import SCOPES, TOOLS, WILDCARDS, allows
+from greenroom.actors.app.requests import TOOL_SCOPES as TOOLS
+from greenroom.actors.core.auth.scopes import SCOPES, WILDCARDS, allows
 from greenroom.testing import import_sdk
 from greenroom.transports.mcp.server_info import GREENROOM
 

@@ -28,8 +28,8 @@ from greenroom.actors import (
     ask_corpus,
 )
 from greenroom.actors.core.auth.namespaces import project_of_path
-from greenroom.actors.corpus.managing import made_corpus
-from greenroom.actors.schemas.workspace import KeepWorkspace
+from greenroom.actors.knowledge.corpora.requests.workspace import KeepWorkspace
+from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus
 
 if TYPE_CHECKING:
     from support.agents import Enter, House
@@ -102,7 +102,7 @@ async def test_every_figure_is_over_what_the_reader_may_see(enter: Enter) -> Non
         await fill(at, "all:docs", "c.md")  # of no project
         here = project_of_path(ROOT)
         uri = f"greenroom://project/{here}"
-        await made_corpus(at.runtime, Principal(**ANN), "user:ann:code-1", ROOT)
+        await ensure_corpus(at.runtime, Principal(**ANN), "user:ann:code-1", ROOT)
         await fill(at, "user:ann:code-1", "x.py", "y.py", "z.py")
         keeping = KeepWorkspace(corpus="user:ann:code-1", keeper="k", state="indexing", of=5)
         await ask_corpus(at.runtime, Principal(**ANN), keeping)
@@ -189,7 +189,7 @@ async def test_each_part_is_heard_of_by_who_may_see_that_part(enter: Enter) -> N
     async with enter() as at:
         here = project_of_path(ROOT)
         uri = f"greenroom://project/{here}"
-        await made_corpus(at.runtime, Principal(**ANN), "user:ann:code-1", ROOT)
+        await ensure_corpus(at.runtime, Principal(**ANN), "user:ann:code-1", ROOT)
         members = frozenset({here})
         readers = {
             "ann": agent(at, ANN | {"projects": members}),

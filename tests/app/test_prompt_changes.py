@@ -17,7 +17,9 @@ import trio
 from support.code_agents import agent_in
 
 from greenroom.actors import GetPrompt, PromptFilled
-from greenroom.actors.knowledge.workspaces.changes import changes_in
+from greenroom.actors.knowledge.ingest.parsing import masking
+from greenroom.actors.knowledge.workspaces import changes
+from greenroom.actors.knowledge.workspaces.changes import read_changes
 from greenroom.actors.knowledge.workspaces.work_tree import NotAWorkTreeError
 
 ME = ("-c", "user.name=ann", "-c", "user.email=ann@example.org")
@@ -191,6 +193,7 @@ async def test_nothing_that_a_repository_names_is_run(
     program = programs / "post-index-change"
     program.write_text(f'#!/bin/sh\ntouch {mark}\n[ -f "$1" ] && cat "$1"\nexit 0\n')
     program.chmod(0o755)
+    monkeypatch.setenv("PAGER", "cat")  # another waits for a key where it does not know the terminal
     for key, value in trap.set(code, program).items():
         monkeypatch.setenv(key, value)
     os.utime(code / "same.py", (1, 1))  # so that git has something to write into its index
@@ -356,6 +359,26 @@ async def test_changes_are_told_with_their_files_new_ones_too_and_none_with_secr
     assert "sails" not in below.text
 
 
+@pytest.mark.promise("prompts.review", "code.secret-names")
+async def test_no_change_of_a_secret_by_its_name_is_told(code: Path, tmp_path: Path) -> None:
+    names = ("secrets/db.txt", "api_key.txt", "Token.json", "wp-config.php", "id_rsa.old", ".vault_pass")
+    for name in names:
+        (code / name).parent.mkdir(exist_ok=True)
+        (code / name).write_text("hunter1\n")
+    git(code, "add", "-f", ".")
+    git(code, "commit", "-q", "-m", "with secrets")
+    for name in names[:3]:
+        (code / name).write_text("hunter2\n")
+    (code / names[3]).unlink()
+    git(code, "mv", names[4], "deploy_rsa")
+    (code / "new-secret.yaml").write_text("hunter3\n")
+    (code / "boat.py").write_text("sails = 3333\n")
+    filled = await review(code, tmp_path, detail="thorough")
+    assert "+sails = 3333" in filled.text
+    assert "hunter" not in filled.text
+    assert any("7 changed files are not read: they may hold secrets" in each for each in filled.missing)
+
+
 @pytest.mark.promise("prompts.review")
 async def test_before_the_first_commit_everything_is_new(tmp_path: Path) -> None:
     code = (tmp_path / "fresh").resolve()
@@ -369,7 +392,7 @@ async def test_before_the_first_commit_everything_is_new(tmp_path: Path) -> None
 @pytest.mark.promise("prompts.git")
 async def test_what_is_too_much_is_cut_and_said(code: Path) -> None:
     (code / "boat.py").write_text("sail\n" * 600_000)
-    found = await changes_in(str(code), "", ())
+    found = await read_changes(str(code), "", ())
     assert sum(len(each.diff) for each in found.files) <= 2 << 20
     assert any("cut there" in each for each in found.left_out)
 
@@ -380,5 +403,93 @@ async def test_a_git_that_never_ends_is_ended(code: Path) -> None:
     (code / ".git/index").unlink()
     os.mkfifo(code / ".git/index")  # reading it ends when somebody writes
     with pytest.raises(NotAWorkTreeError, match="did not answer within 10 s"):
-        await changes_in(str(code), "", ())
+        await read_changes(str(code), "", ())
     assert "git" not in {each.name() for each in psutil.Process().children()}
+
+
+# -- secrets in differences --------------------------------------------------------------------------
+
+VALUE, OTHER = "cGFzc3dvcmQtb2YtdGhlLXF1YXk=", "YW5vdGhlci1wYXNzd29yZA=="
+PADDING = "".join(f"    note-{n}: mooring {n}\n" for n in range(40))
+MANIFEST = f"apiVersion: v1\nkind: Secret\nmetadata:\n  annotations:\n{PADDING}data:\n"
+
+
+@pytest.mark.promise("code.read")
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("padding", [1, 60])  # with 60 times the padding both files go to a process
+async def test_what_stands_far_above_a_difference_tells_that_it_has_a_secret(
+    code: Path, tmp_path: Path, end: str, padding: int
+) -> None:
+    manifest = MANIFEST.replace(PADDING, PADDING * padding)
+    rest = "".join(f"  word-{n}: {VALUE}\n" for n in range(9))
+    for name, kind in (("old.yaml", "Secret"), ("map.yaml", "ConfigMap")):
+        text = (manifest + rest).replace("Secret", kind).replace("\n", end)
+        (code / name).write_bytes(text.encode())
+    git(code, "config", "core.autocrlf", "true" if end == "\r\n" else "false")
+    git(code, "add", ".")
+    git(code, "commit", "-q", "-m", "manifests")
+    changed = rest.replace(f"word-4: {VALUE}", f"word-4: {OTHER}")
+    (code / "old.yaml").write_bytes((manifest + changed).replace("\n", end).encode())
+    (code / "map.yaml").write_bytes((manifest + changed).replace("\n", end).encode())
+    shown = git(code, "diff")
+    assert VALUE in shown
+    assert "kind: Secret" not in shown.partition("old.yaml")[2]
+    filled = await review(code, tmp_path, detail="thorough")
+    assert "word-4" in filled.text
+    assert OTHER not in filled.text
+    old = filled.text.partition("git diff of old.yaml")[2]
+    assert old.count("word-4") == 2
+    assert VALUE not in old
+    assert any("never write" in each for each in filled.missing)
+
+
+@pytest.mark.promise("code.read")
+async def test_the_line_above_that_git_names_in_a_hunk_has_no_secret(code: Path, tmp_path: Path) -> None:
+    body = "".join(f"    row {n}\n" for n in range(30))
+    (code / "set.txt").write_text(f"password = Tr0ub4dor-and-3-boats\n{body}")
+    git(code, "add", ".")
+    git(code, "commit", "-q", "-m", "settings")
+    (code / "set.txt").write_text(f"password = Tr0ub4dor-and-3-boats\n{body.replace('row 20', 'row twenty')}")
+    assert "@@ password = Tr0ub4dor" in git(code, "diff")
+    filled = await review(code, tmp_path)
+    assert "+    row twenty" in filled.text
+    assert "Tr0ub4dor" not in filled.text
+
+
+@pytest.mark.promise("code.read")
+@pytest.mark.parametrize("what", ["all", "large", "gone", "not as git has it"])
+async def test_a_difference_is_left_out_with_a_word_where_no_secrets_can_be_looked_for(
+    code: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    (code / "large.txt").write_text("".join(f"mooring {n}\n" for n in range(9_000)))
+    git(code, "add", ".")
+    git(code, "commit", "-q", "-m", "large")
+    (code / "large.txt").write_text((code / "large.txt").read_text() + f"password: {VALUE}\n")
+    (code / "boat.py").write_text("sails = 3333\n")
+    if what == "all":
+        monkeypatch.setattr(changes, "MASKING_SECONDS", 0.0)
+    elif what == "large":
+        monkeypatch.setattr(masking, "SECONDS", 0.0)
+    elif what == "gone":  # what is a link in the index is none here
+        (code / "large.txt").unlink()
+        (code / "large.txt").symlink_to(f"password: {VALUE}")
+    else:
+        monkeypatch.setattr(changes, "MAX_TEXT", 4_000)
+    filled = await review(code, tmp_path)
+    assert VALUE not in filled.text
+    assert ("+sails = 3333" in filled.text) is (what != "all")
+    (said,) = [each for each in filled.missing if "no secrets could be looked for in" in each]
+    assert "large.txt" in said
+
+
+@pytest.mark.promise("prompts.review")
+async def test_files_that_come_and_go_are_told_with_marks(code: Path, tmp_path: Path) -> None:
+    (code / "same.py").unlink()
+    (code / "added.py").write_text("password = 'Tr0ub4dor-and-3-boats'\nanchor = 1")
+    (code / "empty.py").touch()
+    (code / "boat.py").chmod(0o755)
+    git(code, "add", ".")
+    filled = await review(code, tmp_path, detail="thorough")
+    for part in ("-keel = 1", "+anchor = 1", "+sails = 2222", "[secret left out: password]", "No newline"):
+        assert part in filled.text, part
+    assert "Tr0ub4dor" not in filled.text

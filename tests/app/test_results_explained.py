@@ -195,9 +195,9 @@ async def test_messages_have_the_signals_that_rank_them(open_at: Opens) -> None:
         said = await agent.ask(ExplainSessionSearch(session_id="s1", query="heron"))
         by_id = {hit.id: hit for hit in mode(said, "everything").hits}
         heron, fish = by_id[str(ids["A"])], by_id[str(ids["It"])]
-        assert heron.decided == "it holds the query as it stands"
+        assert heron.decided == "it contains the literal query"
         assert {"words", "length"} <= {part.name for part in heron.signals}
-        assert fish.decided.startswith("the signals; it says 0% of the query itself")
+        assert fish.decided.startswith("the signals; it contains 0% of the query")
         # Of a query of one word the score is 97 times the strength, where the signals decide.
         assert fish.score == pytest.approx(0.97 * strength(fish), abs=0.001)
         assert set(said.meanings) >= {part.name for hit in by_id.values() for part in hit.signals}
@@ -228,7 +228,7 @@ async def test_why_a_message_is_missing(open_at: Opens) -> None:
         at.tick(25 * 3_600)
         await agent.ask(AddMessage(session_id="s1", content="a day later"))
         usual, everything = await why(ids["A"])
-        assert usual == (None, "it is older than what is looked at")
+        assert usual == (None, "it is older than the searched messages")
         assert everything[1] == ""
 
 

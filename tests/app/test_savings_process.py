@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from greenroom.testing import McpClient
 
-PROGRAM = [sys.executable, "-m", "greenroom.transports.ops.cli"]
+PROGRAM = [sys.executable, "-m", "greenroom.transports.cli"]
 
 
 def command(home: Path, *flags: str) -> subprocess.CompletedProcess[str]:

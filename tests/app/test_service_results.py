@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.promise("service.by-key")
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CALL: dict[str, Any] = {
     "event_type": "tool_call",
     "actor": "agent:finder",

@@ -27,7 +27,7 @@ from greenroom.runtime import RuntimeClosedError
 
 pytestmark = pytest.mark.promise("service.shortest")
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 TEA = "Ada takes no sugar in her tea."
 
 

@@ -22,7 +22,7 @@ from support.keyed import administrator, bearer, create_key, premises, revoke_ke
 from support.sdk_clients import ERAS, TRANSPORTS, Mode, Transport, listening
 
 from greenroom.actors import EraseUser
-from greenroom.actors.core.auth.key_format import new_key, read_key
+from greenroom.actors.core.auth.key_format import new_key, parse_key
 from greenroom.transports import websocket_client
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ NOT_VALID = "the key is not valid on this server"
 
 
 def with_another_secret(key: str) -> str:
-    shown = read_key(key)
+    shown = parse_key(key)
     assert shown is not None
     return shown._replace(secret=new_key(secrets.choice).secret).whole
 
@@ -90,7 +90,7 @@ async def test_the_sdks_client_hears_when_its_key_ended_and_of_a_wrong_one_nothi
     old, ended = rotated["key"]["key_id"], revoked["key"]["key_id"]
     await trio.to_thread.run_sync(keys, tmp_path, "revoke", ended)
     rotation = await trio.to_thread.run_sync(keys, tmp_path, "rotate", old, "--overlap", "0")
-    following = read_key(rotation.strip())
+    following = parse_key(rotation.strip())
     assert following is not None
     hear = partial(refusal, tmp_path, transport, mode)
     assert re.search(

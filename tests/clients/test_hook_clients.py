@@ -24,7 +24,7 @@ from greenroom.transports.clients.setup.hook_files import (
     put_in,
     untrusted_events,
 )
-from greenroom.transports.hooks.clients import HOOK_CLIENTS
+from greenroom.transports.clients.table import HOOK_CLIENTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("cli.setup-hooks")]
 

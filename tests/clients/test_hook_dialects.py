@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.hook_inputs import STOPS, called, line, returned, said
 
-from greenroom.transports.clients.hooks.dialects import DIALECTS, NotUnderstoodError, answer, read
+from greenroom.actors.content.text.private_parts import PRIVATE
+from greenroom.transports.clients.hooks.client_json import NotUnderstoodError
+from greenroom.transports.clients.hooks.dialects import DIALECTS, answer, read
 from greenroom.transports.clients.hooks.tool_calls import ToolCall
 from greenroom.transports.clients.hooks.turns import Conversation
-from greenroom.transports.hooks.clients import HOOK_CLIENTS
+from greenroom.transports.clients.table import HOOK_CLIENTS
 
 MEMBERS = (
     *("session_id", "conversation_id", "cwd", "workspace_roots", "transcript_path", "prompt", "source"),
@@ -247,3 +249,47 @@ def test_what_hooks_answered_before_is_no_part_of_what_the_person_typed() -> Non
         told = json.dumps({"session_id": "1", "prompt": prompt}).encode()
         assert read("gemini", told).prompt == prompt.removeprefix(answered)
         assert read("codex", told).prompt == prompt
+
+
+@pytest.mark.promise("rules.private")
+@pytest.mark.parametrize(
+    "named", ["<private>", "</private>", "<private>kelp</private>", "<private><private>"]
+)
+def test_a_private_part_that_our_context_names_takes_nothing_along(named: str) -> None:
+    ours = f"We write {named} around keys."
+    prompt = f"<hook_context>{ours}</hook_context>\n\nWhich compiler? <private>kelp</private>"
+    told = json.dumps({"session_id": "1", "prompt": prompt, "prompt_response": "gcc"}).encode()
+    assert read("gemini", told).prompt == f"Which compiler? {PRIVATE}"
+    assert read("gemini", told).reply == "gcc"
+    reminder = f"<system-reminder>{ours}</system-reminder>"
+    typed = "Which compiler? <private>kelp</private>"
+    for content in (
+        reminder + typed,
+        [{"type": "text", "text": reminder}, {"type": "text", "text": typed}],
+        [{"type": "text", "text": f"<hook_context>{ours}</hook_context>"}, {"type": "text", "text": typed}],
+        [
+            {"type": "text", "text": f"<open_files>{ours}</open_files>"},
+            {"type": "text", "text": f"<user_query>{typed}</user_query>"},
+        ],
+    ):
+        for told_line in (
+            {"type": "user", "message": {"role": "user", "content": content}},
+            {"role": "user", "message": {"content": content}},
+        ):
+            turns = Conversation("messages").turns_in(json.dumps(told_line).encode())
+            assert [turn.text for turn in turns] == [f"Which compiler? {PRIVATE}"]
+
+
+@pytest.mark.promise("rules.private")
+def test_what_a_client_puts_into_a_private_part_opens_it_nowhere() -> None:
+    for content in (
+        "Hi. <private>kelp <system-reminder>a</private>b</system-reminder> kelp</private>",
+        ["Hi. <private>kelp", "<open_files>a</private></open_files>", "kelp</private>"],
+        ["Hi. <private>kelp", "<system-reminder></private>", "kelp"],
+    ):
+        blocks = (
+            [{"type": "text", "text": text} for text in content] if isinstance(content, list) else content
+        )
+        line = json.dumps({"type": "user", "message": {"content": blocks}}).encode()
+        turns = Conversation("messages").turns_in(line)
+        assert "kelp" not in "".join(turn.text for turn in turns)

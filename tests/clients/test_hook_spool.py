@@ -22,26 +22,26 @@ from support.hook_inputs import KEY, said, transcript
 
 from greenroom.actors import Agent, Principal, TakeHookEvent, open_greenroom
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.extraction.turns import session_id_of
 from greenroom.actors.sessions.requests.hook_events import HookEvent, HookName, Turn
+from greenroom.actors.sessions.requests.hook_messages import session_id_of
 from greenroom.actors.sessions.requests.requests import GetMessages
 from greenroom.runtime import ActorFailedError
 from greenroom.transports.clients.hooks import spool as spool_module
-from greenroom.transports.clients.hooks.dialects import Said
+from greenroom.transports.clients.hooks.dialects import HookInput
 from greenroom.transports.clients.hooks.drain import Drain
-from greenroom.transports.clients.hooks.failures import failures_of, note_failure, note_told
+from greenroom.transports.clients.hooks.enqueue import enqueue
+from greenroom.transports.clients.hooks.failures import failures_of, note_failure, note_reported
 from greenroom.transports.clients.hooks.spool import (
     MAX_FILES,
     REFUSED,
     Entry,
     SpoolError,
-    held,
+    hold_spool,
     names_in,
     read_entry,
     remove_refused,
     waiting,
 )
-from greenroom.transports.hooks.telling import keep
 
 PRINCIPAL = Principal(agent_id="claude-code", user="ann")
 pytestmark = pytest.mark.promise("hooks.spool")
@@ -62,7 +62,7 @@ def entry(number: int = 0, **more: Any) -> Entry:
 
 
 def put(folder: Path, *entries: Entry) -> None:
-    with held(folder) as spool:
+    with hold_spool(folder) as spool:
         for each in entries:
             spool.put(each)
 
@@ -78,9 +78,9 @@ def hidden(folder: Path) -> list[str]:
 def stop(folder: Path, home: Path, hook: HookName = "stop") -> bool:
     """Tell the transcript of `home` as the hook `stop` does, or another one."""
     path = home / ".claude" / "projects" / "-work-app" / "s-1.jsonl"
-    said_to_hook = Said(session="s-1", folder="/srv/app", transcript=str(path))
+    said_to_hook = HookInput(session="s-1", folder="/srv/app", transcript=str(path))
     environment = {"CLAUDE_CONFIG_DIR": str(home / ".claude")}
-    return keep(folder, PRINCIPAL, hook, "claude-code", said_to_hook, environment)
+    return enqueue(folder, PRINCIPAL, hook, "claude-code", said_to_hook, environment)
 
 
 # -- what it holds ----------------------------------------------------------------------
@@ -279,11 +279,11 @@ async def test_what_comes_later_is_taken_when_the_owner_is_poked(tmp_path: Path)
         await trio.to_thread.run_sync(put, tmp_path, entry(1))
         nursery.start_soon(drain.run)
         for number in (2, 3, 4):
-            await drain.caught_up()
+            await drain.wait_until_idle()
             assert waiting(tmp_path).files == 0
             await trio.to_thread.run_sync(put, tmp_path, entry(number))
             drain.poke()
-        await drain.caught_up()
+        await drain.wait_until_idle()
         assert await kept_in(runtime) == ["said 1", "said 2", "said 3", "said 4"]
         nursery.cancel_scope.cancel()
 
@@ -339,7 +339,7 @@ def test_a_folder_in_the_spool_stops_nobody(tmp_path: Path) -> None:
     put(tmp_path, entry(1))
     (tmp_path / "spool" / ".trash").mkdir()
     (tmp_path / "spool" / "offsets" / "trash").mkdir()
-    with held(tmp_path) as spool:
+    with hold_spool(tmp_path) as spool:
         spool.put(entry(2))
         spool.forget_old()
     assert told(tmp_path) == ["said 1", "said 2"]
@@ -375,7 +375,7 @@ def test_failures_are_counted_and_told_once(states: Path) -> None:
         "session-end",
         "second",
     )
-    note_told(folder)
+    note_reported(folder)
     note_failure(folder, "stop", "third")
     assert (failures_of(folder).count, failures_of(folder).untold) == (3, 1)
 
@@ -389,7 +389,7 @@ def test_a_failure_is_noted_where_the_folder_cannot_be_written(states: Path) -> 
     note_failure(None, "stop", "no folder")
     assert {failures_of(folder).count, failures_of(states / "other").count} == {2, 1}
     assert failures_of(folder).last_sentence == "no folder"
-    note_told(folder)
+    note_reported(folder)
     assert failures_of(folder).untold == 0
 
 

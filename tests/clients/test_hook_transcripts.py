@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from support.hook_inputs import called, returned, said, transcript
 
-from greenroom.actors.base.two_ends import two_ends
+from greenroom.actors.content.text.truncate import truncate_middle
 from greenroom.actors.sessions.requests.hook_events import MAX_TURNS
 from greenroom.transports.clients.hooks.dialects import DIALECTS
-from greenroom.transports.clients.hooks.spool import Kept
+from greenroom.transports.clients.hooks.spool import ReadOffset
 from greenroom.transports.clients.hooks.transcript import (
     MAX_LINE,
     MAX_SCAN,
     MAX_TEXT,
     Tail,
     TranscriptRefusedError,
-    checked_path,
+    check_path,
     read_tail,
 )
 
@@ -29,7 +29,7 @@ assert PLACE is not None
 pytestmark = pytest.mark.promise("hooks.transcripts")
 
 
-def tail(path: Path, kept: Kept | None = None) -> Tail:
+def tail(path: Path, kept: ReadOffset | None = None) -> Tail:
     assert PLACE is not None
     return read_tail(str(path), PLACE, kept)
 
@@ -40,7 +40,7 @@ def texts(found: Tail) -> list[str]:
 
 def checked(named: str | Path, home: Path, **more: str) -> str:
     assert PLACE is not None
-    return checked_path(str(named), PLACE, {"CLAUDE_CONFIG_DIR": str(home / ".claude"), **more})
+    return check_path(str(named), PLACE, {"CLAUDE_CONFIG_DIR": str(home / ".claude"), **more})
 
 
 # -- where it is ------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_what_became_a_link_or_a_pipe_meanwhile_is_not_read(tmp_path: Path) -> N
     real = checked(path, tmp_path)
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(TranscriptRefusedError, match="no plain file"):
+    with pytest.raises(TranscriptRefusedError, match="not a regular file"):
         tail(Path(real))
     path.unlink()
     (tmp_path / "secret.jsonl").write_text(said("user", "secret"))
@@ -226,6 +226,6 @@ def test_of_a_long_text_its_ends_are_told(tmp_path: Path) -> None:
     assert turn.call.command.startswith("begin")
     assert turn.call.command.endswith("end")
     assert len(turn.call.command) + len(turn.text) < 10_000
-    assert two_ends("abc", 3) == "abc"
-    assert two_ends("abc" * 100, 8) == "abc…abc"
-    assert two_ends("abc", 2) == "ab"
+    assert truncate_middle("abc", 3) == "abc"
+    assert truncate_middle("abc" * 100, 8) == "abc…abc"
+    assert truncate_middle("abc", 2) == "ab"

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from greenroom.transports.clients.setup.change import SetupError, configured, put_in, taken_out
-from greenroom.transports.clients.setup.faults import Start, faults, is_tried
+from greenroom.transports.clients.setup.change import SetupError, find_entry, put_in, take_out
+from greenroom.transports.clients.setup.faults import Start, faults, may_be_run
 from greenroom.transports.clients.table import CLIENTS
 
 pytestmark = pytest.mark.promise("cli.setup")
@@ -44,11 +44,11 @@ def test_twice_is_once_and_what_the_user_adds_meanwhile_stays(name: str) -> None
     once, record = put_in(client, before, entry_of(name), None)
     assert once is not None
     assert put_in(client, once, entry_of(name), record) == (once, record)
-    assert taken_out(client, once, record) == before
+    assert take_out(client, once, record) == before
     more = "\n# added\n" if client.format in {"toml", "yaml"} else "\n// added\n"
     edited = once + more
     assert put_in(client, edited, entry_of(name), record) == (edited, record)
-    left = taken_out(client, edited, record)
+    left = take_out(client, edited, record)
     assert left is not None
     assert left.endswith(more)
     assert "greenroom" not in left
@@ -62,9 +62,9 @@ def test_another_entry_of_ours_takes_the_place_of_the_first(name: str) -> None:
     once, record = put_in(client, before, entry_of(name), None)
     other = client.entry(WANTED.command, [*WANTED.arguments, "--data", "/d"])
     twice, record = put_in(client, once, other, record)
-    assert configured(client, twice) == other
+    assert find_entry(client, twice) == other
     assert twice is not None
-    assert taken_out(client, twice, record) == before
+    assert take_out(client, twice, record) == before
 
 
 @pytest.mark.promise("cli.setup-own-command")
@@ -77,7 +77,7 @@ def test_what_a_client_wrote_besides_the_entry_stays(before: str | None) -> None
     written = json.dumps({**json.loads(once or ""), "its own": 1})
     record = msgspec.structs.replace(record, written=written, by_client=True)
     assert put_in(client, written, entry_of("claude-code"), record) == (written, record)
-    back = taken_out(client, written, record)
+    back = take_out(client, written, record)
     assert json.loads(back or "") == {**json.loads(before or "{}"), "its own": 1}
 
 
@@ -85,11 +85,11 @@ def test_an_entry_of_the_users_own_comes_back_and_one_that_was_changed_is_left()
     client, before = CLIENTS["cursor"], '{"mcpServers": {"greenroom": {"command": "mine"}}}'
     once, record = put_in(client, before, entry_of("cursor"), None)
     assert once is not None
-    back = taken_out(client, once + "\n", record)
+    back = take_out(client, once + "\n", record)
     assert json.loads(back or "")["mcpServers"]["greenroom"] == {"command": "mine"}
     changed = once.replace('"serve"', '"serve", "--project", "atlas"')
     with pytest.raises(SetupError, match="has been changed since"):
-        taken_out(client, changed, record)
+        take_out(client, changed, record)
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_what_is_wrong_with_an_entry_is_said(name: str, change: dict[str, Any], 
 def test_the_file_of_a_project_is_run_only_as_it_was_written() -> None:
     mine, project = CLIENTS["claude-code"], CLIENTS["claude-code-project"]
     entry = entry_of("claude-code")
-    assert is_tried(project, entry, None, WANTED)
+    assert may_be_run(project, entry, None, WANTED)
     other = {**entry, "args": ["serve", "--embedder", "python:evil:make"]}
-    assert is_tried(mine, other, None, WANTED)
-    assert not is_tried(project, other, None, WANTED)
-    assert not is_tried(mine, {**entry, "args": ["-c", "evil"]}, None, WANTED)
-    assert not is_tried(mine, {**entry, "command": "/bin/sh"}, None, WANTED)
+    assert may_be_run(mine, other, None, WANTED)
+    assert not may_be_run(project, other, None, WANTED)
+    assert not may_be_run(mine, {**entry, "args": ["-c", "evil"]}, None, WANTED)
+    assert not may_be_run(mine, {**entry, "command": "/bin/sh"}, None, WANTED)

@@ -19,7 +19,7 @@ from greenroom.actors.core.auth.namespaces import project_of_path
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("cli.setup-clients")]
 
-TYPESCRIPT = Path(__file__).parent / "conformance" / "typescript_client.cjs"
+TYPESCRIPT = Path(__file__).parent.parent / "conformance" / "typescript_client.cjs"
 FASTMCP = """
 import asyncio, json, sys
 from fastmcp import Client

@@ -25,9 +25,9 @@ from greenroom.transports.clients.setup.hook_files import (
     hooks_path,
     put_in,
     stray_events,
-    taken_out,
+    take_out,
 )
-from greenroom.transports.hooks.clients import HOOK_CLIENTS
+from greenroom.transports.clients.table import HOOK_CLIENTS
 
 pytestmark = pytest.mark.promise("cli.setup-hooks")
 
@@ -101,13 +101,13 @@ def test_put_twice_is_once_and_taken_out_is_the_same_bytes(name: str, text: str 
     for event, entry in entries.items():
         assert after["hooks"][event] == [*before.get("hooks", {}).get(event, []), entry]
     assert comments(record.written) == comments(text or "")
-    assert taken_out(name, record.written, record) == text
+    assert take_out(name, record.written, record) == text
 
 
 @given(name=st.sampled_from(sorted(HOOK_CLIENTS)), text=FILES)
 def test_what_is_taken_out_of_an_edited_file_is_ours_alone(name: str, text: str | None) -> None:
     record = put_in(name, text, hook_entries(name, COMMAND), None)
-    left = taken_out(name, record.written + "\n// added\n", record)
+    left = take_out(name, record.written + "\n// added\n", record)
     assert left is not None
     assert left.endswith("// added\n")
     assert "greenroom" not in left
@@ -119,7 +119,7 @@ def test_a_comment_stays_behind_what_it_is_about() -> None:
     text = '{"hooks": {"stop": [\n  {"command": "x"} // mine\n]}}'
     record = put_in("cursor", text, hook_entries("cursor", COMMAND), None)
     assert '{"command": "x"}, // mine\n' in record.written
-    assert taken_out("cursor", f"{record.written}\n", record) == f"{text}\n"
+    assert take_out("cursor", f"{record.written}\n", record) == f"{text}\n"
 
 
 def changed(text: str, change: Callable[[Any], object]) -> str:
@@ -141,7 +141,7 @@ def test_what_others_put_into_our_group_or_our_list_stays() -> None:
         hooks["PreCompact"].insert(0, {"hooks": [mine]})
         del hooks["SessionStart"]
 
-    left = taken_out("claude-code", changed(record.written, change), record)
+    left = take_out("claude-code", changed(record.written, change), record)
     assert left is not None
     assert json.loads(left) == {"hooks": {"Stop": [{"hooks": [mine]}], "PreCompact": [{"hooks": [mine]}]}}
 
@@ -152,7 +152,7 @@ def test_a_hook_of_ours_that_was_changed_is_left_and_named() -> None:
     text = changed(record.written, lambda hooks: hooks["AfterAgent"][0]["hooks"][0].update(timeout=1))
     assert stray_events("gemini", text, entries) == (["AfterAgent"], ["AfterAgent"])
     for refused in (
-        lambda: taken_out("gemini", text, record),
+        lambda: take_out("gemini", text, record),
         lambda: put_in("gemini", text, entries, record),
     ):
         with pytest.raises(SetupError, match=r"under AfterAgent .* has been changed since"):
@@ -168,7 +168,7 @@ def test_a_program_that_moved_takes_the_place_of_the_old_one() -> None:
     new = put_in("cursor", old.written, entries, old)
     assert "/old/" not in new.written
     assert json.loads(new.written)["hooks"]["stop"] == [{"command": "mine"}, entries["stop"]]
-    assert taken_out("cursor", new.written, new) == text
+    assert take_out("cursor", new.written, new) == text
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_hooks_are_where_the_client_looks_for_them(tmp_path: Path, monkeypatch: 
     for client in HOOK_CLIENTS.values():
         if client.variable is not None:
             monkeypatch.delenv(client.variable[0], raising=False)
-    files = [".claude/settings.json", ".codex/hooks.json", ".gemini/settings.json", ".cursor/hooks.json"]
+    files = [".claude/settings.json", ".cursor/hooks.json", ".codex/hooks.json", ".gemini/settings.json"]
     assert [hooks_path(name) for name in HOOK_CLIENTS] == [tmp_path / file for file in files]
     monkeypatch.setenv("CODEX_HOME", "/elsewhere")
     assert str(hooks_path("codex")) == "/elsewhere/hooks.json"

@@ -38,7 +38,7 @@ def test_hooks_come_and_go_beside_the_server_and_the_users_own(tmp_path: Path) -
     assert (done.returncode, "gemini: hooks are set up" in done.stdout) == (1, True), done.stderr
     assert done.stderr == (
         "greenroom setup: continue: its hooks are not known; those that can be set up are "
-        "claude-code, codex, gemini, cursor\n"
+        "claude-code, cursor, codex, gemini\n"
     )
     assert "s3cret" not in done.stdout
     written = path.read_text()

@@ -1,12 +1,14 @@
-"""What the fixture adds to an SDK server: what talks back, and logging; to a bare one prompts, too."""
+"""What talks back, and logging, as handlers of an SDK server; with what else a bare one needs, prompts."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from typing import Any
 
 from conformance import asking, talking
 from conformance.answers import ASKING_PROMPT, COMPLETED, PROMPTS, TALKS, prompt_blocks, text
+from conformance.sdk_side import SdkSide
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
@@ -66,20 +68,20 @@ def extend(server: Server[Any]) -> None:
         return await others.handler(context, params)
 
     server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
-    prompts = server.get_request_handler("prompts/get")
-    if prompts is None:  # a server of nothing but the SDK
-        server.add_request_handler("prompts/list", PaginatedRequestParams, _list_prompts)
-        server.add_request_handler("completion/complete", CompleteRequestParams, _complete)
-
-    async def get_prompt(context: Context, params: GetPromptRequestParams) -> Any:
-        if prompts is None or params.name == ASKING_PROMPT:
-            return await _get_prompt(context, params)
-        return await prompts.handler(context, params)
-
-    server.add_request_handler("prompts/get", GetPromptRequestParams, get_prompt)
+    server.add_request_handler("prompts/list", PaginatedRequestParams, _list_prompts)
+    server.add_request_handler("completion/complete", CompleteRequestParams, _complete)
+    server.add_request_handler("prompts/get", GetPromptRequestParams, _get_prompt)
     server.add_request_handler("logging/setLevel", SetLevelRequestParams, _set_level)
     sealed = RequestStateSecurity.ephemeral()
     server.middleware.append(RequestStateBoundary(sealed, default_audience=server.name))
+
+
+@cache
+def side() -> SdkSide:
+    """Return what answers of this for a server of ours."""
+    server: Server[Any] = Server("fixture", version="1")
+    extend(server)
+    return SdkSide(server)
 
 
 async def _list_prompts(_context: Context, _params: PaginatedRequestParams) -> ListPromptsResult:

@@ -1,8 +1,8 @@
 """The server that the conformance suite tests: its tools and resources on Greenroom's own code.
 
 What only answers takes the way of every tool and prompt: a struct, a door, a reply. What talks back
-(`by_sdk`) and what Greenroom has none of (logging) the SDK's server answers, when first somebody asks
-for it. As a program this serves over one transport until it is killed, or until its input ends.
+and what Greenroom has none of (logging) handlers of the SDK answer (`extension`). As a program this
+serves over one transport until it is killed, or until its input ends.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from greenroom.actors import (
 from greenroom.actors.core.auth.errors import invalid, resource_not_found
 from greenroom.actors.core.auth.tool_profiles import SchemaForm
 from greenroom.transports import Limits, McpServer, ServerInfo, Tool, serve_stdio
+from greenroom.transports.mcp.clients.client import Client
+from greenroom.transports.mcp.frames.calls import Call
 from greenroom.transports.mcp.tools.content_blocks import Content
 
 if TYPE_CHECKING:
-    from mcp.server.lowlevel import Server
-
     from greenroom.transports import HttpServer, WebSocketServer
 
 PROFILE = ServerInfo(
@@ -121,7 +121,6 @@ def tools() -> dict[str, Tool]:
             title=name,
             description=tool.description,
             input_schema=tool.input_schema,
-            by_sdk=name in answers.TALKS,
         )
         for name, tool in declared.items()
     }
@@ -185,12 +184,6 @@ class Counter:
     def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
         """Open everything."""
 
-    def must_ask(self, request: Any) -> bool:  # noqa: ARG002  (nothing is)
-        return False
-
-    def fallback(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
-        return None
-
     def __init__(self) -> None:
         self._held = Held()
 
@@ -208,6 +201,7 @@ class Counter:
         self,
         request: Any,
         done: Callable[[Any], None],
+        in_task: Callable[[Callable[[], Any]], None],  # noqa: ARG002  (nothing needs one)
         *,
         on_accepted: Callable[[], None] | None = None,
         deadline: float = inf,
@@ -247,7 +241,7 @@ class Counter:
         if isinstance(request, ListPrompts | GetPrompt | CompletePrompt | CompleteResource):
             return _of_prompts(request)
         if request.tool == HELD:
-            return msgspec.structs.replace(self._held, sdk="mcp" in sys.modules)
+            return msgspec.structs.replace(self._held, sdk="mcp_types" in sys.modules)
         answer = answers.TOOLS[request.tool]
         return Content(blocks=[dict(block) for block in answer.blocks], is_error=answer.is_error)
 
@@ -294,11 +288,15 @@ def _contents(uri: str) -> Content:
     return Content(blocks=[{"uri": found.uri, "mimeType": found.mime_type, **held}])
 
 
-def extend(server: Server[Any]) -> None:
-    """Add what the SDK's server answers, once it is imported."""
+def extend(client: Client, call: Call) -> bool:
+    """Have a handler of the SDK answer what talks back; return whether a request is such a one."""
+    frame, params = call.frame, call.frame.params or {}
+    asks = frame.method == "prompts/get" and params.get("name") == answers.ASKING_PROMPT
+    if not asks and frame.name not in answers.TALKS and frame.method != "logging/setLevel":
+        return False
     from conformance import extension  # noqa: PLC0415  (it imports the SDK, which comes when it is needed)
 
-    extension.extend(server)
+    return extension.side().take(client, call)
 
 
 async def serve(transport: str) -> None:

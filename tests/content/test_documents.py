@@ -14,19 +14,25 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from support.corpora import pdf_file
 
-from greenroom.actors.content.documents import markdown
+from greenroom.actors.content.documents import (
+    Kind,
+    UnreadableDocumentError,
+    build_document,
+    kind_of,
+    markdown,
+    unread_parts,
+)
+from greenroom.actors.content.documents.chunks import Chunk
 from greenroom.actors.content.documents.decode import SourceText
-from greenroom.actors.content.documents.sections import plain
+from greenroom.actors.content.documents.sections import strip_markup
 from greenroom.actors.content.documents.splitting import MAX_CHARACTERS
-from greenroom.actors.documents import Kind, UnreadableDocumentError, document_of, kind_of, unread_parts
-from greenroom.actors.knowledge.corpora.requests.corpus_requests import Chunk
 
 TEXT_KINDS: tuple[Kind, ...] = ("markdown", "text", "rst", "csv", "code")
 MARKS = str.maketrans("", "", "#=-~^`*_>|\"'")
 
 
 def chunks_of(kind: Kind, text: str | bytes, name: str = "a/file") -> list[Chunk]:
-    return document_of(name, kind, text if isinstance(text, bytes) else text.encode()).chunks
+    return build_document(name, kind, text if isinstance(text, bytes) else text.encode()).chunks
 
 
 def told(kind: Kind, text: str) -> list[tuple[list[str], str]]:
@@ -124,7 +130,7 @@ def test_headings_of_markdown_are_those_of_commonmark(text: str) -> None:
     tokens = MarkdownIt("commonmark", {"maxNesting": 20}).parse(text)
     starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
     expected = [
-        (starts[token.map[0]], plain(inline.content))
+        (starts[token.map[0]], strip_markup(inline.content))
         for token, inline in pairwise(tokens)
         if token.type == "heading_open" and not token.level and token.map
     ]
@@ -159,15 +165,15 @@ def test_a_heading_without_text_is_found_by_itself() -> None:
 
 @pytest.mark.parametrize("line", ["title: My page", 'title: "My page"', "title:   'My page'  "])
 def test_front_matter_gives_the_title_and_is_found_itself(line: str) -> None:
-    document = document_of("a.md", "markdown", f"---\n{line}\ntags: [blue]\n---\n# Top\ntext\n".encode())
+    document = build_document("a.md", "markdown", f"---\n{line}\ntags: [blue]\n---\n# Top\ntext\n".encode())
     assert document.title == "My page"
     assert "tags: [blue]" in document.chunks[0].text
     assert (document.chunks[1].headings, document.chunks[1].first_line) == (["Top"], 6)
 
 
 def test_without_a_title_of_its_own_a_document_is_called_by_its_first_heading_or_its_file() -> None:
-    assert document_of("a/b.md", "markdown", b"x\n\n## Two\ny").title == "Two"
-    assert document_of("a/b.md", "markdown", b"x").title == "b.md"
+    assert build_document("a/b.md", "markdown", b"x\n\n## Two\ny").title == "Two"
+    assert build_document("a/b.md", "markdown", b"x").title == "b.md"
 
 
 # -- long ones ------------------------------------------------------------------------------------------
@@ -238,7 +244,7 @@ def test_a_notebook_has_the_places_of_its_cells_and_nothing_of_its_outputs() -> 
         {"cell_type": "code", "source": ["y = 2"]},
     ]
     data = json.dumps({"metadata": {"a": [1, {}]}, "cells": cells, "nbformat": 4}, indent=1).encode()
-    document = document_of("n.ipynb", "notebook", data)
+    document = build_document("n.ipynb", "notebook", data)
     assert document.title == "Top"
     assert [(chunk.headings, chunk.text) for chunk in document.chunks] == [
         (["Top"], "intro\n\nx = 1"),
@@ -261,7 +267,7 @@ def test_a_cell_of_a_notebook_without_text_has_no_word_of_python() -> None:
 )
 def test_what_is_no_notebook_is_told_so(text: str) -> None:
     with pytest.raises(UnreadableDocumentError, match="no notebook"):
-        document_of("n.ipynb", "notebook", text.encode())
+        build_document("n.ipynb", "notebook", text.encode())
 
 
 def test_html_is_what_is_shown_of_it() -> None:
@@ -272,7 +278,7 @@ def test_html_is_what_is_shown_of_it() -> None:
         "<li>one<li>two</ul>"
         "<table><tr><td>1</td><td>2</td></tr></table></body></html>"
     )
-    document = document_of("p.html", "html", text.encode())
+    document = build_document("p.html", "html", text.encode())
     assert document.title == "A & B"
     first, second = document.chunks
     assert (first.headings, first.text) == (["The top"], "Some words <here>\n\na\n  b")
@@ -478,24 +484,24 @@ def test_parts_of_a_word_document_that_are_not_read_are_named() -> None:
 )
 def test_what_is_no_word_document_is_told_so(data: bytes) -> None:
     with pytest.raises(UnreadableDocumentError, match=r"no Word document|when it is unpacked"):
-        document_of("a.docx", "docx", data)
+        build_document("a.docx", "docx", data)
 
 
 def test_a_pdf_is_found_by_its_pages() -> None:
-    document = document_of("a.pdf", "pdf", pdf_file("First words", "", "Third words"))
+    document = build_document("a.pdf", "pdf", pdf_file("First words", "", "Third words"))
     assert [(chunk.page, chunk.text) for chunk in document.chunks] == [(1, "First words"), (3, "Third words")]
 
 
 def test_a_pdf_without_text_is_named_as_such() -> None:
     with pytest.raises(UnreadableDocumentError, match="no text: its pages may be pictures"):
-        document_of("a.pdf", "pdf", pdf_file("", ""))
+        build_document("a.pdf", "pdf", pdf_file("", ""))
 
 
 @given(st.binary(max_size=200), st.integers(0, 600))
 def test_a_broken_pdf_is_told_so(junk: bytes, place: int) -> None:
     data = pdf_file("First words")
     try:
-        document_of("a.pdf", "pdf", data[:place] + junk + data[place + len(junk) :])
+        build_document("a.pdf", "pdf", data[:place] + junk + data[place + len(junk) :])
     except UnreadableDocumentError:
         return
 

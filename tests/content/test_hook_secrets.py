@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from bench.harness import Plan
 from bench.secret_samples import Sample, key_samples, password_samples, token_samples
+from bench.secrets import HOSTILE as REPEATED
 from bench.secrets import leaks
 from bench.secrets import run as run_benchmark
 from greenroom.actors.content.secrets.detect import without_secrets
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 MARK = "[secret left out: "
 HEX = "0123456789abcdef"
 
@@ -164,6 +165,7 @@ HOSTILE = {
     "backslashes": "\\",
     "spaces": " ",
     "hex": "SKdeadbeef",
+    **{f"repeated {part.strip()}": part for part in REPEATED},
 }
 
 
@@ -180,7 +182,9 @@ def test_a_hostile_text_takes_little_of_the_processor(what: str) -> None:
 
 def test_the_benchmark_measures_what_is_found_and_what_is_taken_for_a_secret(tmp_path: Path) -> None:
     report = run_benchmark(Plan(smoke=True, data=None, work=tmp_path))
-    recall, taken, imports = report.tables
+    tables = {table.title: table for table in report.tables}
+    recall, imports = tables["recall: secrets found"], tables["what it costs to import"]
+    taken = tables["taken for secrets in texts of which nearly all have none"]
     assert [row[0] for row in recall.rows] == ["tokens", "passwords", "private keys"]
     assert all(row[2] == pytest.approx(1, abs=0.05) for row in recall.rows)
     assert next(iter(taken.rows))[:2] == ["Greenroom's own", "Greenroom"]

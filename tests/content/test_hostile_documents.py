@@ -18,12 +18,11 @@ from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZipFile
 import msgspec
 import pytest
 
-from greenroom.actors.content.documents import markdown
+from greenroom.actors.content.documents import UnreadableDocumentError, build_document, markdown
 from greenroom.actors.core.base.regular_files import UnreadableFileError
-from greenroom.actors.documents import UnreadableDocumentError, document_of
 from greenroom.actors.knowledge.ingest.files.exclusions import SECRET, content_reason, file_reason
 from greenroom.actors.knowledge.ingest.files.file_content import read_document
-from greenroom.actors.knowledge.ingest.files.walk import UNSHOWN, Found, LeftOut, walk
+from greenroom.actors.knowledge.ingest.files.walk import UNPRINTABLE, Found, LeftOut, walk
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 BODY = f'<w:document xmlns:w="{WORD}"><w:body><w:p><w:r><w:t>words</w:t></w:r></w:p></w:body></w:document>'
@@ -45,11 +44,11 @@ def word_file(xml: bytes, compression: int = ZIP_DEFLATED) -> bytes:
 def test_headings_that_every_small_chunk_would_repeat_are_left_off() -> None:
     above = "".join(f"{'long ' * 38}{level}\n{mark * 200}\n\n" for level, mark in enumerate("!$%&*+,-./:;"))
     below = "own\n===\n\nword\n\n" * 3_000
-    chunks = document_of("a.rst", "rst", (above + below).encode()).chunks
+    chunks = build_document("a.rst", "rst", (above + below).encode()).chunks
     assert len(chunks) > 3_000 - 1
     assert {tuple(chunk.headings) for chunk in chunks[-2_000:]} == {("own",)}
     without_own = "###### \nb\n" * 30_000
-    chunks = document_of("a.md", "markdown", f"# {'long ' * 39}\n\n{without_own}".encode()).chunks
+    chunks = build_document("a.md", "markdown", f"# {'long ' * 39}\n\n{without_own}".encode()).chunks
     assert not any(chunk.headings for chunk in chunks)
 
 
@@ -75,7 +74,7 @@ def lines_run(reader: ModuleType, text: str) -> int:
     outer = sys.gettrace()
     sys.settrace(call)
     try:
-        document_of("a.md", "markdown", text.encode())
+        build_document("a.md", "markdown", text.encode())
     finally:
         sys.settrace(outer)
     return count
@@ -83,27 +82,27 @@ def lines_run(reader: ModuleType, text: str) -> int:
 
 def test_headings_of_a_document_with_text_are_all_kept() -> None:
     text = "".join(f"## Part {part}\n\n" + f"### {'Chapter ' * 20}\n\nword\n\n" * 10 for part in range(100))
-    chunks = document_of("a.md", "markdown", f"# Book\n\n{text}".encode()).chunks
+    chunks = build_document("a.md", "markdown", f"# Book\n\n{text}".encode()).chunks
     assert {len(chunk.headings) for chunk in chunks} == {3}
 
 
 @pytest.mark.promise("documents.hostile")
 def test_a_title_with_very_much_space_is_read_at_once() -> None:
     line = "title: a" + " " * 60_000 + "b"
-    assert document_of("a.md", "markdown", f"---\n{line}\n---\ntext".encode()).title == "a"
+    assert build_document("a.md", "markdown", f"---\n{line}\n---\ntext".encode()).title == "a"
 
 
 @pytest.mark.parametrize("end", ["</head><body>", "</head>", "<body>", ""])
 def test_html_need_not_say_where_its_head_ends(end: str) -> None:
     head = "<!doctype html><html><head><meta charset=utf-8><title>T</title><script>no()</script>"
-    document = document_of("a.html", "html", f"{head}{end}<h1>Top</h1><p>shown".encode())
+    document = build_document("a.html", "html", f"{head}{end}<h1>Top</h1><p>shown".encode())
     assert [(chunk.headings, chunk.text) for chunk in document.chunks] == [(["Top"], "shown")]
     assert document.title == "T"
 
 
 def test_the_title_of_a_picture_is_not_that_of_its_document() -> None:
     page = b"<svg><title>Menu</title></svg><h1>Top</h1><p>shown"
-    assert document_of("a.html", "html", page).title == "Top"
+    assert build_document("a.html", "html", page).title == "Top"
 
 
 @pytest.mark.promise("documents.hostile")
@@ -117,7 +116,7 @@ def test_the_title_of_a_picture_is_not_that_of_its_document() -> None:
 )
 def test_xml_that_no_word_processor_writes_is_told_so(xml: bytes) -> None:
     with pytest.raises(UnreadableDocumentError, match="it is no Word document"):
-        document_of("a.docx", "docx", word_file(xml))
+        build_document("a.docx", "docx", word_file(xml))
 
 
 @pytest.mark.parametrize("compression", [ZIP_BZIP2, ZIP_LZMA])
@@ -125,7 +124,7 @@ def test_a_broken_archive_is_told_so_whatever_compressed_it(compression: int) ->
     data = bytearray(word_file(BODY.encode() * 50, compression))
     data[60:80] = b"\xff" * 20
     with pytest.raises(UnreadableDocumentError, match="it is no Word document"):
-        document_of("a.docx", "docx", bytes(data))
+        build_document("a.docx", "docx", bytes(data))
 
 
 # -- names ----------------------------------------------------------------------------------------------
@@ -152,7 +151,7 @@ def test_what_cannot_be_shown_is_left_out_by_a_name_that_can(
         assert found
         for each in found:
             assert isinstance(each, LeftOut)
-            assert each.reason == (SECRET if each.path.endswith(".pem") and root == tmp_path else UNSHOWN)
+            assert each.reason == (SECRET if each.path.endswith(".pem") and root == tmp_path else UNPRINTABLE)
             assert msgspec.json.decode(msgspec.json.encode(each.path)) == each.path
             assert "\ufffd" in each.path
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.code_samples import SAMPLES
 
-from greenroom.actors.syntax import read_source
+from greenroom.actors.content.syntax import read_source
 
 PYTHON = b'''"""Keeps stock. More of it follows."""
 

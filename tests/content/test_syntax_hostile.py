@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.actors.content.syntax import Source, read_source
 from greenroom.actors.content.syntax.chunks import MAX_CHARACTERS
 from greenroom.actors.content.syntax.languages import LANGUAGES, Language
 from greenroom.actors.content.syntax.parse import MAX_BYTES, MAX_SYMBOLS, TOO_BROKEN, TOO_LONG, TOO_MANY
-from greenroom.actors.syntax import Source, read_source
 
 _MANY = 20_000
 _MEMORY = 1 << 30
@@ -161,7 +161,7 @@ def test_any_tokens_have_an_answer_with_all_of_their_text(language: Language, to
 
 def test_importing_it_loads_no_grammar_and_a_missing_one_is_said() -> None:
     program = (
-        "import sys; from greenroom.actors.syntax import read_source\n"
+        "import sys; from greenroom.actors.content.syntax import read_source\n"
         "assert 'tree_sitter' not in sys.modules and 'trio' not in sys.modules\n"
         "sys.modules['tree_sitter'] = None\n"
         "source = read_source('a.py', b'def f(): pass')\n"
@@ -184,7 +184,7 @@ def test_the_longest_file_fits_into_the_memory_of_a_process_that_parses(path: st
     program = (
         "import resource, sys\n"
         f"resource.setrlimit(resource.RLIMIT_AS, ({_MEMORY}, {_MEMORY}))\n"
-        "from greenroom.actors.syntax import read_source\n"
+        "from greenroom.actors.content.syntax import read_source\n"
         "path, piece, most = sys.argv[1:]\n"
         "source = read_source(path, (piece.encode() * (int(most) // len(piece) + 1))[: int(most)])\n"
         "print(sum(len(each.text) for each in source.chunks))"

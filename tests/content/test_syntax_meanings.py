@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from greenroom.actors.content.syntax.similar_names import alike
-from greenroom.actors.syntax import Meanings, Places, read_source
+from greenroom.actors.content.syntax import Meanings, Places, read_source
+from greenroom.actors.content.syntax.similar_names import find_similar_names
 
 PYTHON = {
     "shop/__init__.py": "from .goods import sink, Store as Shop\nfrom .more import *\n",
@@ -274,8 +274,8 @@ PATHS = [
 def test_names_that_are_spelled_in_another_way_in_part_or_mistyped_are_alike(
     wanted: str, found: list[str]
 ) -> None:
-    assert alike(wanted, PATHS, 10) == found
+    assert find_similar_names(wanted, PATHS, 10) == found
 
 
 def test_no_more_names_are_alike_than_are_wanted() -> None:
-    assert alike("anchor", PATHS, 2) == ["DropAnchor", "drop_anchor"]
+    assert find_similar_names("anchor", PATHS, 2) == ["DropAnchor", "drop_anchor"]

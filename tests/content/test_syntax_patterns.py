@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from greenroom.actors.content.syntax import search as searched
-from greenroom.actors.syntax import Found, PatternError, Source, found_in, outline, parse_pattern, read_source
+from greenroom.actors.content.syntax import (
+    Found,
+    PatternError,
+    Source,
+    match_names,
+    outline,
+    parse_pattern,
+    read_source,
+    search_bytes,
+)
 
 SHOP = b'''import os.path
 from stock.shelf import Shelf as Rack
@@ -45,8 +53,8 @@ const s = `load ${a}`;
 def _find(pattern: str, path: str = "shop.py", data: bytes = SHOP) -> list[Found]:
     parsed = parse_pattern(pattern)
     if parsed.what in {"symbols", "uses", "imports"}:
-        return list(found_in(parsed, read_source(path, data)))
-    return searched(parsed, path, data)
+        return list(match_names(parsed, read_source(path, data)))
+    return search_bytes(parsed, path, data)
 
 
 @pytest.mark.parametrize(
@@ -138,13 +146,13 @@ def test_patterns_that_would_take_for_ever_elsewhere_have_an_answer() -> None:
 
 
 def test_no_more_places_are_told_than_are_asked_for() -> None:
-    assert len(searched(parse_pattern("regex a"), "a.txt", b"a\n" * 5_000)) == 1_000
-    assert len(searched(parse_pattern("(identifier) @name"), "a.py", b"a\n" * 5_000, most=7)) == 7
+    assert len(search_bytes(parse_pattern("regex a"), "a.txt", b"a\n" * 5_000)) == 1_000
+    assert len(search_bytes(parse_pattern("(identifier) @name"), "a.py", b"a\n" * 5_000, most=7)) == 7
 
 
 def test_what_needs_the_bytes_of_a_file_is_not_looked_for_without() -> None:
     with pytest.raises(PatternError, match="'regex' is found in the bytes of a file"):
-        list(found_in(parse_pattern("regex a"), read_source("a.py", b"")))
+        list(match_names(parse_pattern("regex a"), read_source("a.py", b"")))
 
 
 def _shop() -> Source:

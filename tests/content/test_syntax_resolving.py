@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from greenroom.actors.syntax import Import, Places, inverted, reach, resolve_import
+from greenroom.actors.content.syntax import Import, Places, invert, reach, resolve_import
 
 FILES = [
     "src/shop/__init__.py",
@@ -275,7 +275,7 @@ def test_what_a_file_leads_to_is_told_with_its_distance_and_the_ways_back() -> N
 
 
 def test_what_leads_to_a_file_is_found_in_the_inverted_map() -> None:
-    found = reach(inverted(GRAPH), "d", depth=1)
+    found = reach(invert(GRAPH), "d", depth=1)
     assert [each.path for each in found.files] == ["b", "c"]
     assert found.is_cut
     assert found.cycles == [["d"]]

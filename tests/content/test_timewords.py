@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.content.times import resolve
+from greenroom.actors.content.times import EXAMPLES, resolve
 from greenroom.actors.content.times.days import FORMS as DAYS
 from greenroom.actors.content.times.reader import (
     DAYTIMES,
@@ -24,7 +24,6 @@ from greenroom.actors.content.times.reader import (
     WEEKDAYS,
 )
 from greenroom.actors.content.times.spans import FORMS as SPANS
-from greenroom.actors.timeexpr import EXAMPLES
 
 pytestmark = pytest.mark.slow
 

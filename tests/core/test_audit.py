@@ -35,7 +35,7 @@ from greenroom.actors import (
     StoreMemory,
     open_greenroom,
 )
-from greenroom.actors.core.audit.actor import tell
+from greenroom.actors.core.audit.actor import record_action
 from greenroom.actors.core.audit.record import INDEX
 from greenroom.actors.core.replies import paging as base_cursor
 from greenroom.runtime import Actor, Context, Index, Message, handles, open_runtime
@@ -142,7 +142,7 @@ async def test_who_lacks_a_scope_is_in_it_over_the_relay_too(folder: Path) -> No
                 hears.add("agent://reader/memory")
             with refused("PERMISSION_DENIED", scope="memory:read"):
                 await Agent(runtime, reader).ask(ExportSession(session_id="s", include_memories=True))
-        tell(attached, "authenticate", outcome="denied", address="192.0.2.10")
+        record_action(attached, "authenticate", outcome="denied", address="192.0.2.10")
         boss = Agent(attached, BOSS)
         with trio.fail_after(PATIENCE):
             while len(records := await log(boss, outcome="denied")) < 5:
@@ -177,7 +177,7 @@ async def test_no_content_is_in_it(enter: Enter) -> None:
 async def test_strangers_at_the_door_fill_no_log(enter: Enter) -> None:
     async with enter(**QUIET) as at:
         for number in range(3_000):
-            tell(at.runtime, "authenticate", outcome="denied", address=f"192.0.2.{number % 3}")
+            record_action(at.runtime, "authenticate", outcome="denied", address=f"192.0.2.{number % 3}")
             if number % 100 == 0:
                 await trio.testing.wait_all_tasks_blocked()
         records = await log(Agent(at.runtime, BOSS), action="authenticate")
@@ -408,7 +408,7 @@ def test_a_backup_that_was_restored_is_told_and_is_no_fault_but_one_put_there_is
     shutil.copyfile(copy, tmp_path / "store" / "greenroom.mdb")
     done = run_on_store(tmp_path, "audit", "verify")
     assert done.returncode == 65
-    assert "had been seen and were not there" in done.stdout
+    assert "had been seen and were missing" in done.stdout
 
 
 @pytest.mark.promise("audit.crash", "audit.with-the-deed")

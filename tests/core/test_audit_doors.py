@@ -13,7 +13,7 @@ from support.keyed import create_key, premises, revoke_key
 from support.websockets import told
 
 from greenroom.actors import open_key_cache
-from greenroom.actors.core.audit.actor import tell
+from greenroom.actors.core.audit.actor import record_action
 from greenroom.actors.core.auth.key_format import new_key
 from greenroom.transports import Caller, KeyAuthenticator
 from greenroom.transports.base.errors import HttpRefusedError
@@ -120,7 +120,7 @@ async def test_who_fails_again_and_again_is_summed_by_address_and_fills_no_log(e
         await create_key(at)
         async with open_key_cache(at.runtime, clock=at.clock) as ring:
             before = await last_number(at.runtime)
-            authenticator = KeyAuthenticator(ring, rate=60, burst=5, heard=partial(tell, at.runtime))
+            authenticator = KeyAuthenticator(ring, rate=60, burst=5, heard=partial(record_action, at.runtime))
             for number in range(300):
                 headers = [(b"authorization", f"Bearer {new_key(secrets.choice).whole}".encode())]
                 with pytest.raises(HttpRefusedError):

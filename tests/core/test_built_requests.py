@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from functools import partial
+from functools import cache, partial
 from math import inf, nan
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
 
 import msgspec
 import pytest
 from support.agents import refused
-from support.wrong_types import choices, places
+from support.wrong_types import choices, hints_of, places
 
 from greenroom.actors import SearchContext, StoreMemory, UpdateMemory
+from greenroom.actors.app.requests import ASKED
 from greenroom.actors.core.validation.parse import check_request, parse_request
-from greenroom.actors.requests import ASKED
 from greenroom.runtime import Refusal
 
 pytestmark = pytest.mark.promise("service.built")
@@ -26,6 +26,7 @@ GIVEN = (
 )
 
 
+@cache
 def names(request: type[msgspec.Struct]) -> dict[str, str]:
     return {field.encode_name: field.name for field in msgspec.structs.fields(request)}
 
@@ -47,7 +48,7 @@ def made(kind: Any, value: Any) -> Any:
     struct = next((each for each in choices(kind) if hasattr(each, "__struct_fields__")), None)
     if struct is None or not isinstance(value, dict) or not names(struct).keys() >= value.keys():
         return value
-    hints, own = get_type_hints(struct, include_extras=True), names(struct)
+    hints, own = hints_of(struct), names(struct)
     try:
         return struct(**{own[name]: made(hints[own[name]], each) for name, each in value.items()})
     except TypeError:  # what it requires is missing
@@ -57,14 +58,13 @@ def made(kind: Any, value: Any) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("request_type", sorted(ASKED, key=str))
 def test_building_a_request_is_refused_for_what_its_json_is(request_type: type[msgspec.Struct]) -> None:
-    own = names(request_type)
+    own, hints = names(request_type), hints_of(request_type)
     for place in places(request_type):
         for value in GIVEN:
             arguments = place.filled(value)
             given = json.loads(arguments)
             there = answer_to(partial(parse_request, request_type, arguments.encode()))
             fields = {own[name]: each for name, each in given.items()}
-            hints = get_type_hints(request_type, include_extras=True)
             nested = {name: made(hints[name], each) for name, each in fields.items()}
             for each in (fields, nested):
                 here = answer_to(partial(request_type, **each))
@@ -75,7 +75,7 @@ def test_building_a_request_is_refused_for_what_its_json_is(request_type: type[m
 def test_what_json_cannot_say_is_refused_in_every_place_of_every_request(
     request_type: type[msgspec.Struct],
 ) -> None:
-    own, hints = names(request_type), get_type_hints(request_type, include_extras=True)
+    own, hints = names(request_type), hints_of(request_type)
     endless: dict[str, Any] = {}
     endless["again"] = [endless]
     wrong = (nan, inf, "\ud800", endless, {"\ud800": 1}, [{"v": nan}], object(), *map(msgspec.Raw, RAW))

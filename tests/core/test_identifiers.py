@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, get_args
 
 import msgspec
 import pytest
+from support import samples
 from support.agents import FAST
 
 from greenroom.actors import REQUESTS, Agent, Principal, Reach, open_greenroom, parse_request
@@ -94,30 +95,22 @@ def taking(parameter: str, takers: dict[str, tuple[dict[str, Any], ...]]) -> dic
 
 
 A_SPAN = {"start_time": "2020-01-01", "end_time": "2099-01-01"}
-TAKES_SESSION: dict[str, tuple[dict[str, Any], ...]] = {
-    "add_message": ({"content": "hello"},),
-    "get_session": ({},),
-    "get_messages": ({},),
-    "search_context": ({"query": "hello"},),
-    "search_by_sender": ({"sender": "a"},),
-    "search_by_timerange": (A_SPAN,),
-    "set_memory": ({"key": "of it", "value": 1},),
-    "list_memory": ({},),
-    "get_memory": ({"key": "bound"},),
-    "delete_memory": ({"key": "bound"},),
-    "record_context": ({"recent_searches": ["boats"]},),
-    "get_session_context": ({},),
-    "update_session": ({"metadata": {"a": 1}},),
-    "record_workflow_step": ({"command": "make"},),
-    "get_workflow_patterns": ({},),
-    "suggest_next_action": ({},),
-    "workflow_checkpoint": ({"name": "here", "state": {"a": 1}},),
-    "restore_session": ({},),
-    "migrate_session": ({"to_tool": "zed"},),
-    "export_session": ({},),
-    "get_audit_log": ({},),
-    "end_session": ({},),
-    "reopen_session": ({},),
+OF_SESSION = [
+    name
+    for name, each in REQUESTS.items()
+    if "session_id" in each.__struct_fields__ and name != "create_session"
+]
+
+
+def about_session(name: str) -> dict[str, Any]:
+    """Return the arguments of a call but the session; a key of one's own is that which is kept in it."""
+    given = {key: value for key, value in samples.arguments(name).items() if key != "session_id"}
+    return given | ({"key": "bound"} if "key" in given else {})
+
+
+TURNED = {
+    "end_session": "it takes no more writes then",
+    "reopen_session": "its session was ended before",
 }
 THE_SESSION = {"session_id": "NEW"}
 TAKES_PATH: dict[str, tuple[dict[str, Any], ...]] = {
@@ -178,12 +171,11 @@ IDENTIFIERS: dict[str, Identifier] = {
             "get_session": (THE_SESSION, "session.session_id"),
             "update_session": ({**THE_SESSION, "metadata": {"a": 1}}, "session.session_id"),
             "start_session": ({"restore_from": "NEW"}, "session_id"),
-            "restore_session": (THE_SESSION, "session_id"),
-            "record_context": ({**THE_SESSION, "recent_searches": ["boats"]}, "session_id"),
-            "get_session_context": (THE_SESSION, "session_id"),
-            "migrate_session": ({**THE_SESSION, "to_tool": "zed"}, "session_id"),
-            "export_session": (THE_SESSION, "session_id"),
-            "workflow_checkpoint": ({**THE_SESSION, "name": "x", "state": {"a": 1}}, "session_id"),
+            **{
+                name: ({**about_session(name), **THE_SESSION}, "session_id")
+                for name in OF_SESSION
+                if "session_id" in reply_type(REQUESTS[name]).__struct_fields__ and name not in TURNED
+            },
             "list_memory": ({"session_id": "all"}, "entries.0.session_id"),
             "list_memories": ({"namespace": "agent:a"}, "memories.0.session_id"),
             "memory_search": (
@@ -192,7 +184,7 @@ IDENTIFIERS: dict[str, Identifier] = {
             ),
         },
         {
-            **taking("session_id", TAKES_SESSION),
+            **taking("session_id", {name: (about_session(name),) for name in OF_SESSION}),
             "start_session": ({"restore_from": NEXT},),
         },
         before={
@@ -203,8 +195,7 @@ IDENTIFIERS: dict[str, Identifier] = {
             "retrieve_memory": "as memory_search",
             "find_entity": "of entities that are declared",
             "get_audit_log": "its newest record is of another session",
-            "end_session": "it takes no more writes then",
-            "reopen_session": "its session was ended before",
+            **TURNED,
         },
     ),
     "message_id": Identifier(

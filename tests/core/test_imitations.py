@@ -98,11 +98,11 @@ def test_an_old_root_is_reported_and_stays_what_it_was(tmp_path: Path) -> None:
 
     trio.run(use)
     verified = run_on_store(tmp_path, "verify")
-    assert "USER:ann reads like that of somebody" in run_on_store(tmp_path, "stats").stdout
+    assert "USER:ann looks like a user's own" in run_on_store(tmp_path, "stats").stdout
     with serving(tmp_path) as server:
         shown = run_on_store(tmp_path, "stats")
         assert "a server is running" in shown.stdout
-        assert "USER:ann reads like that of somebody" in shown.stdout
+        assert "USER:ann looks like a user's own" in shown.stdout
         figures = json.loads(run_on_store(tmp_path, "stats", "--json").stdout)
         assert figures["imitations"] == ["USER:ann"]
         assert server.call("memory_stats", namespace="USER:ann")["imitates"] == "user:"
@@ -111,4 +111,4 @@ def test_an_old_root_is_reported_and_stays_what_it_was(tmp_path: Path) -> None:
         assert "imitates" not in server.call("memory_stats", namespace="birds:herons")
         assert "imitates" not in server.call("list_memories", namespace="birds:herons")
     assert verified.returncode == 0
-    assert "USER:ann reads like that of somebody" in verified.stdout
+    assert "USER:ann looks like a user's own" in verified.stdout

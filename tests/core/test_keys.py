@@ -27,7 +27,14 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.actors.core.auth.grants import check_claims, credential_of, own_agent, principal_of
-from greenroom.actors.core.auth.key_format import digest_of, fits, has_key, new_key, read_key, without_keys
+from greenroom.actors.core.auth.key_format import (
+    digest_of,
+    has_key,
+    mask_keys,
+    matches_digest,
+    new_key,
+    parse_key,
+)
 from greenroom.actors.core.auth.principal import MAX_NAME
 from greenroom.actors.core.keys.actor import KEYS_ADDRESS
 from greenroom.actors.core.keys.requests import KeepKey, ReadKeys, RevokeKey
@@ -63,7 +70,7 @@ def status(key: ApiKeyMade, cache: KeyCache) -> str:
 
 def test_a_key_is_read_as_it_is_written_and_nothing_else_is() -> None:
     key = new_key(secrets.choice)
-    assert read_key(key.whole) == key
+    assert parse_key(key.whole) == key
     assert key.whole != new_key(secrets.choice).whole
     assert len({new_key(secrets.choice).secret for _ in range(1_000)}) == 1_000
     for text in (
@@ -71,16 +78,16 @@ def test_a_key_is_read_as_it_is_written_and_nothing_else_is() -> None:
         key.whole.upper(), key.whole.replace("gr_", "gx_"), key.whole.replace("_", "-"),
         f"gr_{key.key_id}_" + "é" * 43,
     ):  # fmt: skip
-        assert read_key(text) is None
+        assert parse_key(text) is None
 
 
 def test_a_digest_fits_its_own_key_under_its_own_server_alone() -> None:
     key, other, pepper = new_key(secrets.choice), new_key(secrets.choice), b"p" * 32
     digest = digest_of(key, pepper)
-    assert fits(key, pepper, digest)
-    assert not fits(key, b"q" * 32, digest)
-    assert not fits(other, pepper, digest)
-    assert not fits(key._replace(key_id=other.key_id), pepper, digest)
+    assert matches_digest(key, pepper, digest)
+    assert not matches_digest(key, b"q" * 32, digest)
+    assert not matches_digest(other, pepper, digest)
+    assert not matches_digest(key._replace(key_id=other.key_id), pepper, digest)
 
 
 def test_a_key_shows_itself_nowhere() -> None:
@@ -88,8 +95,8 @@ def test_a_key_shows_itself_nowhere() -> None:
     assert key.secret not in f"{key} {key!r} {[key]}"
     for text in (key.whole, f"/?key={key.whole}&x", f"Bearer {key.whole}", key.whole[:40]):
         assert has_key(text)
-        assert key.secret[:12] not in without_keys(text)
-    assert without_keys("gr_ and nothing else of a key") == "gr_ and nothing else of a key"
+        assert key.secret[:12] not in mask_keys(text)
+    assert mask_keys("gr_ and nothing else of a key") == "gr_ and nothing else of a key"
 
 
 async def test_a_key_lets_its_holder_in_as_whom_it_was_made_for(enter: Enter) -> None:
@@ -138,7 +145,7 @@ async def test_wrong_keys_are_refused_alike(enter: Enter) -> None:
     async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         key = await made(at)
         await cache.load()
-        right = read_key(key.api_key)
+        right = parse_key(key.api_key)
         assert right is not None
         wrong = (
             new_key(secrets.choice).whole,
@@ -162,7 +169,7 @@ async def test_wrong_keys_take_the_same_work_and_a_comparison_that_tells_no_time
     async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         key = await made(at)
         await cache.load()
-        right = read_key(key.api_key)
+        right = parse_key(key.api_key)
         assert right is not None
         done: list[tuple[str, int]] = []
         digest, compare = hmac.digest, hmac.compare_digest

@@ -38,7 +38,7 @@ from greenroom.actors import (
     UpdateMemory,
     parse_request,
 )
-from greenroom.actors.core.auth.scopes import TOOLS as SCOPES
+from greenroom.actors.app.requests import TOOL_SCOPES as SCOPES
 from greenroom.actors.core.auth.scopes import allows
 from greenroom.testing import mcp_client
 from greenroom.transports.base.tool_names import tools_in, with_tools

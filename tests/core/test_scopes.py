@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support import samples
 from support.agents import begin, contents, json, keys, refused, value_of
-from support.postings import posting
+from support.postings import asking
 
 from greenroom.actors import (
     REQUESTS,
@@ -21,21 +22,20 @@ from greenroom.actors import (
     Principal,
     ReadResource,
     SetMemory,
-    parse_request,
 )
-from greenroom.actors.core.auth.policy import NEEDED, allows
+from greenroom.actors.app.requests import NEEDED
+from greenroom.actors.app.requests import TOOL_SCOPES as TOOLS
+from greenroom.actors.core.auth.policy import allows
 from greenroom.actors.core.auth.scopes import (
     ADMIN,
     AUDIT,
     RESOURCES,
     SCOPES,
-    TOOLS,
     WILDCARDS,
     needed_for_request,
     unknown_scopes,
 )
 from greenroom.actors.sessions.passports.actor import PassportActor
-from greenroom.runtime import Message
 from greenroom.testing import mcp_client
 from greenroom.transports import TOOLS as LISTED
 from greenroom.transports.mcp.tools.tools import visible_tools
@@ -102,14 +102,13 @@ async def test_every_tool_is_closed_to_whoever_lacks_its_scope_and_nothing_happe
     async with enter() as at:
         whole = await begin(at)
         await whole.ask(SetMemory(key="k", value=json("1")))
-        for name, request in REQUESTS.items():
+        for name in REQUESTS:
             others = holder(at, *(scope for scope in SCOPES if scope != TOOLS[name]))
-            asked = any_of(name)
+            asked = samples.request(name)
             with refused("PERMISSION_DENIED", scope=TOOLS[name]):
                 await others.ask(asked)
-            if issubclass(request, Message) and not others.must_ask(asked):
-                with refused("PERMISSION_DENIED", scope=TOOLS[name]):
-                    posting(others.post, asked)
+            with refused("PERMISSION_DENIED", scope=TOOLS[name]):
+                asking(others, asked)
         assert (await contents(whole), await keys(whole), await value_of(whole, "k")) == ([], ["k"], "1")
         assert len((await whole.ask(ListSessions())).sessions) == 1
 
@@ -133,7 +132,7 @@ async def test_resources_open_with_the_scope_of_their_kind(enter: Enter) -> None
             with refused("PERMISSION_DENIED"):
                 await agent.ask(ReadResource(uri=other))
             with refused("PERMISSION_DENIED"):
-                posting(agent.post, ReadResource(uri=other))
+                asking(agent, ReadResource(uri=other))
             with agent.subscriber() as subscriber:
                 subscriber.add(mine)
                 with refused("PERMISSION_DENIED"):
@@ -223,63 +222,3 @@ async def test_a_repeat_by_another_key_gets_the_first_answer_but_not_by_other_sc
 
 def test_a_principal_may_do_everything_unless_it_is_told_otherwise() -> None:
     assert Principal(agent_id="a").scopes == {"*"}
-
-
-def any_of(name: str) -> Any:
-    """Return some request of a tool."""
-    arguments = {
-        "create_session": b'{"purpose":"p"}',
-        "update_session": b'{"session_id":"s","status":"paused"}',
-        "add_message": b'{"session_id":"s","content":"hello"}',
-        "search_context": b'{"session_id":"s","query":"hello"}',
-        "search_by_sender": b'{"session_id":"s","sender":"alice"}',
-        "search_by_timerange": (
-            b'{"session_id":"s","start_time":"2000-01-01T00:00:00Z","end_time":"2000-01-02T00:00:00Z"}'
-        ),
-        "set_preferences": b'{"preferences":{"theme":"dark"}}',
-        "set_memory": b'{"key":"k","value":2}',
-        "store_memory": b'{"content":"hello","key":"m"}',
-        "update_memory": b'{"key":"m","content":"hello again"}',
-        "rate_memory": b'{"key":"m","rating":1}',
-        "memory_search": b'{"query":"hello"}',
-        "retrieve_memory": b'{"query":"hello"}',
-        "recall_context": b'{"task":"hello"}',
-        "semantic_search": b'{"query":"hello"}',
-        "get_full_content": b'{"chunk_ids":[1]}',
-        "list_corpora": b"{}",
-        "ingest_documents": b'{"texts":[{"path":"a.md","text":"hello"}]}',
-        "find_vendor_info": b'{"vendor_filter":"*"}',
-        "find_entity": b'{"vendor_filter":"*"}',
-        "suggest_entities": b"{}",
-        "define_entities": b"{}",
-        "search_code_semantic": b'{"query":"hello"}',
-        "outline": b"{}",
-        "code_search": b'{"pattern":"function document_of"}',
-        "dependency_search": b'{"target":"document_of"}',
-        "similar_files": b'{"path":"a.py"}',
-        "symbol_search": b'{"symbol":"hello"}',
-        "read_file": b'{"path":"a.py"}',
-        "import_memories": b'{"source":"{}"}',
-        "start_session": b"{}",
-        "restore_session": b'{"session_id":"s"}',
-        "migrate_session": b'{"session_id":"s","to_tool":"zed"}',
-        "export_session": b'{"session_id":"s"}',
-        "record_context": b'{"session_id":"s","recent_searches":["hello"]}',
-        "compress_text": b'{"text":"hello"}',
-        "get_stats": b"{}",
-        "health_check": b"{}",
-        "record_workflow_step": b'{"command":"ls"}',
-        "get_workflow_patterns": b"{}",
-        "suggest_next_action": b"{}",
-        "workflow_checkpoint": b'{"name":"n","state":{"a":1}}',
-        "get_audit_log": b"{}",
-        "create_api_key": b'{"name":"n","scopes":["*"]}',
-        "list_api_keys": b"{}",
-        "rotate_api_key": b'{"key_id":"aaaaaaaaaaaa"}',
-        "revoke_api_key": b'{"key_id":"aaaaaaaaaaaa"}',
-        "erase_user": b'{"user":"ann"}',
-    }
-    usual = b'{"session_id":"s"}' if "session" in name or "messages" in name else b'{"key":"k"}'
-    if name in {"list_sessions", "list_memory", "list_memories", "memory_stats", "export_memories"}:
-        usual = b"{}"
-    return parse_request(REQUESTS[name], arguments.get(name, usual))

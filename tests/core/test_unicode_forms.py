@@ -34,14 +34,13 @@ from greenroom.actors import (
     SetMemory,
     ask_corpus,
 )
-from greenroom.actors.content.syntax import search as searched
+from greenroom.actors.content.syntax import parse_pattern, search_bytes
 from greenroom.actors.core.auth.namespaces import memory_address
 from greenroom.actors.core.base import unicode_forms
 from greenroom.actors.memories.requests import requests, review
 from greenroom.actors.memories.requests.transfer import OnConflict
 from greenroom.actors.memories.storage.records import Entry
 from greenroom.actors.sessions.handlers.find_sessions import FindSessions
-from greenroom.actors.syntax import parse_pattern
 from greenroom.runtime import Actor, Context, InlineCommitter, Message, Refusal, handles, open_runtime
 
 if TYPE_CHECKING:
@@ -400,24 +399,24 @@ _LETTERS = some.text("ae \u0301\u0323\u00e9\u1100\u1161\uac00\u304b\u3099\u212b"
 def test_forms_are_all_of_one_text(text: str) -> None:
     assert unicode_forms.forms(text)[0] == unicodedata.normalize("NFC", text)
     assert text in unicode_forms.forms(text)
-    assert len({unicode_forms.composed(each) for each in unicode_forms.forms(text)}) == 1
+    assert len({unicode_forms.compose(each) for each in unicode_forms.forms(text)}) == 1
 
 
 @given(_LETTERS, some.integers(1, 400))
 def test_a_long_text_is_composed_as_a_short_one(text: str, times: int) -> None:
     whole = f"a{text}" * times
-    assert unicode_forms.composed(whole) == unicodedata.normalize("NFC", whole)
+    assert unicode_forms.compose(whole) == unicodedata.normalize("NFC", whole)
 
 
 @given(_LETTERS, some.integers(0, 40), some.integers(1, 60))
 def test_a_place_in_a_composed_text_is_one_in_the_text(text: str, at: int, times: int) -> None:
     whole = f"x{text}" * times
-    composed = unicode_forms.composed(whole)
+    composed = unicode_forms.compose(whole)
     at = min(at * times, len(composed))
-    place = unicode_forms.place_in(whole, at)
+    place = unicode_forms.map_offset(whole, at)
     if composed[at : at + 1] == "x":
         assert whole[place] == "x"
-        assert unicode_forms.composed(whole[:place]) == composed[:at]
+        assert unicode_forms.compose(whole[:place]) == composed[:at]
 
 
 # -- sessions ------------------------------------------------------------------------
@@ -457,7 +456,7 @@ def test_a_pattern_finds_texts_and_lines_of_code_in_all_their_forms(first: str, 
     code = f"one = 1\n{line}\ntwo = 2\n".encode()
     for spelt in (first, second):
         for pattern in (f"string *{spelt}*", f"string {spelt}", f"regex {spelt}", f"regex = .{spelt}.\\s+#"):
-            found = searched(parse_pattern(pattern), "a.py", code)
+            found = search_bytes(parse_pattern(pattern), "a.py", code)
             assert {(each.line, each.text) for each in found} == {(2, line)}, pattern
 
 

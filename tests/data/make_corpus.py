@@ -16,7 +16,7 @@ import trio
 from support.corpora import document_of
 
 from greenroom.actors import Document, Principal, PutDocument, ask_corpus, open_greenroom
-from greenroom.actors.corpus.preparing import prepared_at_once
+from greenroom.actors.knowledge.corpora.storage.preparation import prepare_at_once
 
 DOCUMENTS = 80
 """More than twice as many as are merged at once: so segments are stored packed and others as they came."""
@@ -37,7 +37,7 @@ async def main(home: Path) -> None:
     async with open_greenroom(home / "store", secrets=home / "secrets", embedder="none") as runtime:
         for number in range(DOCUMENTS):
             made = document(number)
-            put = PutDocument(corpus="docs", document=made, prepared=prepared_at_once(made))
+            put = PutDocument(corpus="docs", document=made, prepared=prepare_at_once(made))
             await ask_corpus(runtime, ANN, put, make=True)
         await trio.sleep(3)  # until what is to be merged is merged
 

@@ -139,7 +139,9 @@ def _last() -> bytes:
 
 async def _exchange(data: bytes) -> list[bytes]:
     released = trio.Event()
-    limits = Limits(frame=FRAME_LIMIT, in_flight=8, streams=4, subscriptions=16, unsent_bytes=20_000)
+    limits = Limits(
+        max_message_bytes=FRAME_LIMIT, in_flight=8, streams=4, subscriptions=16, unsent_bytes=20_000
+    )
     said = []
     async with mcp_client(lambda _name: Echo(released), TOOLS_AND_HOLD, limits=limits) as client:
         await client.send_bytes(data + b"\n" + _last() + b"\n")
@@ -191,12 +193,6 @@ class Echo:
     def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
         """Open everything."""
 
-    def must_ask(self, request: Any) -> bool:  # noqa: ARG002  (nothing is)
-        return False
-
-    def fallback(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
-        return None
-
     def __init__(self, released: trio.Event) -> None:
         self._released = released
 
@@ -220,6 +216,7 @@ class Echo:
         self,
         request: Any,
         done: Callable[[Any], None],
+        in_task: Callable[[Callable[[], Any]], None],  # noqa: ARG002  (nothing needs one)
         *,
         on_accepted: Callable[[], None] | None = None,
         deadline: float = inf,

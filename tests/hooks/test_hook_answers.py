@@ -28,9 +28,9 @@ from greenroom.actors import (
     UpdateMemory,
     WorkflowState,
 )
-from greenroom.actors.content.text.escape import Section, delimited, inert
-from greenroom.actors.hooks.extraction.turns import session_id_of
-from greenroom.actors.hooks.prompt_text import is_trivial
+from greenroom.actors.content.text.escape import Section, delimit, escape_untrusted
+from greenroom.actors.hooks.briefing.prompt_memories import is_trivial
+from greenroom.actors.sessions.requests.hook_messages import session_id_of
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -450,6 +450,6 @@ async def test_what_a_transcript_says_is_given_to_no_prompt(enter: Enter) -> Non
 @pytest.mark.promise("hook-context.inert")
 @given(st.lists(st.text(max_size=300), min_size=1, max_size=4))
 def test_no_text_at_all_makes_another_line(texts: list[str]) -> None:
-    lines = [inert(text, 100) for text in texts]
-    assert_inert(delimited("0123456789abcdef", [Section("Title", lines)]), len(lines))
+    lines = [escape_untrusted(text, 100) for text in texts]
+    assert_inert(delimit("0123456789abcdef", [Section("Title", lines)]), len(lines))
     assert all(len(line) <= 100 for line in lines)

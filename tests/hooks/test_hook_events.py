@@ -28,12 +28,13 @@ from greenroom.actors import (
     TakeHookEvent,
 )
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.briefing.usage_marks import comes_back, marks_of
-from greenroom.actors.hooks.extraction.turns import MOST_CHARACTERS, session_id_of
-from greenroom.actors.schemas import hook_work
-from greenroom.actors.schemas.hook_work import KEPT_DAYS, ReadGiven
-from greenroom.actors.sessions import hook_turns
-from greenroom.actors.sessions.kept_words import APP
+from greenroom.actors.hooks.briefing.usage_marks import is_used, marks_of
+from greenroom.actors.hooks.extraction.turns import MOST_CHARACTERS
+from greenroom.actors.sessions.handlers import hook_turns
+from greenroom.actors.sessions.requests import injection_log
+from greenroom.actors.sessions.requests.hook_messages import session_id_of
+from greenroom.actors.sessions.requests.injection_log import KEPT_DAYS, ReadGiven
+from greenroom.actors.sessions.summary.retained_messages import HOOKS_APP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -227,7 +228,7 @@ async def test_a_session_that_somebody_made_under_its_name_is_not_written_into(e
         ann, eve = Client(at), Client(at, "eve")
         event = ann.event("stop", turns=[user("Hello")])
         squatted = session_id_of(event, ann.principal)
-        await eve.agent.ask(CreateSession(session_id=squatted, purpose="p", app_name=APP))
+        await eve.agent.ask(CreateSession(session_id=squatted, purpose="p", app_name=HOOKS_APP))
         with refused("KEY_EXISTS"):
             await ann.tells_again(event)
         assert (await eve.agent.ask(GetMessages(session_id=squatted))).messages == []
@@ -303,10 +304,10 @@ async def test_what_was_said_before_it_was_given_or_by_the_person_or_a_tool_is_n
 def test_marks_are_words_that_the_prompt_has_not_and_tell_nobody_what_they_are() -> None:
     marks = marks_of(PORT, ASKED)
     assert marks
-    assert comes_back(marks, ["the SHOP, in frankfurt:", "5433"])
-    assert not comes_back(marks, [ASKED])
-    assert not comes_back(marks_of("Use tabs", "How do I indent?"), ["Use spaces"])
-    assert not comes_back([], ["anything"])
+    assert is_used(marks, ["the SHOP, in frankfurt:", "5433"])
+    assert not is_used(marks, [ASKED])
+    assert not is_used(marks_of("Use tabs", "How do I indent?"), ["Use spaces"])
+    assert not is_used([], ["anything"])
 
 
 # -- the ledger ----------------------------------------------------------------
@@ -350,7 +351,7 @@ async def test_the_ledger_says_what_was_given_to_whom_when_and_why(enter: Enter)
 async def test_what_is_old_is_forgotten_and_of_very_much_the_oldest(
     enter: Enter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hook_work, "MOST_GIVEN", 3)
+    monkeypatch.setattr(injection_log, "MOST_GIVEN", 3)
     async with enter() as at:
         ann = Client(at)
         await ann.knows(PORT)

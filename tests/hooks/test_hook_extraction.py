@@ -15,7 +15,7 @@ from bench.extraction import HALVES, RULES, cases_of, judged
 from bench.extraction import run as run_benchmark
 from bench.harness import Plan
 from greenroom.actors import Finding
-from greenroom.actors.hooks.extraction.extraction import MAX_CARRIED, MAX_FINDINGS, carried, found_in
+from greenroom.actors.hooks.extraction.extraction import MAX_CARRIED, MAX_FINDINGS, carry_over, found_in
 from greenroom.actors.sessions.requests.hook_events import MAX_TURN, Turn
 
 CASES = [case for half in HALVES for case in cases_of(half)]
@@ -205,7 +205,7 @@ def in_parts(parts: Sequence[Sequence[Turn]]) -> list[Finding]:
     done = 0
     for part in parts:
         found += [msgspec.structs.replace(each, turn=each.turn + done) for each in found_in(part, before)]
-        before = carried(part, before)
+        before = carry_over(part, before)
         done += len(part)
     return found
 
@@ -219,11 +219,11 @@ def test_what_is_carried_over_is_bounded_and_has_nothing_of_what_tools_said_but_
         user("What is wrong?"),
         Turn(role="assistant", text="I suggest using tabs instead of spaces in the Makefile."),
     ]
-    kept = carried(turns)
+    kept = carry_over(turns)
     assert len(kept) == MAX_CARRIED
     assert "the whole output" not in {each.text for each in kept}
     assert [each.text for each in kept[-2:]] == ["Error: no such rule", turns[-1].text]
-    assert carried([user("Yes.")], kept) == kept[:-1]
+    assert carry_over([user("Yes.")], kept) == kept[:-1]
 
 
 @pytest.mark.promise("rules.bounded")

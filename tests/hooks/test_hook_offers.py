@@ -28,7 +28,7 @@ from greenroom.actors import (
     StartSession,
     Turn,
 )
-from greenroom.actors.hooks.extraction.turns import session_id_of
+from greenroom.actors.sessions.requests.hook_messages import session_id_of
 from greenroom.actors.sessions.requests.requests import AppendEvent
 from greenroom.runtime import Address
 from greenroom.transports.clients.hooks.turns import Conversation

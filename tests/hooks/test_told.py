@@ -23,7 +23,7 @@ from greenroom.actors import (
     StoreMemory,
     UpdateMemory,
 )
-from greenroom.actors.schemas import hook_work
+from greenroom.actors.sessions.requests import injection_log
 
 if TYPE_CHECKING:
     from support.agents import Enter, House
@@ -181,7 +181,7 @@ async def test_what_was_told_in_a_project_is_shown_to_its_members_alone(enter: E
 
 
 async def test_no_more_than_the_newest_are_kept(enter: Enter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hook_work, "MOST_GIVEN", 10)
+    monkeypatch.setattr(injection_log, "MOST_GIVEN", 10)
     async with enter(embedder="none") as at:
         ann = Client(at)
         await ann.knows("The mascot is a fox")
@@ -251,12 +251,12 @@ async def test_pages_show_what_was_told(enter: Enter) -> None:
         for link in rows:
             one = await visitor.look(link.removeprefix("."))
             one.check_inert()
-            assert one.headings[0] == "What was told"
+            assert one.headings[0] == "Injection"
             assert f"../memories/{made}" in one.links
             assert f"../told?memory={made}" in one.links
             assert {"words", "score"} <= {each.get("aria-label") for each in one.named("meter")}
         assert len([x for x in (await visitor.look("/told?source=recall")).links if "told/" in x]) == 1
-        assert "Nothing that was told fits" in (await visitor.look("/told?agent=nobody")).text
+        assert "No injection matches" in (await visitor.look("/told?agent=nobody")).text
         for wrong in ("/told/999", "/told/abc", "/told/%3Cscript%3E", "/told/" + "9" * 40):
             page = await visitor.look(wrong)
             assert (page.status, page.headings[0]) == (404, "Not found"), wrong
@@ -266,7 +266,7 @@ async def test_pages_show_what_was_told(enter: Enter) -> None:
             page.check_inert()
         key = await create_key(at, "memory:read", agent="bot", user="bob")
         await here.settled()
-        assert "Nothing that was told fits" in (await (await looker(here, key)).look("/told")).text
+        assert "No injection matches" in (await (await looker(here, key)).look("/told")).text
 
 
 async def test_who_is_seen_as_another_sees_what_that_one_was_told(enter: Enter) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.actors.core.replies.paging import estimate_tokens
-from greenroom.actors.knowledge.corpora.requests.code_filters import excerpt
+from greenroom.actors.knowledge.corpora.requests.code_filters import cut_excerpt
 from greenroom.testing import McpClient
 
 pytestmark = pytest.mark.slow
@@ -48,7 +48,7 @@ async def indexed(client: McpClient) -> None:
 @pytest.mark.promise("code.brief")
 async def test_ten_results_of_a_real_tree_cost_less_than_a_thousand_tokens(tmp_path: Path) -> None:
     tree = (tmp_path / "tree").resolve()
-    shutil.copytree(Path(__file__).parents[1] / "runtime", tree, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(__file__).parents[2] / "runtime", tree, ignore=shutil.ignore_patterns("__pycache__"))
     async with served(tmp_path / "home", tree, "all") as client:
         await indexed(client)
         for query in QUESTIONS:
@@ -98,7 +98,7 @@ async def test_the_profile_of_a_system_has_the_members_that_it_names_also_where_
 
 @given(st.text('ab \n\t"é漢😀\\', max_size=2_000), st.text("ab ", max_size=20), st.integers(20, 400))
 def test_an_excerpt_has_room_and_lines_of_its_text(text: str, query: str, room: int) -> None:
-    shown = excerpt(text, query, room)
+    shown = cut_excerpt(text, query, room)
     assert len(msgspec.json.encode(shown)) <= room
     lines = [line.strip() for line in text.expandtabs(4).splitlines()]
     assert all(any(each.strip() in line for line in lines) for each in shown.splitlines())
@@ -107,8 +107,8 @@ def test_an_excerpt_has_room_and_lines_of_its_text(text: str, query: str, room: 
 
 def test_an_excerpt_begins_where_most_words_of_the_query_are() -> None:
     text = "class Ship:\n\n    def sail(self):\n\n    def drop_anchor(self, depth):\n        # anchor\n"
-    assert excerpt(text, "anchor depth", 60) == "def drop_anchor(self, depth):\n    # anchor"
-    assert excerpt(text, "nothing of it", 40) == "class Ship:\n    def sail(self):"
+    assert cut_excerpt(text, "anchor depth", 60) == "def drop_anchor(self, depth):\n    # anchor"
+    assert cut_excerpt(text, "nothing of it", 40) == "class Ship:\n    def sail(self):"
 
 
 def small_tree(tmp_path: Path) -> Path:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from data.make_corpora import ANN, BEN, CORPORA, SEVERAL
 from support.agents import FAST, wire
+from support.archives import unpack
 from support.corpora import document_of, ids_in
 
 from greenroom.actors import (
     Agent,
+    ClientContext,
     DefineEntities,
     DropCorpus,
     EntityDeclaration,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.promise("knowledge.ids")
 
-ONE = Path(__file__).parent / "data" / "corpus-zlib.tar.xz"
+ONE = Path(__file__).parent.parent / "data" / "corpus-zlib.tar.xz"
 SEALED = Encryption(lambda: b"\x07" * 32, required=True)
 
 
@@ -120,7 +122,7 @@ async def test_the_id_of_a_chunk_that_was_replaced_is_unknown_for_ever(tmp_path:
                 await ask_corpus(runtime, ANN, RemoveDocuments(corpus="docs", paths=["birds.md"]))
                 continue
             if number == 4:
-                await DropCorpus(corpus="docs").run(runtime, ANN)
+                await DropCorpus(corpus="docs").run(ClientContext(runtime, ANN))
                 await put(runtime, "docs", f"heron {number}", "reeds")
             found = (
                 await Agent(runtime, ANN).ask(SemanticSearch(query="heron reeds", corpus="docs"))
@@ -181,7 +183,7 @@ async def test_prefixes_are_different_also_from_those_of_dropped_corpora(
             await put(runtime, f"docs-{number}", "heron")
             seen += await ids_in(runtime, f"docs-{number}", 0)
             if number % 2:
-                await DropCorpus(corpus=f"docs-{number}").run(runtime, ANN)
+                await DropCorpus(corpus=f"docs-{number}").run(ClientContext(runtime, ANN))
         with pytest.raises(Refusal, match="no ids are left"):
             await put(runtime, "docs-7", "heron")
     assert sorted(seen) == [prefix << schemas.NUMBER_BITS for prefix in range(1, 8)]
@@ -304,7 +306,7 @@ async def test_a_store_whose_ids_name_corpora_is_refused_by_an_older_program(
 
 def unpacked(store: Path, home: Path) -> None:
     with tarfile.open(store) as archive:
-        archive.extractall(home, filter="data")
+        unpack(archive, home)
 
 
 def rows_of(home: Path) -> dict[bytes, bytes]:

@@ -29,18 +29,17 @@ from greenroom.actors import (
 )
 from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.replies.grades import GRADES
-from greenroom.actors.corpus.managing import made_corpus
 from greenroom.actors.knowledge.corpora.requests.code_relations import (
     DependenciesFound,
     Dependency,
     SimilarFound,
 )
+from greenroom.actors.knowledge.corpora.requests.code_symbols import CodeMatched, OutlineMade, SymbolsFound
+from greenroom.actors.knowledge.corpora.requests.workspace import KeepWorkspace, Kept
+from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus
+from greenroom.actors.knowledge.workspaces.files import read_part
 from greenroom.actors.knowledge.workspaces.index_lease import open_workspaces
-from greenroom.actors.knowledge.workspaces.places import checked_file, checked_root, workspace_name
-from greenroom.actors.schemas.code import OutlineMade, SymbolsFound
-from greenroom.actors.schemas.code_patterns import CodeMatched
-from greenroom.actors.schemas.workspace import KeepWorkspace, Kept
-from greenroom.actors.workspace.files import read_part
+from greenroom.actors.knowledge.workspaces.places import check_root, resolve_file, workspace_name
 from greenroom.runtime import Refusal
 
 
@@ -100,7 +99,7 @@ async def test_an_answer_of_half_an_index_comes_in_time_and_says_how_far_that_is
         open_workspaces(runtime) as kept,
     ):
         agent = Agent(runtime, ANN, reach=Reach(workspaces=(str(code),)), workspaces=kept)
-        await made_corpus(runtime, ANN, name, str(code))
+        await ensure_corpus(runtime, ANN, name, str(code))
 
         async def keep(state: Kept) -> None:
             request = KeepWorkspace(corpus=name, keeper="another", state=state, of=7)
@@ -422,6 +421,8 @@ async def test_similar_files_are_narrowed_and_what_is_not_indexed_is_told(
 @pytest.mark.promise("code.symbols")
 async def test_a_file_or_a_folder_is_outlined_within_a_budget(code: Path, tmp_path: Path) -> None:
     (code / "src/ship.py").write_text(SHIP)
+    (code / "notes.md").write_text("# Notes\n")
+    (code / "old.cbl").write_text("DISPLAY 'HELLO'.\n")  # nothing reads it, which says nothing of the notes
 
     async def outlined(agent: Agent, arguments: str) -> OutlineMade:
         made: OutlineMade = await agent.ask(parse_request(REQUESTS["outline"], arguments.encode()))
@@ -440,8 +441,10 @@ async def test_a_file_or_a_folder_is_outlined_within_a_budget(code: Path, tmp_pa
         while not (cut := await outlined(agent, '{"max_tokens":200}')).left_out:
             pass
         assert len(cut.outline) <= 4 * 200
-        with pytest.raises(Refusal, match="no symbols of"):
+        with pytest.raises(Refusal, match=r"'src/none\.py' is not there"):
             await outlined(agent, '{"path":"src/none.py"}')
+        with pytest.raises(Refusal, match=r"^path: 'notes\.md' has no symbols; read_file it$"):
+            await outlined(agent, '{"path":"notes.md"}')
 
 
 # -- patterns ----------------------------------------------------------------------------------------
@@ -757,10 +760,13 @@ async def test_odd_files_are_read_as_they_are_or_named(code: Path, tmp_path: Pat
         refused = await read(agent, '{"paths":["ODD"]}'.replace("ODD", '","'.join(odd)))
         assert [str(each.error).partition(f"{each.path!r} is not ")[2] for each in refused] == [
             "read: it is no text: there is a NUL in its first 8,192 bytes",
-            "read: it may hold secrets",
-            "read: it is no plain file",
+            (
+                "read: it may hold secrets, by what is in it; `greenroom serve --read-secrets key.txt` "
+                "has read_file read it"
+            ),
+            "read: it is not a regular file",
             "read: it has 68,157,440 bytes and the limit is 67,108,864",
-            "read: it is no plain file",
+            "read: it is not a regular file",
             "there",
         ]
         with pytest.raises(Refusal, match="it has 100 lines"):
@@ -797,19 +803,21 @@ async def test_nothing_outside_and_no_secret_is_read(code: Path, tmp_path: Path,
 
 
 @pytest.mark.promise("code.roots")
-def test_a_folder_that_becomes_a_link_after_the_check_is_not_followed(code: Path, tmp_path: Path) -> None:
+async def test_a_folder_that_becomes_a_link_after_the_check_is_not_followed(
+    code: Path, tmp_path: Path
+) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/anchor.py").write_text("secret = 1\n")
-    place = checked_file("path", "src/deep/anchor.py", [checked_root(str(code), [])], [])
-    assert read_part(place.path, 1, None, 99).lines == 2
+    place = resolve_file("path", "src/deep/anchor.py", [check_root(str(code), [])], [])
+    assert (await read_part(place.path, 1, None, 99)).lines == 2
     (code / "src/deep").rename(code / "src/deeper")
     (code / "src/deep").symlink_to(tmp_path / "outside")
     with pytest.raises(UnreadableFileError, match="symbolic link"):
-        read_part(place.path, 1, None, 99)
+        await read_part(place.path, 1, None, 99)
     (code / "src/boats.py").unlink()
     (code / "src/boats.py").symlink_to(tmp_path / "outside/anchor.py")
     with pytest.raises(OSError, match="symbolic links"):
-        read_part(f"{code}/src/boats.py", 1, None, 99)
+        await read_part(f"{code}/src/boats.py", 1, None, 99)
 
 
 async def test_a_link_within_the_workspace_is_the_file_that_it_leads_to(code: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from support.corpora import document_of, ids_in
 from greenroom.actors import (
     Agent,
     ChunksFound,
+    ClientContext,
     CorpusResource,
     DropCorpus,
     EraseUser,
@@ -32,7 +33,7 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.core.replies.grades import GRADES
-from greenroom.actors.knowledge.corpora.storage.records import packed
+from greenroom.actors.knowledge.corpora.storage.records import pack_blocks
 from greenroom.runtime import Encryption, Refusal
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ async def test_an_attached_process_fills_and_searches_the_same(tmp_path: Path) -
             assert content.chunks[0].chunk_text == INSTALL.chunks[2].text
             read = await agent.ask(ReadResource(uri="greenroom://corpus/user:ann:docs"))
             assert isinstance(read, CorpusResource)
-        await DropCorpus(corpus="docs").run(attached, ANN)
+        await DropCorpus(corpus="docs").run(ClientContext(attached, ANN))
         assert (await Agent(owner, ANN).ask(ListCorpora())).corpora == []
 
 
@@ -224,16 +225,16 @@ async def test_who_has_no_user_fills_what_belongs_to_all(tmp_path: Path) -> None
 async def test_a_corpus_is_renamed_and_dropped_and_its_name_is_free(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path, **QUIET) as runtime:
         await put(runtime, INSTALL)
-        renamed = await RenameCorpus(corpus="docs", to="manual").run(runtime, ANN)
+        renamed = await RenameCorpus(corpus="docs", to="manual").run(ClientContext(runtime, ANN))
         assert renamed.corpus == "user:ann:manual"
         with pytest.raises(Refusal):
             await search(runtime, "apt")
         await put(runtime, document_of("b.md", [([], "apt again")]))
         with pytest.raises(Refusal):
-            await RenameCorpus(corpus="docs", to="manual").run(runtime, ANN)
+            await RenameCorpus(corpus="docs", to="manual").run(ClientContext(runtime, ANN))
         best = (await search(runtime, "apt", corpus="manual")).results[0]
         assert [best.chunk_id] == await ids_in(runtime, "manual", 1)
-        await DropCorpus(corpus="manual").run(runtime, ANN)
+        await DropCorpus(corpus="manual").run(ClientContext(runtime, ANN))
         with pytest.raises(Refusal) as refused:
             await search(runtime, "apt", corpus="manual")
         assert refused.value.code == "CORPUS_NOT_FOUND"
@@ -256,24 +257,26 @@ async def test_a_corpus_of_all_is_renamed_and_dropped_by_who_made_it_or_an_admin
         for who in (BEN, keyed, nobody):
             for request in (RenameCorpus(corpus="all:docs", to="mine"), DropCorpus(corpus="all:docs")):
                 with pytest.raises(Refusal) as refused:
-                    await request.run(runtime, who)
+                    await request.run(ClientContext(runtime, who))
                 assert refused.value.code == "PERMISSION_DENIED"
         assert (await search(runtime, "apt", corpus="all:docs", who=BEN)).total_found == 1
         await RenameCorpus(corpus="all:docs", to="ours").run(
-            runtime, msgspec.structs.replace(ANN, agent_id="b")
+            ClientContext(runtime, msgspec.structs.replace(ANN, agent_id="b"))
         )
-        await DropCorpus(corpus="all:ours").run(runtime, ANN)
-        await DropCorpus(corpus="all:more").run(runtime, admin)
-        await DropCorpus(corpus="all:none").run(runtime, msgspec.structs.replace(nobody, agent_id="m"))
+        await DropCorpus(corpus="all:ours").run(ClientContext(runtime, ANN))
+        await DropCorpus(corpus="all:more").run(ClientContext(runtime, admin))
+        await DropCorpus(corpus="all:none").run(
+            ClientContext(runtime, msgspec.structs.replace(nobody, agent_id="m"))
+        )
 
 
 @pytest.mark.promise("knowledge.everybodys")
 async def test_who_is_erased_has_made_nothing(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path, **QUIET) as runtime:
         await put(runtime, INSTALL, corpus="all:docs")
-        await EraseUser(user="ann", confirm=True).run(runtime, BEN)
+        await EraseUser(user="ann", confirm=True).run(ClientContext(runtime, BEN))
         with pytest.raises(Refusal, match="who made it"):
-            await DropCorpus(corpus="all:docs").run(runtime, ANN)
+            await DropCorpus(corpus="all:docs").run(ClientContext(runtime, ANN))
 
 
 @pytest.mark.promise("knowledge.found")
@@ -343,7 +346,7 @@ async def test_a_corpus_that_is_dropped_while_it_is_searched_is_answered_or_not_
         async with trio.open_nursery() as nursery:
             for number in range(20):
                 nursery.start_soon(ask, number)
-            nursery.start_soon(DropCorpus(corpus="docs").run, runtime, ANN)
+            nursery.start_soon(DropCorpus(corpus="docs").run, ClientContext(runtime, ANN))
             for number in range(20, 40):
                 nursery.start_soon(ask, number)
         with pytest.raises(Refusal):
@@ -372,7 +375,7 @@ async def test_neighbours_come_along_and_are_cited(tmp_path: Path) -> None:
 async def test_headings_count_for_what_is_read_at_once(tmp_path: Path) -> None:
     headings = [str(number) * 50_000 for number in range(3)]
     document = document_of("long.md", [(headings, f"passage {number}") for number in range(20)])
-    assert [first for first, _ in packed(document.chunks)] == list(range(20))
+    assert [first for first, _ in pack_blocks(document.chunks)] == list(range(20))
     async with open_greenroom(tmp_path, **QUIET) as runtime:
         await put(runtime, document)
         ids = await ids_in(runtime, "docs", 7)
@@ -554,7 +557,7 @@ async def test_of_whom_is_erased_no_corpus_is_left(tmp_path: Path) -> None:
         await put(runtime, INSTALL)
         await put(runtime, INSTALL, corpus="all:docs")
         await put(runtime, INSTALL, corpus="gone")
-        await DropCorpus(corpus="gone").run(runtime, ANN)
+        await DropCorpus(corpus="gone").run(ClientContext(runtime, ANN))
         counted = await Agent(runtime, Principal(agent_id="op")).ask(EraseUser(user="ann"))
         assert (counted.counts["corpora"], counted.counts["documents"]) == (1, 1)
         await Agent(runtime, Principal(agent_id="op")).ask(EraseUser(user="ann", confirm=True))

@@ -79,7 +79,7 @@ def test_looking_for_names_goes_on_after_a_kill_at_any_commit_and_counts_once(tm
 
 def _killed(program: str, folder: Path) -> list[dict[str, Any]]:
     """Return what a program says of each of its commits at which it was killed."""
-    tests = Path(__file__).parent
+    tests = Path(__file__).parent.parent
     done = subprocess.run(
         [sys.executable, str(tests / "support" / program), str(folder)],
         env={**clean_environment(folder), "PYTHONPATH": str(tests)},
@@ -98,7 +98,7 @@ def _killed(program: str, folder: Path) -> list[dict[str, Any]]:
 def test_a_folder_whose_ingest_is_killed_at_any_commit_is_there_once_when_it_has_gone_on(
     tmp_path: Path,
 ) -> None:
-    tests = Path(__file__).parent
+    tests = Path(__file__).parent.parent
     done = subprocess.run(
         [sys.executable, str(tests / "support" / "killed_files.py"), str(tmp_path)],
         env={**clean_environment(tmp_path), "PYTHONPATH": str(tests)},

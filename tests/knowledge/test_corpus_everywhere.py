@@ -13,6 +13,7 @@ from support.corpora import document_of
 from greenroom.actors import (
     Agent,
     ChunksFound,
+    ClientContext,
     DropCorpus,
     GetFullContent,
     Principal,
@@ -20,7 +21,7 @@ from greenroom.actors import (
     SemanticSearch,
     ask_corpus,
 )
-from greenroom.actors.corpus.managing import made_corpus
+from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus
 from greenroom.runtime import Address
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ async def test_a_corpus_that_lacks_what_is_asked_does_not_come_before_one_that_h
 async def test_a_folder_of_code_is_no_corpus_of_documents(enter: Enter) -> None:
     async with enter() as at:
         await put(at.runtime, "docs", "the harbour of the city")
-        await made_corpus(at.runtime, ANN, "user:ann:code", "/code")
+        await ensure_corpus(at.runtime, ANN, "user:ann:code", "/code")
         await put(at.runtime, "user:ann:code", "def harbour(): pass", path="harbour.py")
         assert [each.source_file for each in (await everywhere(at.runtime)).results] == ["a.md"]
 
@@ -129,7 +130,7 @@ async def test_too_many_are_refused_with_their_number(enter: Enter) -> None:
         with refused("VALIDATION_ERROR", limit=MOST) as caught:
             await everywhere(at.runtime)
         assert f"{MOST + 1} corpora" in str(caught.value)
-        await DropCorpus(corpus="one-more").run(at.runtime, ANN)
+        await DropCorpus(corpus="one-more").run(ClientContext(at.runtime, ANN))
         assert (await everywhere(at.runtime, top_k=50)).total_found == MOST
 
 
@@ -143,7 +144,7 @@ async def test_what_does_not_answer_in_two_seconds_is_named_and_the_rest_is_answ
         message = msgspec.structs.replace(asked, corpus=row.full_name)
         return await context.ask(Address("corpus", row.key), message)
 
-    monkeypatch.setattr("greenroom.actors.knowledge.corpora.tools.query_service.ask_one", ask_one)
+    monkeypatch.setattr("greenroom.actors.knowledge.corpora.tools.query_service.query_corpus", ask_one)
     async with enter() as at:
         await put(at.runtime, "docs", "the harbour of the city")
         await put(at.runtime, "slow", "a harbour")

@@ -14,6 +14,7 @@ from support.corpora import document_of
 
 from greenroom.actors import (
     Agent,
+    ClientContext,
     CompleteResource,
     CorpusResource,
     DocumentResource,
@@ -138,7 +139,7 @@ async def test_a_change_is_heard_of_by_who_may_see_it(tmp_path: Path) -> None:
             assert await next_two() == {CORPUS, PAGE}
             await ask_corpus(runtime, ANN, RemoveDocuments(corpus="docs", paths=["a b/ü#.md"]))
             assert await next_two() == {CORPUS, PAGE}
-            await DropCorpus(corpus="docs").run(runtime, ANN)
+            await DropCorpus(corpus="docs").run(ClientContext(runtime, ANN))
             with trio.fail_after(PATIENCE):
                 assert await mine.next() == CORPUS
             await ask_corpus(runtime, ANN, PutDocument(corpus="all:docs", document=changed), make=True)

@@ -16,6 +16,7 @@ from support.corpora import document_of, ids_in
 from greenroom.actors import (
     AddMessage,
     Agent,
+    ClientContext,
     CreateSession,
     DeclarationFile,
     DefineEntities,
@@ -502,7 +503,7 @@ async def test_whatever_comes_and_goes_counts_are_those_of_what_is_there(corpus:
 async def test_a_corpus_that_is_dropped_takes_its_entities_along(corpus: Corpus) -> None:
     await corpus.put(PAYING)
     await corpus.define(STRIPE)
-    await DropCorpus(corpus="docs").run(corpus.runtime, ANN)
+    await DropCorpus(corpus="docs").run(ClientContext(corpus.runtime, ANN))
     await corpus.put(PAYING)
     assert await corpus.counts() == {}
     await corpus.define(REDIS)

@@ -6,37 +6,27 @@ import string
 import tracemalloc
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from greenroom.actors.entities import (
+from greenroom.actors.knowledge.entities import (
     EntityMatcher,
     EntityName,
     MatchedNames,
     NameCounter,
     UnreadableDeclarationsError,
-    declarations_in,
-    folded,
+    fold,
     look_up,
+    parse_declarations,
 )
-from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityDeclaration, Relation
-from greenroom.runtime import Slices
-
-
-def done(slices: Slices[Any]) -> Any:
-    """Run slices to their end, all at once."""
-    while True:
-        try:
-            next(slices)
-        except StopIteration as stop:
-            return stop.value
+from greenroom.actors.knowledge.entities.records import EntityDeclaration, Relation
+from greenroom.runtime import finish
 
 
 def mentions(entities: Sequence[MatchedNames], *texts: str, context: str = "") -> list[dict[int, int]]:
-    found: list[dict[int, int]] = done(EntityMatcher(entities).match(texts, context, lambda: True))
+    found: list[dict[int, int]] = finish(EntityMatcher(entities).match(texts, context))
     return found
 
 
@@ -171,7 +161,7 @@ def test_names_that_begin_alike_take_no_memory_for_each_of_them_at_each_place() 
 # -- looking up -------------------------------------------------------------------------------
 
 KNOWN = [
-    EntityName(folded(name), key)
+    EntityName(fold(name), key)
     for key, names in {
         1: ["Stripe"],
         2: ["PostgreSQL", "Postgres"],
@@ -185,7 +175,7 @@ KNOWN = [
 
 
 def keys(wanted: str) -> list[int]:
-    found: list[tuple[int, float]] = done(look_up(KNOWN, wanted, lambda: True))
+    found: list[tuple[int, float]] = finish(look_up(KNOWN, wanted))
     return [key for key, _ in found]
 
 
@@ -222,10 +212,11 @@ def test_an_entity_is_found_by_a_name_a_part_a_pattern_or_with_typing_errors(
 
 @given(st.text(alphabet="*?ab", max_size=12), st.text(alphabet="ab", min_size=1, max_size=12))
 @example("*a*", "aa")
+@example("?aaaaaa", "aaaaaa")
 def test_a_pattern_means_the_same_as_in_a_shell(pattern: str, name: str) -> None:
     from fnmatch import fnmatchcase  # noqa: PLC0415 - the oracle of this test alone
 
-    found = done(look_up([EntityName(name, 1)], pattern, lambda: False))
+    found = finish(look_up([EntityName(name, 1)], pattern))
     if "*" in pattern or "?" in pattern:
         assert bool(found) == fnmatchcase(name, pattern)
 
@@ -246,7 +237,7 @@ entities:
       - {to: Checkout, type: offers}
   - {name: Checkout, type: service}
 """
-    stripe, checkout = declarations_in("entities.yaml", text)
+    stripe, checkout = parse_declarations("entities.yaml", text)
     assert stripe == EntityDeclaration(
         name="Stripe",
         type="vendor",
@@ -280,7 +271,7 @@ entities:
 )
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(name: str, text: str, said: str) -> None:
     with pytest.raises(UnreadableDeclarationsError, match=f"^{name}: ") as raised:
-        declarations_in(name, text)
+        parse_declarations(name, text)
     assert said in str(raised.value)
 
 
@@ -343,25 +334,25 @@ nix-x = "0.29"
 @pytest.mark.parametrize("name", MANIFESTS)
 def test_a_manifest_declares_libraries_with_their_versions(name: str) -> None:
     text, expected = MANIFESTS[name]
-    found = declarations_in(f"some/folder/{name}", text)
+    found = parse_declarations(f"some/folder/{name}", text)
     assert {each.name: each.version for each in found} == expected
     assert {each.type for each in found} == {"library"}
 
 
 def test_a_library_whose_name_is_an_english_word_is_ambiguous() -> None:
-    click, httpx = declarations_in("pyproject.toml", '[project]\ndependencies = ["click", "httpx"]')
+    click, httpx = parse_declarations("pyproject.toml", '[project]\ndependencies = ["click", "httpx"]')
     assert (click.ambiguous, httpx.ambiguous) == (["click"], [])
 
 
 def test_a_go_module_is_known_by_its_path_too() -> None:
-    [found] = declarations_in("go.mod", "require github.com/go-chi/chi/v5 v5.1.0")
+    [found] = parse_declarations("go.mod", "require github.com/go-chi/chi/v5 v5.1.0")
     assert (found.name, found.aliases) == ("chi", ["github.com/go-chi/chi/v5"])
 
 
 @given(st.sampled_from([*MANIFESTS, "a.yaml"]), st.text(max_size=300))
 def test_whatever_a_file_says_it_is_read_or_refused(name: str, text: str) -> None:
     try:
-        found = declarations_in(name, text)
+        found = parse_declarations(name, text)
     except UnreadableDeclarationsError:
         return
     assert all(1 <= len(each.name) <= 100 for each in found)
@@ -383,12 +374,12 @@ HOSTILE = (
 def test_text_that_is_made_to_take_long_does_not(text: str) -> None:
     for name in MANIFESTS:
         with suppress(UnreadableDeclarationsError):
-            declarations_in(name, f"require a{text}" if name == "go.mod" else text)
+            parse_declarations(name, f"require a{text}" if name == "go.mod" else text)
     with suppress(UnreadableDeclarationsError):
-        declarations_in("pyproject.toml", f'[project]\ndependencies = ["""a{text}"""]')
+        parse_declarations("pyproject.toml", f'[project]\ndependencies = ["""a{text}"""]')
     suggested([text])
     mentions(named("a b", "aa", "b"), text)
-    done(look_up([EntityName("b" * 100, 1)], "*b" * 49 + "c", lambda: False))
+    finish(look_up([EntityName("b" * 100, 1)], "*b" * 49 + "c"))
 
 
 # -- suggestions ------------------------------------------------------------------------------
@@ -407,7 +398,7 @@ def suggested(
     for chunk, text in enumerate(texts):
         counts.add(chunk, text)
     return [
-        (each.name, each.looks_like, each.count, each.chunks) for each in counts.suggestions(known, least, 50)
+        (each.name, each.looks_like, each.count, each.chunks) for each in counts.suggest(known, least, 50)
     ]
 
 
@@ -434,8 +425,8 @@ def test_counts_of_parts_are_those_of_the_whole() -> None:
     for chunk, text in enumerate(TEXTS):
         whole.add(chunk, text)
         (some if chunk < 1 else more).add(chunk, text)
-    some.merge(more.counted())
-    assert some.suggestions((), 1, 50) == whole.suggestions((), 1, 50)
+    some.merge(more.export())
+    assert some.suggest((), 1, 50) == whole.suggest((), 1, 50)
 
 
 @given(st.lists(st.text(max_size=200), max_size=5))

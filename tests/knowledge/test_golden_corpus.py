@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 from data.make_corpus import ANN, DOCUMENTS, document
 from support.agents import FAST
+from support.archives import unpack
 
 from greenroom.actors import Agent, PutDocument, SemanticSearch, VerifyMemories, ask_corpus, open_greenroom
-from greenroom.actors.corpus.preparing import prepared_at_once
+from greenroom.actors.knowledge.corpora.storage.preparation import prepare_at_once
 
 if TYPE_CHECKING:
     from greenroom.runtime import SharedRuntime
 
-STORE = Path(__file__).parent / "data" / "corpus-zlib.tar.xz"
+STORE = Path(__file__).parent.parent / "data" / "corpus-zlib.tar.xz"
 MORE = 40
 
 
@@ -25,7 +26,7 @@ async def test_a_corpus_that_zlib_compressed_answers_and_is_merged_with_what_is_
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with tarfile.open(STORE) as archive:
-        archive.extractall(tmp_path, filter="data")
+        unpack(archive, tmp_path)
     async with open_greenroom(
         tmp_path / "store", secrets=tmp_path / "secrets", embedder="none", options=FAST
     ) as runtime:
@@ -33,7 +34,7 @@ async def test_a_corpus_that_zlib_compressed_answers_and_is_merged_with_what_is_
             assert await _found(runtime, number) == [each.text for each in document(number).chunks]
         for number in range(DOCUMENTS, DOCUMENTS + MORE):
             made = document(number)
-            put = PutDocument(corpus="docs", document=made, prepared=prepared_at_once(made))
+            put = PutDocument(corpus="docs", document=made, prepared=prepare_at_once(made))
             await ask_corpus(runtime, ANN, put)
         for number in range(DOCUMENTS + MORE):
             assert await _found(runtime, number) == [each.text for each in document(number).chunks]

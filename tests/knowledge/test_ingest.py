@@ -18,6 +18,7 @@ from trio.testing import MockClock
 from greenroom.actors import (
     Agent,
     BrowseCorpora,
+    ClientContext,
     DocumentResource,
     DropCorpus,
     ListCorpora,
@@ -27,15 +28,15 @@ from greenroom.actors import (
     VerifyMemories,
     open_greenroom,
 )
+from greenroom.actors.content.documents import digest_of
 from greenroom.actors.core.resources.resource_uris import document_uri
-from greenroom.actors.documents import digest_of
-from greenroom.actors.ingest.parser_process import Job, Parsed, parsed
-from greenroom.actors.ingest.parsers import Parsers, open_parsers
 from greenroom.actors.knowledge.corpora.requests.ingestion import DocumentsIngested
 from greenroom.actors.knowledge.ingest import run_state
-from greenroom.actors.knowledge.ingest.files.places import Reach, checked_place
+from greenroom.actors.knowledge.ingest.files.places import Reach, check_place
 from greenroom.actors.knowledge.ingest.files.walk import MAX_ENTRIES, Found, LeftOut, walk, walk_below
-from greenroom.actors.knowledge.ingest.files.watch import NotWatchedError, watching
+from greenroom.actors.knowledge.ingest.files.watch import NotWatchedError, watch
+from greenroom.actors.knowledge.ingest.parsing.parser_process import Job, Parsed, parse_job
+from greenroom.actors.knowledge.ingest.parsing.parsers import Parsers, open_parsers
 from greenroom.actors.knowledge.ingest.run import Ingestion, Text, open_ingestion
 from greenroom.runtime import Refusal, SharedRuntime
 
@@ -190,7 +191,7 @@ async def test_a_corpus_that_is_dropped_while_it_is_filled_ends_that_and_is_gone
 
         async def drop() -> None:
             await under_way.wait()
-            await DropCorpus(corpus="docs").run(runtime, ANN)
+            await DropCorpus(corpus="docs").run(ClientContext(runtime, ANN))
 
         def progress(done: int, _: int) -> None:
             if done > 5:
@@ -431,7 +432,7 @@ async def test_of_a_repository_without_a_work_tree_nothing_is_read(docs: Path, t
     assert found_in(docs) == {"a.md", "deep/b.txt", "deep/er/c.py"}
     for place in ("mirror", "mirror/info"):
         with pytest.raises(Refusal, match="it is git's own"):
-            checked_place(str(docs / place), EVERYWHERE)
+            check_place(str(docs / place), EVERYWHERE)
     async with store(tmp_path) as runtime, open_ingestion(runtime, ANN, "docs") as ingestion:
         done = await ingestion.changes([str(docs)], [str(docs / "mirror/info/exclude")])
         assert (counts(done), done.left_out) == ((0, 0, 0, 0), {"a program made it": 1})
@@ -447,7 +448,7 @@ async def test_pipes_archives_and_huge_files_are_left_out(docs: Path, tmp_path: 
         done = await ingested(runtime, docs)
         assert counts(done) == (3, 0, 0, 0)
         assert left_out(done, docs) == {
-            "pipe.md": "it is no plain file",
+            "pipe.md": "it is not a regular file",
             "archive.zip": "it is no text",
             "huge.md": "it has 2,147,483,648 bytes and the limit is 16,777,216",
         }
@@ -560,7 +561,7 @@ class SlowParsers(Parsers):
         for _ in range(120 if job.kind == "html" else 0):
             self._clock.jump(0.5)
             await trio.lowlevel.checkpoint()
-        return parsed(job)
+        return parse_job(job)
 
 
 @asynccontextmanager
@@ -705,8 +706,8 @@ def test_a_machine_a_home_our_own_and_secrets_are_never_read(home: Path, place: 
     (home / ".ssh").mkdir()
     reach = Reach(roots=None, closed=(str(home / "store"),))
     with pytest.raises(Refusal, match="is not read"):
-        checked_place(str(home / place), reach)
-    assert checked_place(str(home / "notes/../notes"), reach) == str(home / "notes")
+        check_place(str(home / place), reach)
+    assert check_place(str(home / "notes/../notes"), reach) == str(home / "notes")
 
 
 @pytest.mark.promise("documents.no-secrets")
@@ -714,7 +715,7 @@ def test_tokens_of_programs_are_left_out_below_what_is_read(home: Path) -> None:
     for name in ("gh/hosts.yml", "gcloud/token.txt", "other/a.md"):
         (home / ".config" / name).parent.mkdir(parents=True)
         (home / ".config" / name).write_text("text")
-    root = checked_place(str(home / ".config"), Reach(roots=None))
+    root = check_place(str(home / ".config"), Reach(roots=None))
     assert found_in(Path(root)) == {"other/a.md"}
     assert {each.reason for each in walk(root) if isinstance(each, LeftOut)} == {"it may hold secrets"}
 
@@ -728,7 +729,7 @@ def test_our_own_is_left_out_below_what_is_read(docs: Path) -> None:
 def test_who_has_roots_reads_nothing_else(docs: Path) -> None:
     reach = Reach(roots=[str(docs / "deep")])
     (docs / "deep/out").symlink_to(docs)
-    assert checked_place(str(docs / "deep/er"), reach) == str(docs / "deep/er")
+    assert check_place(str(docs / "deep/er"), reach) == str(docs / "deep/er")
     for place in (
         docs,
         docs / "deep/..",
@@ -738,15 +739,15 @@ def test_who_has_roots_reads_nothing_else(docs: Path) -> None:
         Path("deep"),
     ):
         with pytest.raises(Refusal, match=r"is in no folder that may be read|must begin with /"):
-            checked_place(str(place), reach)
+            check_place(str(place), reach)
     with pytest.raises(Refusal, match="is in no folder"):
-        checked_place(str(docs), Reach())
+        check_place(str(docs), Reach())
 
 
 @pytest.mark.parametrize("place", ["", "a\0b", "/nowhere/at/all"])
 def test_a_place_that_is_none_is_told_so(place: str) -> None:
     with pytest.raises(Refusal, match=r"without NUL|is not there"):
-        checked_place(place, EVERYWHERE)
+        check_place(place, EVERYWHERE)
 
 
 # -- what is hostile ----------------------------------------------------------------------------------
@@ -778,5 +779,5 @@ async def test_a_system_that_watches_no_more_folders_is_told_with_the_remedy(
     )
     monkeypatch.setattr(library, full)
     with pytest.raises(NotWatchedError, match=r"watch limit reached; .*max_user_watches"):
-        async with watching([str(tmp_path)]):
+        async with watch([str(tmp_path)]):
             pass

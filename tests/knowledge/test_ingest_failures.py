@@ -17,6 +17,7 @@ from support.workspaces import folder_of_code
 
 from greenroom.actors import (
     Agent,
+    ClientContext,
     CorpusResource,
     DocumentText,
     DropCorpus,
@@ -116,7 +117,7 @@ async def test_what_is_removed_and_what_is_dropped_has_not_failed(open_at: Opens
         bot = Agent(at.runtime, OWNER, reach=Reach([str(docs)]))
         await bot.ask(IngestDocuments(remove=[f"{docs}/c.md", "never.md"], corpus="docs"))
         assert names(await failed(at), docs) == {"deep/b.ipynb"}
-        await DropCorpus(corpus="docs").run(at.runtime, OWNER)
+        await DropCorpus(corpus="docs").run(ClientContext(at.runtime, OWNER))
         await ask_corpus(at.runtime, OWNER, NoteIngest(corpus="docs"), make=True)
         assert await failed(at) == []
 

@@ -21,12 +21,14 @@ from harness import PROGRAM, clean_environment
 from support.commands import run_on_store
 
 from greenroom.actors import Principal, open_greenroom
-from greenroom.actors.documents import digest_of
-from greenroom.actors.ingest.parser_process import Job
-from greenroom.actors.ingest.parsers import MOST_AT_ONCE, open_parsers
+from greenroom.actors.content.documents import digest_of
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import ListDocuments
 from greenroom.actors.knowledge.corpora.requests.ingestion import DocumentsIngested
+from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
+from greenroom.actors.knowledge.ingest.parsing.parsers import MOST_AT_ONCE, open_parsers
 from greenroom.actors.knowledge.ingest.run import UNDER_WAY, Progress, open_ingestion
+
+pytestmark = pytest.mark.usefixtures("real_parsers")
 
 ANN = Principal(agent_id="planner", user="ann")
 FILES = 30
@@ -35,10 +37,10 @@ WHO = ["--user", "ann", "--embedder", "none", "--json"]
 # Ends itself without a word when so many files were put in.
 KILLED_AFTER = """
 import os, signal, sys
-from greenroom.actors.ingest.report import Report
-from greenroom.transports.cli.main import main
+from greenroom.actors.knowledge.ingest.report import Report
+from greenroom.transports.ops.cli.main import main
 
-left, stored = [int(sys.argv[1])], Report.stored
+left, stored = [int(sys.argv[1])], Report.count_stored
 
 def die(self, *args):
     stored(self, *args)
@@ -46,7 +48,7 @@ def die(self, *args):
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
 
-Report.stored = die
+Report.count_stored = die
 sys.exit(main(sys.argv[2:]))
 """
 
@@ -78,7 +80,7 @@ def test_an_ingest_that_is_killed_goes_on_with_what_is_left(tmp_path: Path) -> N
 # Runs the program where no file can have more bytes than this, as on a disk that is full.
 ON_A_SMALL_DISK = """
 import resource, sys
-from greenroom.transports.cli.main import main
+from greenroom.transports.ops.cli.main import main
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 sys.exit(main(sys.argv[1:]))
@@ -207,7 +209,7 @@ async def test_files_that_vanish_or_become_something_else_while_others_are_read_
         assert (done.changed, done.removed, done.complete) == (1, 6, True)
         assert there == {"first.py", "stays.py", "private.py"}  # as it was, until it is looked at again
         assert set(done.left_out) == {
-            "it is no plain file",
+            "it is not a regular file",
             "a folder above it is a symbolic link",
             "it cannot be read: Too many levels of symbolic links",
         }
@@ -252,7 +254,7 @@ async def test_source_code_that_ends_the_process_that_reads_its_syntax_is_read_a
         fine = await parsers.parse(Job("b.cc", "code", 0, b"int f() { return 1; }", is_source=True))
     assert hostile.document is not None
     assert sum(len(chunk.text) for chunk in hostile.document.chunks) == 2 << 20
-    assert (hostile.facts, hostile.failure) == (None, "")
+    assert (hostile.facts, hostile.failure) == (None, "it ended the process that read it")
     assert fine.facts is not None
 
 

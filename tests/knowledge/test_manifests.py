@@ -26,8 +26,8 @@ from greenroom.actors import (
     SemanticSearch,
     open_greenroom,
 )
-from greenroom.actors.entities import is_of_others, libraries_in
-from greenroom.actors.knowledge.corpora.requests.entity_requests import DeclarationFile
+from greenroom.actors.knowledge.entities import is_third_party, select_libraries
+from greenroom.actors.knowledge.entities.records import DeclarationFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -51,7 +51,7 @@ MEMBERS = {
 
 
 def named(*files: tuple[str, str]) -> dict[str, str | None]:
-    libraries, _ = libraries_in([DeclarationFile(path, text) for path, text in files])
+    libraries, _ = select_libraries([DeclarationFile(path, text) for path, text in files])
     return {each.name: each.version for each in libraries}
 
 
@@ -117,7 +117,7 @@ def test_each_kind_counts_by_itself_and_the_first_version_stays() -> None:
 
 def test_one_that_cannot_be_read_is_told_and_none_below_it_counts() -> None:
     files = [("pyproject.toml", "= = ="), ("a/pyproject.toml", '[project]\ndependencies = ["httpx"]')]
-    libraries, unreadable = libraries_in([DeclarationFile(*each) for each in files])
+    libraries, unreadable = select_libraries([DeclarationFile(*each) for each in files])
     assert libraries == []
     assert [each.partition(":")[0] for each in unreadable] == ["pyproject.toml"]
 
@@ -143,7 +143,7 @@ def test_whatever_a_workspace_names_it_is_read(kind: str, members: list[str], ju
     ],
 )
 def test_folders_of_what_others_made_count_for_nothing(path: str, root: str, *, is_so: bool) -> None:
-    assert is_of_others(path, root) is is_so
+    assert is_third_party(path, root) is is_so
 
 
 # -- as they are ingested ------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
-from greenroom.actors.corpus.preparing import prepared_at_once
+from greenroom.actors.knowledge.corpora.storage.preparation import prepare_at_once
 from greenroom.runtime import Refusal
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ replace = msgspec.structs.replace
 
 async def test_what_was_made_ready_elsewhere_is_found_as_if_it_were_made_here(tmp_path: Path) -> None:
     answers: list[list[Any]] = []
-    for name, make in (("here", lambda _: None), ("elsewhere", prepared_at_once)):
+    for name, make in (("here", lambda _: None), ("elsewhere", prepare_at_once)):
         async with open_greenroom(tmp_path / name, embedder="none", options=FAST) as runtime:
             for page in (PAGE, CHANGED):
                 put = PutDocument(corpus="docs", document=page, prepared=make(page))
@@ -103,7 +103,7 @@ REFUSED: dict[str, Callable[[Run], Run]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 async def test_a_run_that_is_none_is_refused_and_nothing_is_kept(tmp_path: Path, case: str) -> None:
-    ready = prepared_at_once(PAGE)
+    ready = prepare_at_once(PAGE)
     wrong = replace(ready, run=REFUSED[case](ready.run))
     async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
         with pytest.raises(Refusal, match="prepared") as refused:
@@ -117,7 +117,7 @@ async def test_a_run_that_is_none_is_refused_and_nothing_is_kept(tmp_path: Path,
         assert (await runtime.query(VerifyMemories())).problems == []
 
 
-OTHER = prepared_at_once(CHANGED)
+OTHER = prepare_at_once(CHANGED)
 NOT_OF_USE: dict[str, Callable[[Prepared], Prepared]] = {
     "by other rules": lambda ready: replace(ready, run=replace(OTHER.run, rules="0 klingon")),
     "of fewer chunks": lambda ready: replace(ready, prints=ready.prints[8:]),
@@ -130,7 +130,7 @@ NOT_OF_USE: dict[str, Callable[[Prepared], Prepared]] = {
 
 @pytest.mark.parametrize("case", NOT_OF_USE)
 async def test_what_is_not_of_this_document_or_by_other_rules_is_made_here(tmp_path: Path, case: str) -> None:
-    ready = NOT_OF_USE[case](prepared_at_once(PAGE))
+    ready = NOT_OF_USE[case](prepare_at_once(PAGE))
     async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
         await ask_corpus(runtime, ANN, PutDocument(corpus="docs", document=PAGE, prepared=ready), make=True)
         assert (await runtime.query(VerifyMemories())).problems == []

@@ -7,16 +7,16 @@ import sys
 import pytest
 
 from greenroom.actors.knowledge.corpora.storage.readers import (
+    describe_unread,
+    explain_unread,
+    find_missing,
+    get_reader,
     is_newer,
-    lacking,
-    reader_of,
-    too_much_for,
+    mark_too_much,
     unread_by,
-    unread_sentence,
-    why_unread,
 )
 
-HERE = reader_of("a.py", "code", is_source=True)
+HERE = get_reader("a.py", "code", is_source=True)
 
 
 @pytest.mark.promise("code.renewed")
@@ -57,15 +57,15 @@ def test_no_two_readers_are_newer_than_each_other() -> None:
 
 
 def test_it_is_said_of_which_files_the_symbols_are_not_known_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (unread_by(HERE), why_unread(HERE), unread_by("markdown 1"), unread_sentence({})) == (
+    assert (unread_by(HERE), explain_unread(HERE), unread_by("markdown 1"), describe_unread({})) == (
         "",
         "",
         "",
         "",
     )
-    assert lacking() is None
-    counts = {unread_by("syntax:python 0"): 1_200, unread_by(too_much_for("syntax:go 1.1 0.26 0.25")): 1}
-    assert unread_sentence(counts) == (
+    assert find_missing() is None
+    counts = {unread_by("syntax:python 0"): 1_200, unread_by(mark_too_much("syntax:go 1.1 0.26 0.25")): 1}
+    assert describe_unread(counts) == (
         "the symbols of 1,200 Python files are not known: they were read where no parser was installed, and"
         " are read again in the background; the symbols of 1 Go file are not known: what reads Go failed, so"
         " they were read as text"
@@ -74,9 +74,9 @@ def test_it_is_said_of_which_files_the_symbols_are_not_known_and_why(monkeypatch
         monkeypatch.setitem(sys.modules, name, None)
     assert (
         "1 Go file are not known: reading Go by syntax takes tree-sitter-go, not installed here: pip install "
-        in (unread_sentence(counts))
+        in (describe_unread(counts))
     )
-    found = lacking()
+    found = find_missing()
     assert found is not None
     assert found.lack.endswith(
         "takes tree-sitter-go, pypdf, not installed here: pip install tree-sitter-go pypdf"

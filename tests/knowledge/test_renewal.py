@@ -17,9 +17,9 @@ from support.packages import deadly_grammar, environment
 from support.workspaces import folder_of_code
 
 from greenroom.actors import ListDocuments, Principal, ask_corpus, open_greenroom
-from greenroom.actors.ingest.parser_process import Job
-from greenroom.actors.ingest.parsers import open_parsers
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import DocumentListed
+from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
+from greenroom.actors.knowledge.ingest.parsing.parsers import open_parsers
 from greenroom.actors.knowledge.workspaces.places import workspace_name
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("code.renewed")]

@@ -25,7 +25,7 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
-from greenroom.actors.corpus.actor import CorpusActor
+from greenroom.actors.knowledge.corpora.actor import CorpusActor
 from greenroom.actors.knowledge.corpora.storage.records import CorpusHeader
 from greenroom.runtime import Address, Context, Index, Message, handles, open_runtime
 

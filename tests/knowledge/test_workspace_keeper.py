@@ -24,14 +24,18 @@ from greenroom.actors import (
     open_greenroom,
     parse_request,
 )
-from greenroom.actors.corpus.managing import made_corpus
-from greenroom.actors.ingest.order import arranged
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow
+from greenroom.actors.knowledge.corpora.requests.workspace import (
+    DescribeWorkspace,
+    KeepWorkspace,
+    WorkspaceState,
+)
+from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus
 from greenroom.actors.knowledge.ingest import run_state
 from greenroom.actors.knowledge.ingest.files.walk import Found, walk
-from greenroom.actors.knowledge.workspaces.index_lease import UNWATCHED_SECONDS, Keeper, open_workspaces
+from greenroom.actors.knowledge.ingest.steps import arrange
+from greenroom.actors.knowledge.workspaces.index_lease import UNWATCHED_SECONDS, Indexer, open_workspaces
 from greenroom.actors.knowledge.workspaces.places import workspace_name
-from greenroom.actors.schemas.workspace import DescribeWorkspace, KeepWorkspace, WorkspaceState
 from greenroom.runtime import Refusal, RuntimeClient
 from greenroom.testing import VirtualClock
 
@@ -60,7 +64,7 @@ async def store(tmp_path: Path, clock: VirtualClock | None = None) -> AsyncItera
 
 
 async def workspace(runtime: RuntimeClient, folder: Path) -> CorpusRow:
-    return await made_corpus(runtime, ANN, f"user:ann:{workspace_name(str(folder))}", str(folder))
+    return await ensure_corpus(runtime, ANN, f"user:ann:{workspace_name(str(folder))}", str(folder))
 
 
 async def state(runtime: RuntimeClient, row: CorpusRow) -> WorkspaceState:
@@ -89,7 +93,7 @@ def moved(folder: Path, to: Path) -> Path:
     return folder.rename(to)
 
 
-def needed(keeper: Keeper | None) -> Keeper:
+def needed(keeper: Indexer | None) -> Indexer:
     assert keeper is not None
     return keeper
 
@@ -270,9 +274,9 @@ def test_source_code_comes_first_and_small_files_before_large_ones(code: Path) -
     (code / "data.json").write_text("{}")
     (code / "large.py").write_text("x = 1\n" * 1_000)
     (code / "notes.txt").write_text("x")
-    files, total = arranged(walk(str(code)), 9)
+    files, total = arrange(walk(str(code)), 9)
     found = [Path(each.path).name for each in files if isinstance(each, Found)]
     assert found == ["boats.py", "large.py", "README.md", "notes.txt", "data.json"]
     assert total == 5
-    few = arranged(walk(str(code)), 2)
+    few = arrange(walk(str(code)), 2)
     assert (len(few.files), few.total) == (3 + 1, 5)  # with the one that is left out

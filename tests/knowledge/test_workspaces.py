@@ -13,6 +13,7 @@ from support.corpora import document_of
 
 from greenroom.actors import (
     Agent,
+    ClientContext,
     CompleteCode,
     CompleteResource,
     ListCorpora,
@@ -25,10 +26,15 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
-from greenroom.actors.corpus.managing import made_corpus
 from greenroom.actors.knowledge.corpora.handlers.lease import LEASE_SECONDS
-from greenroom.actors.schemas.code import FindCode
-from greenroom.actors.schemas.workspace import DescribeWorkspace, KeepWorkspace, Kept, WorkspaceState
+from greenroom.actors.knowledge.corpora.requests.code_requests import FindCode
+from greenroom.actors.knowledge.corpora.requests.workspace import (
+    DescribeWorkspace,
+    KeepWorkspace,
+    Kept,
+    WorkspaceState,
+)
+from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus
 from greenroom.runtime import Refusal
 
 if TYPE_CHECKING:
@@ -60,7 +66,7 @@ async def put(runtime: RuntimeClient) -> None:
 async def test_one_process_at_a_time_keeps_a_workspace_until_it_says_so_no_more(enter: Enter) -> None:
     async with enter() as at:
         runtime = at.runtime
-        await made_corpus(runtime, ANN, NAME, ROOT)
+        await ensure_corpus(runtime, ANN, NAME, ROOT)
         assert (await keep(runtime, "one", "indexing", of=7)).is_asker
         other = await keep(runtime, "two", "indexing", of=9)
         assert (other.is_asker, other.state, other.of) == (False, "indexing", 7)
@@ -77,7 +83,7 @@ async def test_one_process_at_a_time_keeps_a_workspace_until_it_says_so_no_more(
 async def test_who_ends_leaves_it_to_the_next_at_once_and_takes_it_from_nobody(enter: Enter) -> None:
     async with enter() as at:
         runtime = at.runtime
-        await made_corpus(runtime, ANN, NAME, ROOT)
+        await ensure_corpus(runtime, ANN, NAME, ROOT)
         await keep(runtime, "one", "watching")
         assert (await keep(runtime, "two", "unwatched")).state == "watching"
         assert (await keep(runtime, "one", "unwatched")).state == "unwatched"
@@ -88,7 +94,7 @@ async def test_who_ends_leaves_it_to_the_next_at_once_and_takes_it_from_nobody(e
 async def test_an_index_that_nobody_watches_says_since_when(enter: Enter) -> None:
     async with enter() as at:
         runtime = at.runtime
-        await made_corpus(runtime, ANN, NAME, ROOT)
+        await ensure_corpus(runtime, ANN, NAME, ROOT)
         assert (await state(runtime)).as_of is None
         await keep(runtime, "one", "indexing", of=3)
         await put(runtime)
@@ -111,7 +117,7 @@ async def test_once_all_is_indexed_each_search_looks_into_a_few_runs(
     enter: Enter, folder: Path, said: Kept, most: int
 ) -> None:
     async with enter() as at:
-        await made_corpus(at.runtime, ANN, NAME, ROOT)
+        await ensure_corpus(at.runtime, ANN, NAME, ROOT)
         await keep(at.runtime, "one", "indexing")
         for number in range(20):
             document = document_of(f"a{number}.py", [(["f"], f"def f(): return anchor{number}")])
@@ -139,7 +145,7 @@ def segments_of_index(folder: Path) -> int:
 @pytest.mark.promise("code.policy")
 async def test_who_may_not_read_code_knows_of_no_workspace(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
-        await made_corpus(runtime, ANN, NAME, ROOT)
+        await ensure_corpus(runtime, ANN, NAME, ROOT)
         await put(runtime)
         (listed,) = (await Agent(runtime, ANN).ask(ListCorpora())).corpora
         assert (listed.corpus, listed.root) == (NAME, ROOT)
@@ -157,8 +163,8 @@ async def test_who_may_not_read_code_knows_of_no_workspace(tmp_path: Path) -> No
 async def test_a_workspace_is_a_resource_that_is_read_completed_and_heard_of(tmp_path: Path) -> None:
     uri = f"greenroom://workspace/{NAME}"
     async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
-        await made_corpus(runtime, ANN, NAME, ROOT)
-        await made_corpus(runtime, ANN, "user:ann:code-docs")
+        await ensure_corpus(runtime, ANN, NAME, ROOT)
+        await ensure_corpus(runtime, ANN, "user:ann:code-docs")
         agent = Agent(runtime, ANN)
         with agent.subscriber(0) as changes, trio.fail_after(PATIENCE):
             changes.add(uri)
@@ -200,12 +206,12 @@ async def test_who_may_not_read_code_hears_of_no_change_of_it(tmp_path: Path) ->
         return heard - {note}
 
     async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
-        await made_corpus(runtime, ANN, NAME, ROOT)
-        await made_corpus(runtime, ANN, "user:ann:notes")
+        await ensure_corpus(runtime, ANN, NAME, ROOT)
+        await ensure_corpus(runtime, ANN, "user:ann:notes")
         assert await heard_of(frozenset({"knowledge:read", "code:read"})) == code
     async with open_greenroom(tmp_path / "other", embedder="none", options=FAST) as runtime:
-        await made_corpus(runtime, ANN, NAME, ROOT)
-        await made_corpus(runtime, ANN, "user:ann:notes")
+        await ensure_corpus(runtime, ANN, NAME, ROOT)
+        await ensure_corpus(runtime, ANN, "user:ann:notes")
         assert await heard_of(frozenset({"knowledge:read"})) == set()
 
 
@@ -217,7 +223,7 @@ async def test_paths_of_documents_are_completed_where_their_corpus_may_be_seen(t
         return (await agent.ask(asked)).values
 
     async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
-        await made_corpus(runtime, ANN, NAME, ROOT)
+        await ensure_corpus(runtime, ANN, NAME, ROOT)
         await put(runtime)
         ann = Agent(runtime, ANN)
         for begun in ("", "src/", "SRC/A", "a."):
@@ -237,11 +243,11 @@ async def test_paths_of_documents_are_completed_where_their_corpus_may_be_seen(t
 
 async def test_a_workspace_keeps_its_name_and_takes_no_other_corpus_s(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
-        assert (await made_corpus(runtime, ANN, NAME, ROOT)).root == ROOT
-        assert (await made_corpus(runtime, ANN, NAME)).root == ROOT
+        assert (await ensure_corpus(runtime, ANN, NAME, ROOT)).root == ROOT
+        assert (await ensure_corpus(runtime, ANN, NAME)).root == ROOT
         with pytest.raises(Refusal, match="is named by its folder"):
-            await RenameCorpus(corpus=NAME, to="other").run(runtime, ANN)
-        await made_corpus(runtime, ANN, "user:ann:docs")
+            await RenameCorpus(corpus=NAME, to="other").run(ClientContext(runtime, ANN))
+        await ensure_corpus(runtime, ANN, "user:ann:docs")
         for name in (NAME, "user:ann:docs"):
             with pytest.raises(Refusal, match="is another corpus"):
-                await made_corpus(runtime, ANN, name, "/home/ann/other")
+                await ensure_corpus(runtime, ANN, name, "/home/ann/other")

@@ -13,6 +13,7 @@ import pytest
 from harness import greenroom, principal, server_process
 
 from greenroom.actors import Agent, MemorySearch, RetrieveMemory, open_greenroom
+from greenroom.actors.app.requests import TOOL_SCOPES
 from greenroom.actors.core.auth import scopes
 from greenroom.runtime import Refusal
 from greenroom.testing import MODERN_META, McpClient, mcp_client
@@ -159,7 +160,7 @@ async def test_older_names_are_listed_only_where_that_is_wanted(tmp_path: Path) 
         full = await listed(client)
     assert full - today == {alias.name for alias in ALIASES if alias.told_by is None}
     assert not (plain | today) & (OLD_NAMES | PREFIXED)
-    by_name = {name for name, needed in scopes.TOOLS.items() if needed in {scopes.ADMIN, scopes.AUDIT}}
+    by_name = {name for name, needed in TOOL_SCOPES.items() if needed in {scopes.ADMIN, scopes.AUDIT}}
     assert full == set(TOOLS) - by_name
 
 

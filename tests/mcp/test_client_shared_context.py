@@ -18,7 +18,7 @@ from greenroom.actors.core.auth.tool_profiles import SCHEMA_FORMS, SchemaForm
 pytestmark = pytest.mark.promise("mcp.profiles")
 
 ORIGINAL: dict[str, dict[str, dict[str, Any]]] = json.loads(
-    (Path(__file__).parent / "data" / "shared-context-server-1.1.10.json").read_text()
+    (Path(__file__).parent.parent / "data" / "shared-context-server-1.1.10.json").read_text()
 )
 """The parameters of the ten tools that it has as well, with their types and defaults, as it lists them."""
 OURS = ("list_sessions", "update_session", "delete_memory")
@@ -182,4 +182,4 @@ async def test_a_token_in_an_argument_is_refused_and_says_where_identity_comes_f
         token = {"auth_token": "sct_1"}
         told = await scout.call("get_session", session_id="s", **token)
         assert (told["code"], told["details"]) == ("VALIDATION_ERROR", {"field": "auth_token"})
-        assert "how you are connected" in told["error"]
+        assert "comes from your connection" in told["error"]

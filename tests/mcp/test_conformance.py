@@ -142,8 +142,9 @@ async def test_what_only_answers_needs_no_sdk(*, modern: bool) -> None:
         for resource in RESOURCES:
             (contents,) = (await ask("resources/read", uri=resource.uri))["contents"]
             assert contents.get("text", contents.get("blob")) == (resource.text or resource.blob)
-        assert not await imported()
         assert len((await ask("prompts/list"))["prompts"]) == len(PROMPTS)
+        assert not await imported()
+        assert "tools" in await ask("tools/list", odd=1)
         assert await imported()
 
 

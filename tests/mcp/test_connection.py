@@ -283,7 +283,7 @@ async def test_an_id_in_flight_is_refused_under_no_id(desk: Desk) -> None:
 @pytest.mark.promise("mcp.hostile-frames")
 @pytest.mark.promise("mcp.hostile-frames", "mcp.frame-limit")
 async def test_bad_lines_cost_only_themselves(desk: Desk) -> None:
-    async with connected(desk, limits=Limits(frame=1_000)) as client:
+    async with connected(desk, limits=Limits(max_message_bytes=1_000)) as client:
         await client.send_bytes(b"\r\n\n  \nnonsense\r\n" + b"x" * 2_000_000 + b"\n[1]\n\xff\n")
         codes = [(await client.receive())["error"] for _ in range(4)]
         assert [error["code"] for error in codes] == [-32700, -32600, -32600, -32700]

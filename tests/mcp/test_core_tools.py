@@ -68,7 +68,7 @@ async def _converted(folder: Path) -> list[FunctionTool]:
 
     command = [
         "-m",
-        "greenroom.transports.ops.cli",
+        "greenroom.transports.cli",
         "serve",
         "--data",
         str(folder / "data"),

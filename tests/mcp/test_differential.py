@@ -85,8 +85,24 @@ def assert_alike(held: Conversation) -> None:
         request("tools/call", 1, name="get_memory", arguments={"key": "k"}, _meta=PROPER),
     )
 )
+@example(
+    conversation(
+        handshake(),
+        request(
+            "completion/complete",
+            ref={"type": "ref/prompt", "name": "explain-code", "title": 5},
+            argument={"name": "path", "value": ""},
+        ),
+    )
+)
 @example(conversation(DISCOVER, handshake()))
 @example(conversation(handshake(), DISCOVER))
+@example(
+    conversation(
+        {"jsonrpc": "2.0", "method": "tools/call", "params": {}},
+        modern("tools/call", name="get_memory", arguments={"key": "k"}),
+    )
+)
 def test_ours_answers_as_the_sdk_does(held: Conversation) -> None:
     assert_alike(held)
 

@@ -144,7 +144,7 @@ async def _hold(folder: Path, made: list[tuple[str, dict[str, Any]]]) -> None:
                 reply = await alice.ask(tool.parse(raw), checked=True)
             except (Refusal, IdempotencyConflictError) as error:
                 if (meant := tool.alias_for(raw)) is not None:
-                    meant.reworded(error)
+                    meant.reword(error)
                 continue
             except GreenroomError as error:
                 raise AssertionError(f"{name} failed at {raw!r}") from error

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 from harness import server_process
-from mcp_types import ResourceTemplateReference
+from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from support.websocket_programs import answer, connected, server, until
 
 from greenroom.testing import MODERN_META, McpClient
@@ -53,9 +53,14 @@ async def test_what_is_frequent_never_imports_the_sdk(tmp_path: Path, *, modern:
         else:
             await client.send_request("resources/subscribe", {"uri": "session://s"})
         await client.receive()
-        assert not has_the_sdk(served.process.pid)
         completed = await client.request("completion/complete", COMPLETION)
         assert completed["result"]["completion"]["values"] == ["s"]
+        assert "result" in await client.request("prompts/list")
+        refused = await client.request("prompts/get", {"name": "none of ours", "arguments": {}})
+        assert refused["error"]["data"]["code"]
+        assert not has_the_sdk(served.process.pid)
+        odd = await client.request("tools/call", {"name": "get_memory", "arguments": {"key": "k"}, "odd": 1})
+        assert "result" in odd
         assert has_the_sdk(served.process.pid)
 
 
@@ -67,14 +72,15 @@ async def test_others_are_answered_while_the_sdk_is_imported(tmp_path: Path) -> 
         connected(f"ws://127.0.0.1:{port}/", mode="legacy") as second,
         trio.open_nursery() as nursery,
     ):
-        completed = trio.Event()
+        judged = trio.Event()
 
-        async def complete() -> None:
-            await first.complete(ResourceTemplateReference(uri="session://{session_id}"), ARGUMENT)
-            completed.set()
+        async def be_judged() -> None:
+            with pytest.warns(MCPDeprecationWarning), pytest.raises(MCPError, match="Method not found"):
+                await first.set_logging_level("info")
+            judged.set()
 
-        nursery.start_soon(complete)
+        nursery.start_soon(be_judged)
         await until(lambda: has_the_sdk(program.process.pid))  # its first part: the import is under way
         for number in range(3):
             assert (await answer(second, "set_memory", key=str(number), value=number))["version"] == 1
-        assert not completed.is_set()
+        assert not judged.is_set()

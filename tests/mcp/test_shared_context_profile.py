@@ -131,7 +131,7 @@ async def test_what_the_older_form_does_not_take_is_refused_in_words(tmp_path: P
         for token in ("8061724", 8061724, [8061724], {"8061724": "8061724"}, 8061724.5):
             refused = await client.call("get_memory", key="k", auth_token=token)
             assert (refused["code"], refused["details"]) == ("VALIDATION_ERROR", {"field": "auth_token"})
-            assert "how you are connected" in refused["error"]
+            assert "your connection" in refused["error"]
             assert "8061724" not in json.dumps(refused)
         for given in ("an hour", "-1", "31536001", "9" * 5_000, "1.5", ""):
             refused = await client.call("set_memory", key="k", value=1, expires_in=given)
@@ -194,10 +194,10 @@ async def test_resources_have_names_and_descriptions(tmp_path: Path, path: str) 
                 read = (await client.request("resources/read", {"uri": each["uri"]}))["result"]
                 bodies.append(json.loads(read["contents"][0]["text"]))
             said[profiles] = ([(each["name"], each["description"]) for each in page], bodies)
-    memory = "Keys with values and metadata, by scope; nobody else can read it"
+    memory = "Keys with values and metadata, by scope; no one else can read it"
     session = "Session of tester with 1 messages for you"
     listed, bodies = said[("core",)]
-    preferences = "What is preferred in every tool; nobody else can read it"
+    preferences = "What is preferred in every tool; no one else can read it"
     savings = "Tokens of your user's answers by operation and day, beside those of a baseline"
     assert listed == [
         ("memory", memory),

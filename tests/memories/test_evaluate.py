@@ -12,9 +12,16 @@ from support.exchanges import imported, line
 
 from greenroom.actors import Principal
 from greenroom.actors.core.auth.namespaces import memory_address
-from greenroom.actors.memories.recall.evaluate import JudgedQuery, judged, measure, ready
+from greenroom.actors.memories.recall.evaluate import (
+    JudgedQuery,
+    Scored,
+    expected_error,
+    judge,
+    measure,
+    ready,
+    tenths,
+)
 from greenroom.actors.memories.requests.requests import ReadMemory
-from greenroom.actors.recall.reliability import Scored, expected_error, tenths
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -91,7 +98,7 @@ async def test_what_is_found_does_not_count_as_used(enter: Enter) -> None:
         assert await ready(home.runtime, ANN) == "by words alone: the embedder is none"
         query = JudgedQuery(query="lighthouse", relevant=["a"])
         for _ in range(3):
-            found = await judged(home.runtime, ANN, query, "hybrid", 10, (1,))
+            found = await judge(home.runtime, ANN, query, "hybrid", 10, (1,))
         message = ReadMemory(key="a", namespace="user:ann")
         read = await home.runtime.ask(memory_address("user:ann"), message, principal=ANN)
     assert found.metrics["R@1"] == 1.0

@@ -33,7 +33,7 @@ from greenroom.runtime import (
     Address,
     IndexReader,
     InlineCommitter,
-    Query,
+    Procedure,
     Refusal,
     RuntimeOptions,
     StorageFullError,
@@ -281,7 +281,7 @@ async def test_a_large_export_comes_in_parts_that_can_be_imported_one_by_one(
         await imported(home.runtime, ANN, *lines)
         agent = home.agent("planner", user="ann")
         done = await agent.ask(ExportMemories(format=format))
-        texts = [(await agent.ask(ReadResource(uri=part.uri))).text for part in done.parts]  # type: ignore[union-attr]
+        texts = [(await agent.ask(ReadResource(uri=part.uri))).text for part in done.parts]  # type: ignore[attr-defined]
         for wrong in (f"{done.uri}/1", f"{done.uri}/{len(texts) + 1}", f"{done.uri}/0", f"{done.uri}/"):
             with pytest.raises(Refusal, match="there is no resource"):
                 await agent.ask(ReadResource(uri=wrong))
@@ -335,7 +335,7 @@ async def test_an_export_says_where_an_import_is_decided_and_not_written(enter: 
 
     def commit(store: Any, works: Any) -> None:
         for work in works:
-            told = [envelope.message for envelope, _ in getattr(work, "settlements", ())]
+            told = [envelope.message for envelope, _ in getattr(work, "replies", ())]
             if not has_room and any(isinstance(each, requests.ApplyLines) for each in told):
                 work.error = full()
                 is_stuck.set()
@@ -358,8 +358,10 @@ async def test_an_export_says_where_an_import_is_decided_and_not_written(enter: 
         assert (whole.count, whole.unwritten) == (3, [])
 
 
-class Exports(Query[list[Address]], frozen=True):
+class Exports(Procedure[list[Address]], frozen=True):
     """The actors that keep exports."""
+
+    runs = "snapshot"
 
     def run(self, reader: IndexReader) -> list[Address]:
         return list(reader.addresses("export"))

@@ -47,8 +47,8 @@ def _command(path: Path, folder: Path, *more: str) -> list[str]:
 # Ends itself without a word when the import has come so far.
 KILLED_AT = """
 import os, signal, sys
-from greenroom.actors.transfer import import_run
-from greenroom.transports.cli.main import main
+from greenroom.actors.memories.transfer import import_run
+from greenroom.transports.ops.cli.main import main
 
 stage, share = sys.argv[1], float(sys.argv[2])
 tell = import_run.Importer.__init__
@@ -67,8 +67,8 @@ main(sys.argv[3:])
 # Ends the process that owns the folder when the import, which is attached to it, has come so far.
 KILLS_THE_OWNER_AT = """
 import os, signal, sys
-from greenroom.actors.transfer import import_run
-from greenroom.transports.cli.main import main
+from greenroom.actors.memories.transfer import import_run
+from greenroom.transports.ops.cli.main import main
 
 owner, stage, share = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
 tell, alive = import_run.Importer.__init__, [True]
@@ -191,7 +191,7 @@ def test_killed_after_the_decision_it_goes_on_with_the_next_start(tmp_path: Path
     async def finished() -> list[dict[str, Any]]:
         async with open_greenroom(folder, embedder="none", secrets=secrets_of(folder.parent)) as runtime:
             importer = Importer(runtime, ANN, open_source(path, "auto", ANN))
-            import_id = importer._import_id(await importer._checked())
+            import_id = importer._import_id(await importer._check())
             path.unlink()  # whoever opens the folder finishes it without the file
             with runtime.subscriber() as changes:
                 changes.add(topic_of(import_id))

@@ -71,7 +71,7 @@ BAD: list[tuple[bytes, str, str | None]] = [
         "namespace",
     ),
     (b'{"key": "a", "content": "x", "session_id": "s"}', "only memories of the agent's own", "session_id"),
-    (b'{"key": "a", "content": "x", "supersedes": "a"}', "the place of itself", "supersedes"),
+    (b'{"key": "a", "content": "x", "supersedes": "a"}', "supersede itself", "supersedes"),
 ]
 
 

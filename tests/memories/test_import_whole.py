@@ -174,10 +174,10 @@ async def test_what_nobody_goes_on_with_leaves_the_store(enter: Enter, folder: P
     before = await _rows_after(enter, folder, line("first"))
     async with enter(**QUIET) as home:
         importer = Importer(home.runtime, ANN, source_of_text(text(*(line(f"k{n}") for n in range(700)))))
-        survey = await importer._checked()
+        survey = await importer._check()
         address = Address("import", importer._import_id(survey))
         begun = await home.runtime.ask(address, _begin(sorted(survey.roots)), principal=ANN)
-        await importer._staged(survey, begun)
+        await importer._stage_missing(survey, begun)
         home.tick(8 * 86_400)
         await trio.sleep(60)  # in virtual time
         assert await home.runtime.ask(address, ReadImport(), principal=ANN) is None
@@ -205,7 +205,7 @@ async def test_lines_that_come_too_late_leave_the_store(enter: Enter, folder: Pa
     """They were on their way from another process when the import ended here."""
     async with enter(**QUIET) as home:
         importer = Importer(home.runtime, ANN, source_of_text(text(line("a"))))
-        survey = await importer._checked()
+        survey = await importer._check()
         address = Address("import", importer._import_id(survey))
         begun = await home.runtime.ask(address, _begin(["user:ann"]), principal=ANN)
         if end == "given up":
@@ -342,7 +342,7 @@ async def test_two_who_import_the_same_at_once_import_it_once(enter: Enter) -> N
 async def test_nobody_reaches_the_import_of_another(enter: Enter) -> None:
     async with enter(**QUIET) as home:
         importer = Importer(home.runtime, ANN, source_of_text(text(line("a"))))
-        survey = await importer._checked()
+        survey = await importer._check()
         address = Address("import", importer._import_id(survey))
         begun = await home.runtime.ask(address, _begin(["user:ann"]), principal=ANN)
         for message, target in (

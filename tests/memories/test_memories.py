@@ -12,8 +12,9 @@ import pytest
 import trio
 from msgspec import UNSET
 from support.agents import AuditTrail, json, keep, moment, refused, value_of
+from support.postings import posted
 
-from greenroom.actors import Agent, ListMemory, MemoryFilters, MemorySaved, MemoryView
+from greenroom.actors import Agent, GetMemory, ListMemory, MemoryFilters, MemorySaved, MemoryView
 from greenroom.actors.core.auth.namespaces import memory_address
 from greenroom.actors.memories.requests import requests
 from greenroom.runtime import Address
@@ -314,6 +315,18 @@ async def test_a_rater_has_one_opinion_and_uses_are_counted(enter: Enter) -> Non
         assert [(used.key, used.uses) for used in statistics.top_used] == [("k", 4)]
         await alice.ask(requests.UpdateMemory(key="k", namespace="team:x", content="a better fact"))
         assert (await read(at, alice, key="k", namespace="team:x")).ratings == 3
+
+
+async def test_every_use_of_a_memory_that_is_only_read_now_and_then_is_counted(enter: Enter) -> None:
+    async with enter(embedder="none") as at:
+        alice = at.agent("alice", user="alice")
+        await keep(alice, "k", "1")
+        for _ in range(10):
+            await trio.sleep(310)  # the actor leaves memory between two uses
+            await posted(alice, GetMemory(key="k"))
+        await trio.sleep(60)
+        statistics = await alice.ask(requests.MemoryStats(namespace="agent:alice"))
+        assert [(used.key, used.uses) for used in statistics.top_used] == [("k", 10)]
 
 
 @pytest.mark.promise("memory.ratings")

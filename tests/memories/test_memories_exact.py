@@ -44,8 +44,8 @@ async def test_every_piece_of_a_value_as_it_is_shown_is_found(enter: Enter) -> N
             await store(alice, value=msgspec.Raw(value.encode()), key=key)
             await store(alice, value, key=f"{key} as text")
         for key, value in VALUES.items():
-            for start in range(0, len(value), 3):
-                for end in range(start + 1, len(value) + 1, 4):
+            for start in range(0, len(value), 5):
+                for end in range(start + 1, len(value) + 1, 6):
                     if value[start:end].strip():
                         assert {key, f"{key} as text"} <= await exact(alice, value[start:end]), value[
                             start:end

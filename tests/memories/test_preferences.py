@@ -27,8 +27,8 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.actors.memories.preferences.actor import preferences_address
+from greenroom.actors.memories.preferences.document import merge
 from greenroom.actors.memories.preferences.requests import GetPreferences
-from greenroom.actors.preferences.merge_patch import merged
 from greenroom.runtime import Refusal
 from greenroom.testing import mcp_client
 
@@ -206,7 +206,7 @@ async def test_unknown_members_stay_the_bytes_they_were_and_null_removes(enter: 
         )
         await prefer(agent, '{"theme":null,"search_defaults":{"max_results":7},"gone":null}')
         read = await agent.ask(ReadResource(uri=OWN[0]))
-        document = bytes(read.preferences).decode()  # type: ignore[union-attr]
+        document = bytes(read.preferences).decode()  # type: ignore[attr-defined]
         assert f'"n":{digits}' in document
         assert jsons.loads(document, parse_float=str) == {
             "n": digits,
@@ -276,7 +276,7 @@ def by_the_letter(target: Any, patch: Any) -> Any:
 @pytest.mark.promise("resources.preferences-written")
 @given(documents, documents)
 def test_patches_do_what_the_rfc_says(target: Any, patch: Any) -> None:
-    done = merged(msgspec.json.encode(target), msgspec.json.encode(patch))
+    done = merge(msgspec.json.encode(target), msgspec.json.encode(patch))
     assert msgspec.json.decode(done) == by_the_letter(target, patch)
 
 

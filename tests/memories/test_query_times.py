@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from support.embedding import WAITS, Loaded
 
 from greenroom.actors import MemorySearch, RecallContext, RetrieveMemory, StoreMemory
-from greenroom.actors.content.times import finder
-from greenroom.actors.timeexpr import times_in, without
+from greenroom.actors.content.times import finder, remove_times, times_in
 from greenroom.testing import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -127,8 +126,8 @@ def test_a_date_with_slashes_is_either_of_two_unless_the_language_tells() -> Non
 
 def test_a_text_of_nothing_but_a_time_stays_as_it_is() -> None:
     text = "What happened on 3/4/2026, or two weeks ago?"
-    assert without(text, times_in(text, NOW, dt.UTC)) == "What happened on , or ?"
-    assert without("yesterday?", times_in("yesterday?", NOW, dt.UTC)) == "yesterday?"
+    assert remove_times(text, times_in(text, NOW, dt.UTC)) == "What happened on , or ?"
+    assert remove_times("yesterday?", times_in("yesterday?", NOW, dt.UTC)) == "yesterday?"
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join) | st.text(max_size=200))

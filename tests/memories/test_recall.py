@@ -443,7 +443,6 @@ async def test_a_damaged_namespace_is_named_and_the_others_answer(enter: Enter) 
         alice = agent(at)
         await keep(alice, "harbour one")
         await keep(alice, "harbour two", namespace="team:rotting")
-    codec.word = b"rotting"
     async with house(enter, codec=codec) as at:
         alice = agent(at)
         codec.word = b"harbour two"
@@ -540,7 +539,7 @@ class AskOdd(Procedure[list[list[str]]], frozen=True, kw_only=True):
     async def run(self, context: ProcedureContext) -> list[list[str]]:
         roots = [Root(f"odd:{key}", Address("odd", key)) for key in self.keys]
         answers = await scatter_gather.ask_each(context, roots, FindMemories(text="x"))
-        hits = [hit.memory.key for hit in scatter_gather.merged(answers.found)]
+        hits = [hit.memory.key for hit in scatter_gather.merge_hits(answers.found)]
         return [hits, [f"{each.namespace} {each.error}" for each in answers.failed]]
 
 

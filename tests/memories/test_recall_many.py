@@ -14,10 +14,10 @@ from support.agents import house as housed
 
 from greenroom.actors import Agent, ForgetMemory, MemorySearch, Principal, RecallContext, StoreMemory
 from greenroom.actors.core.auth.namespaces import memory_address, tag_of_root
+from greenroom.actors.memories.requests.keyvalue_requests import SummarizeRoot
 from greenroom.actors.memories.requests.requests import VerifyIndex
 from greenroom.actors.memories.storage import root_summary
-from greenroom.actors.schemas.keyvalue import SummarizeRoot
-from greenroom.runtime import IndexReader, InlineCommitter, Query, RuntimeOptions, StorageFullError
+from greenroom.runtime import IndexReader, InlineCommitter, Procedure, RuntimeOptions, StorageFullError
 from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:
@@ -79,8 +79,10 @@ def activations_of(at: House) -> int:
     return at.runtime.statistics().actors.activations
 
 
-class HeaderOf(Query[root_summary.SummaryHeader | None], frozen=True, kw_only=True):
+class HeaderOf(Procedure[root_summary.SummaryHeader | None], frozen=True, kw_only=True):
     """Read what tells of one root how far what there is is put together."""
+
+    runs = "snapshot"
 
     root: str
 
@@ -89,8 +91,10 @@ class HeaderOf(Query[root_summary.SummaryHeader | None], frozen=True, kw_only=Tr
         return reader.get(root_summary.INDEX, at, memory_address(self.root), root_summary.SummaryHeader)
 
 
-class RowsOf(Query[dict[bytes, int]], frozen=True, kw_only=True):
+class RowsOf(Procedure[dict[bytes, int]], frozen=True, kw_only=True):
     """Count what tells of one root what there is, by kind."""
+
+    runs = "snapshot"
 
     root: str
 

@@ -120,7 +120,7 @@ def test_from_page_to_page_everything_is_reached_or_named_once(some: list[Any], 
     kept: list[tuple[int, Any]] = []
     large: list[int | None] = []
     while left:
-        cut = base_budget.take_in_order(left, budget, numbered)
+        cut = base_budget.fit_to_budget(left, budget, numbered)
         assert cut.passed, "a reader who goes on always gets further"
         assert cut.tokens == sum(map(base_budget.tokens_of, cut.kept)) <= budget
         assert cut.left_out == len(left) - len(cut.kept)
@@ -146,6 +146,6 @@ def test_a_budget_is_filled_as_far_as_it_goes(some: list[Any], budget: int) -> N
 
 
 def test_without_a_budget_nothing_is_cut_and_nothing_said() -> None:
-    cut = base_budget.take_in_order([(1, "x" * 1_000)], None, numbered)
+    cut = base_budget.fit_to_budget([(1, "x" * 1_000)], None, numbered)
     assert cut == base_budget.BudgetedList([(1, "x" * 1_000)], 1)
     assert (cut.tokens, cut.left_out, cut.over_budget) == (msgspec.UNSET,) * 3

@@ -9,7 +9,6 @@ from msgspec import UNSET
 from support.agents import FAST
 from support.code_agents import agent_in, search, settled
 from support.corpora import document_of
-from support.ranking import finish
 
 from greenroom.actors import (
     AddMessage,
@@ -27,7 +26,8 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.content.text.analyze import tokens
-from greenroom.actors.content.text.verbatim import MOST_READ, Verbatim, verbatim
+from greenroom.actors.content.text.verbatim import MOST_READ, Verbatim, build_verbatim
+from greenroom.runtime import finish
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -191,22 +191,22 @@ async def test_memories_of_which_not_all_is_read_say_so(
         await kept(agent)
         answer = await agent.ask(MemorySearch(query="To be or not to be"))
         assert (answer.memories, answer.partial) == ([], True)
-        assert "in the newest memories alone" in str(answer.partial_reason)
+        assert "in the newest memories only" in str(answer.partial_reason)
         answer = await agent.ask(MemorySearch(query="we"))
         assert [hit.key for hit in answer.memories] == ["note"]
         browsed = await agent.ask(BrowseMemories(text="IT"))
         assert (browsed.total, browsed.partial) == (0, True)
-        assert "in the newest memories alone" in str(browsed.partial_reason)
+        assert "in the newest memories only" in str(browsed.partial_reason)
         assert (await agent.ask(BrowseMemories(text="Leeds"))).partial is UNSET
 
 
 def test_what_counts_as_stop_words_alone() -> None:
     for query in ("The Who", "IT", "don't", "to be, or not to be?", "who?"):
-        assert verbatim(query) is not None, query
+        assert build_verbatim(query) is not None, query
         assert not any(token.posted for token in tokens(query))
     for query in ("", "?", "->", "The Kinks", "who is 42", "wer ist das", "\U0001f3b8"):
-        assert verbatim(query) is None, query
-    said = verbatim("don't")
+        assert build_verbatim(query) is None, query
+    said = build_verbatim("don't")
     assert said is not None
     assert [likeness(said, text) for text in ("we don't", "DON\u2019T", "dont", "don and t")] == [
         1,
@@ -217,12 +217,12 @@ def test_what_counts_as_stop_words_alone() -> None:
 
 
 def likeness(said: Verbatim, text: str) -> float:
-    return float(finish(said.likeness(text, lambda: True)))
+    return float(finish(said.likeness(text)))
 
 
 @pytest.mark.parametrize("before", [0, 8_186, 8_187, 8_190, 8_191, 8_192, 8_193, 16_384, 50_000])
 def test_a_large_text_is_looked_through_in_stretches_that_hide_nothing(before: int) -> None:
-    said = verbatim("The Who")
+    said = build_verbatim("The Who")
     assert said is not None
     padding = "x" * (before - 1) + " " if before else ""
     for text, like in (("The Who", 1), ("the who", 0.5), ("The Whole", 0), ("The", 0)):
@@ -233,6 +233,6 @@ def test_a_large_text_is_looked_through_in_stretches_that_hide_nothing(before: i
 
 
 def test_others_have_their_turn_while_a_large_text_is_looked_through() -> None:
-    said = verbatim("The Who")
+    said = build_verbatim("The Who")
     assert said is not None
-    assert sum(1 for _ in said.likeness("the " * 250_000 + "who", lambda: True)) > 100
+    assert sum(1 for _ in said.likeness("the " * 250_000 + "who")) > 100

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from support.agents import Enter
 
-MONITORING = Path(__file__).parents[1] / "docs" / "monitoring"
+MONITORING = Path(__file__).parents[2] / "docs" / "monitoring"
 OF_PROMETHEUS = {"job", "instance"}
 """The labels that Prometheus gives each series that it scrapes."""
 

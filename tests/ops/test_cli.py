@@ -211,8 +211,8 @@ def test_a_client_that_does_not_read_standard_error_stops_nothing(
 
 STUCK = """
 import sys, time
-from greenroom.transports.cli.commands import serve
-from greenroom.transports.cli.main import main
+from greenroom.transports.ops.cli.commands import serve
+from greenroom.transports.ops.cli.main import main
 
 async def stuck(*_, stop, **__):
     print("ready", flush=True)
@@ -240,7 +240,7 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
 
 INTERRUPTED_EARLY = """
 import os, signal, sys
-from greenroom.transports.cli.main import main
+from greenroom.transports.ops.cli.main import main
 
 class Interrupts:
     def find_spec(self, name, path=None, target=None):
@@ -402,7 +402,7 @@ def test_nobody_but_a_terminal_is_told(tmp_path: Path) -> None:
 
 
 def test_the_certificate_that_the_page_makes_serves_a_client_that_trusts_it(tmp_path: Path) -> None:
-    page = (Path(__file__).parent.parent / "docs/how-to/serve-http.md").read_text()
+    page = (Path(__file__).parent.parent.parent / "docs/how-to/serve-http.md").read_text()
     (command,) = re.findall(r"^\$ (openssl req .*)$", page, re.MULTILINE)
     subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
     certificate, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")

@@ -20,7 +20,7 @@ from greenroom.transports.base.config.settings import all_settings, flag
 from greenroom.transports.ops.cli.catalogue import COMMANDS
 from greenroom.transports.ops.cli.parsing import make_parser
 
-REFERENCE = Path(__file__).parent.parent / "docs/reference/settings.md"
+REFERENCE = Path(__file__).parent.parent.parent / "docs/reference/settings.md"
 
 MISSING = "/nowhere/at-all"
 TRIED_OUT = {
@@ -163,7 +163,7 @@ def test_a_store_in_use_is_75_and_one_that_is_taken_away_74(tmp_path: Path) -> N
 
 FAULTY = """
 import os, signal, sys
-from greenroom.transports.cli.main import main
+from greenroom.transports.ops.cli.main import main
 
 class AtImport:
     def find_spec(self, name, path=None, target=None):

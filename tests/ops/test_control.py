@@ -38,7 +38,7 @@ from greenroom.runtime.base import unix_socket
 from greenroom.transports.base.observability.meter import RequestMeter
 from greenroom.transports.base.observability.snapshot import ObservedServer
 from greenroom.transports.clients.hooks.drain import Drain as SpoolDrain
-from greenroom.transports.clients.hooks.spool import Entry, held
+from greenroom.transports.clients.hooks.spool import Entry, hold_spool
 from greenroom.transports.ops.control import client as control_client
 from greenroom.transports.ops.control.client import (
     ANSWER_LIMIT,
@@ -151,7 +151,7 @@ async def test_a_session_starts_with_what_waited_when_the_owner_started(
     replace = msgspec.structs.replace
     told = [replace(stop, id=f"{number:032x}") for number in range(20)]
     ended = replace(stop, id="e" * 32, name="session-end", reason="logout", turns=[])
-    with held(tmp_path) as spool:
+    with hold_spool(tmp_path) as spool:
         for event in (*told, ended):
             spool.put(Entry(principal=ann, event=event))
     start = replace(stop, id="f" * 32, name="session-start", session="next", reason="startup", turns=[])

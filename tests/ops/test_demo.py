@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from support.programs import running
 
-from greenroom.transports.ops.cli.support.step_printer import Narrator
+from greenroom.transports.ops.cli.support.step_printer import StepPrinter
 
 LEAKY = """\
 import sys
 if "serve" in sys.argv:
-    from greenroom.actors.auth import policy
+    from greenroom.actors.core.auth import policy
     policy.own_audience = lambda agent_id: "agent:everybody"
 """
 """Makes a server whose agents see each other's private messages."""
@@ -82,7 +82,7 @@ async def test_a_server_that_does_not_start_is_said(tmp_path: Path) -> None:
 
 
 def test_a_narrator_counts_what_held(capsys: pytest.CaptureFixture[str]) -> None:
-    narrator = Narrator()
+    narrator = StepPrinter()
     narrator.check("one is one", True)
     assert narrator.finish(1.25)
     narrator.check("one is two", False, found="\x1b[2J")

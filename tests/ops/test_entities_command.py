@@ -52,7 +52,7 @@ def test_what_is_suggested_is_added_found_and_removed(home: Path) -> None:
     ]
     none = run(home, "entities", "suggest")
     assert (none.returncode, none.stdout) == (0, "")
-    assert none.stderr == "greenroom entities: the documents repeat no names that nobody has declared\n"
+    assert none.stderr == "greenroom entities: all names that the documents repeat are declared\n"
     with serving(home, "--embedder", "none") as server:
         assert lines(run(home, "entities", "define", "e.yaml", "docs")) == [
             "1 added, 0 changed, 0 removed, 1 unchanged in user:ann:default"

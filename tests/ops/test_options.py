@@ -15,7 +15,7 @@ from support.commands import run, run_on_store, serving
 from greenroom.transports.base.config.settings import all_settings, flag
 from greenroom.transports.ops.cli.catalogue import COMMANDS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGES = [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
 TESTS = list(ROOT.glob("tests/**/*.py"))

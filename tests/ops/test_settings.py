@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.actors.core.auth.tool_profiles import SCHEMA_FORMS, TOOL_PROFILES
-from greenroom.actors.core.base.byte_sizes import show_size
+from greenroom.actors.core.base.byte_sizes import format_size
 from greenroom.actors.sessions.conversation_tiers import TierSizes
 from greenroom.runtime import RuntimeOptions
 from greenroom.transports.base.config.load import CONFIG_LIMIT, SettingsError, Source, resolve
@@ -193,7 +193,7 @@ def test_without_any_source_the_runtimes_own_defaults_are_in_force() -> None:
 
 @given(st.integers(0, 1 << 60))
 def test_a_size_is_read_as_it_is_shown(number: int) -> None:
-    assert size(0, 1 << 60)(show_size(number)) == number
+    assert size(0, 1 << 60)(format_size(number)) == number
 
 
 @pytest.mark.parametrize(

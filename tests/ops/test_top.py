@@ -29,7 +29,7 @@ ORDINARY_SCREEN = "\x1b[?1049l"
 DISPOSING = """\
 import os, signal, sys
 if "top" in sys.argv:
-    from greenroom.transports.control import client
+    from greenroom.transports.ops.control import client
     look = client.call
 
     class Interrupted:

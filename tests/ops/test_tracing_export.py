@@ -19,8 +19,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 SPANS = """
 import logging, os, sys
-from greenroom.transports.observability.export import export_spans
-from greenroom.transports.observability.tracing import find_tracer
+from greenroom.transports.base.observability.export import export_spans
+from greenroom.transports.base.observability.tracing import find_tracer
 {before}
 logging.basicConfig(format="%(levelname)s %(message)s")
 with export_spans(os.environ):

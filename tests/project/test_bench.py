@@ -14,9 +14,10 @@ from support.forking import forked_program
 from bench import notes
 from bench.command import NAMES
 from bench.comparison import OldReport, OldRun, compared
+from bench.counted_server import Event, Way, way
 from bench.harness import Report, Table
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ALONE = {"chaos", "damage", "start"}
 """Those that tests of their own run: the one below that compares, `test_chaos.py` and `test_damage.py`."""
 
@@ -112,3 +113,19 @@ def test_ratios_are_of_what_both_runs_have() -> None:
     [ratios] = compared(old, "ask", Report(tables=[now, other])).tables
     assert [list(row) for row in ratios.rows] == [["a", 1.5, 1.0], ["z", None, 2.0]]
     assert compared(old, "durable", Report(tables=[now])).tables == []
+
+
+def test_a_way_goes_from_the_first_read_to_the_last_write_and_counts_calls_by_module() -> None:
+    api, store, library = (
+        "/x/greenroom/actors/app/api.py",
+        "/x/greenroom/runtime/store.py",
+        "/lib/trio/run.py",
+    )
+    events = [
+        *(Event(1, "call", store), Event(1, "return", store)),
+        *(Event(1, "c_call", "/lib/_wakeup_socketpair.py", "recv"), Event(1, "c_call", library, "read")),
+        *(Event(1, "call", api), Event(1, "call", library), Event(1, "call", store), Event(2, "call", api)),
+        *(Event(1, "return", store), Event(1, "return", library), Event(1, "call", api)),
+        *(Event(1, "c_call", api, "write"), Event(1, "return", api), Event(1, "call", store)),
+    ]
+    assert way(events) == Way({"actors/app/api.py": 3, "runtime/store.py": 1}, changes=1, others=1)

@@ -9,10 +9,10 @@ import pytest
 
 from bench import document_relevance, headings
 from bench.ranked_corpus import Remembering
-from greenroom.actors.ranking.weights import VectorSet
 from greenroom.actors.search.embedding.models.static import load_static
+from greenroom.actors.search.ranking.weights import VectorSet
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 ROWS = re.compile(r"^  (as they stand|fitted to the others) +[\d,]+ +([\d.]+)", re.MULTILINE)
 
 

@@ -32,7 +32,7 @@ from bench.pacing import pace
 from bench.servers import ASGI, BARE, ECHO, listening
 from bench.wires import HttpWire, Kind, Lines, WebSocketWire
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ECHO_TASK = Task(name="echo", arguments='{"text":"{n}"}', expected='{"text":"{n}"}')
 DYING = """
 import json, sys

@@ -10,7 +10,7 @@ import pytest
 
 from bench.requirements import WEIGHTS, lacks_weights
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 WITHOUT = """
 import runpy, sys
 _, missing, *arguments = sys.argv

@@ -13,7 +13,7 @@ from harness import principal
 from greenroom.actors import Agent, open_greenroom
 from greenroom.testing import McpClient, mcp_client
 
-PAGE = (Path(__file__).parent.parent / "docs" / "compatibility.md").read_text()
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "compatibility.md").read_text()
 UNKNOWN_TOOLS = [
     "authenticate_agent",
     "refresh_token",

@@ -26,6 +26,7 @@ from jsonschema import (  # type: ignore[import-untyped]  # mcp brings it withou
 )
 from packaging.requirements import Requirement
 from packaging.tags import cpython_tags
+from support.archives import unpack
 from support.commands import serving
 
 from greenroom.transports.base import exit_codes
@@ -34,7 +35,7 @@ from greenroom.transports.ops.cli.catalogue import COMMANDS
 from greenroom.transports.ops.cli.parsing import make_parser
 from hatch_build import dependencies
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HERE = ROOT / "transports" / "distribution"
 SCHEMAS = ROOT / "tests" / "data" / "schemas"
 PORTIONS = ("runtime", "actors", "transports", "adapters", "testing")
@@ -52,7 +53,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         release(folder, "com.example")
         sdist = folder / f"greenroom-{version}.tar.gz"
         with tarfile.open(sdist) as archive:
-            archive.extractall(folder / "elsewhere", filter="data")
+            unpack(archive, folder / "elsewhere")
         (unpacked,) = (folder / "elsewhere").iterdir()
         for path in [each for each in unpacked.rglob("*") if each.is_file()]:
             path.chmod(0o600)
@@ -82,8 +83,8 @@ def test_the_wheel_has_types_and_licences_and_nothing_but_the_product(built: dic
         names = set(wheel.namelist())
         metadata = next(wheel.read(each).decode() for each in names if each.endswith("/METADATA"))
     about = next(each.partition("/")[0] for each in names if ".dist-info/" in each)
-    vectors = "actors/greenroom/actors/embedding/word_vectors"
-    console = "greenroom/transports/console"
+    vectors = "actors/greenroom/actors/search/embedding/models/word_vectors"
+    console = "greenroom/transports/web/console"
     assert {f"greenroom/{each}/py.typed" for each in PORTIONS} <= names
     assert {
         f"{about}/licenses/{each}" for each in ("LICENSE", f"{vectors}/LICENSE", f"{vectors}/NOTICE.md")
@@ -102,7 +103,7 @@ def test_the_sdist_has_what_the_tests_need_and_nothing_that_is_made(built: dict[
     with tarfile.open(built["sdist"]) as archive:
         names = {each.name.partition("/")[2] for each in archive.getmembers()}
     assert {"pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md", "tests/promises.toml"} <= names
-    assert {"tests/test_distribution.py", "docs/generate.py", "bench/README.md", ".ci/run"} <= names
+    assert {"tests/project/test_distribution.py", "docs/generate.py", "bench/README.md", ".ci/run"} <= names
     assert not {each for each in names if "__pycache__" in each or "_cache/" in each or each.endswith(".pyc")}
     assert built["sdist"].stat().st_size < 14 * MEGABYTE  # nine are the word vectors
     assert built["wheel"].stat().st_size < 12 * MEGABYTE

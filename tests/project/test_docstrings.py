@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 ROOMS = ("runtime", "actors", "transports", "tests", "bench")
 
 Documented = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef

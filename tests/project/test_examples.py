@@ -16,7 +16,7 @@ from harness import clean_environment
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "docs" / "examples"
 RUNS = [
     ("client", "notebook.py"),

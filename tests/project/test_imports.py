@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from greenroom.actors.core.base.threads import imported
+from greenroom.actors.core.base.threads import import_in_thread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,8 +31,8 @@ from greenroom.actors import (
     AddMessage, Agent, CreateSession, ImportMemories, MemorySearch, Principal, RecallContext, SearchContext,
     StoreMemory, open_greenroom
 )
-from greenroom.actors.auth.namespaces import memory_address
-from greenroom.actors.schemas.memories import VerifyIndex
+from greenroom.actors.core.auth.namespaces import memory_address
+from greenroom.actors.memories.requests.requests import VerifyIndex
 
 heavy = {{"numpy", "rapidfuzz", "tokenizers", "dateparser"}}
 by_thread = {{True: set(), False: set()}}
@@ -97,21 +97,21 @@ def test_others_have_their_turns_while_a_module_is_imported(
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     turns = 0
-    for _ in imported("slow_to_import"):
+    for _ in import_in_thread("slow_to_import"):
         turns += 1
         module = sys.modules.get("slow_to_import")
         if turns >= 3 and module is not None and hasattr(module, "goes_on"):
             module.goes_on.set()
     assert turns >= 3
     assert sys.modules["slow_to_import"].done
-    assert list(imported("slow_to_import")) == [], "it is there by now"
+    assert list(import_in_thread("slow_to_import")) == [], "it is there by now"
 
 
 def test_what_numpy_imports_later_comes_with_it() -> None:
     program = """
 import sys
-from greenroom.actors.base.threads import imported
-for _ in imported("greenroom.actors.search.index.compaction"):
+from greenroom.actors.core.base.threads import import_in_thread
+for _ in import_in_thread("greenroom.actors.search.index.compaction"):
     pass
 before = set(sys.modules)
 import numpy

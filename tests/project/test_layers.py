@@ -1,6 +1,7 @@
 """The direction of imports between the rooms, as the contracts in pyproject.toml have it."""
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 
 
 def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
@@ -29,6 +30,19 @@ def test_imports_point_one_way() -> None:
     assert "0 broken" in linted.stdout
 
 
+def test_what_a_client_has_is_set_by_the_part_that_owns_it_alone() -> None:
+    """Orchestrations are handed a client, the agent holds one, and neither puts anything into it."""
+    client = re.compile(r"(?:.*[._])?client(?:_state)?(?:\.(?:session|files|passports))?")
+    found = [
+        f"{path.name}: {ast.unparse(node)}"
+        for path in (ROOT / "actors").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        if client.fullmatch(ast.unparse(node.value))
+    ]
+    assert found == []
+
+
 def test_an_import_against_the_layers_is_named_with_its_rule(tmp_path: Path) -> None:
     for portion in ("runtime", "actors", "transports"):
         shutil.copytree(ROOT / portion, tmp_path / portion, ignore=shutil.ignore_patterns("__pycache__"))
@@ -43,7 +57,12 @@ def test_an_import_against_the_layers_is_named_with_its_rule(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "module",
-    ["runtime.base.unix_socket", "actors.auth.scopes", "transports.cli.main", "transports.cli.commands.top"],
+    [
+        "runtime.base.unix_socket",
+        "actors.core.auth.scopes",
+        "transports.ops.cli.main",
+        "transports.ops.cli.commands.top",
+    ],
 )
 def test_what_needs_no_trio_does_not_load_it(module: str) -> None:
     code = f"import sys, greenroom.{module}; sys.exit('trio' in sys.modules)"

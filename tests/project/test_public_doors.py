@@ -2,7 +2,7 @@
 
 import ast
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parent.parent
 ROOT = TESTS.parent
 ADAPTERS = {
     f"adapters.{each.parent.name}" for each in ROOT.glob("transports/greenroom/adapters/*/__init__.py")
@@ -59,9 +59,9 @@ def is_pure(module: str) -> bool:
     return not waits and WORLD.isdisjoint(name.partition(".")[0] for name in used)
 
 
-def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def imported(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, str]]:
     """Yield the modules that are imported, or from which something is, each with its name in the file."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((alias.name, alias.asname or alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -71,10 +71,10 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
                 yield (inner if is_module else node.module), alias.asname or alias.name
 
 
-def replaced(tree: ast.AST) -> Iterator[str]:
+def replaced(nodes: Sequence[ast.AST]) -> Iterator[str]:
     """Yield what of ours a test puts something else in the place of."""
-    ours = {name for module, name in imported(tree) if module.startswith("greenroom.")}
-    for node in ast.walk(tree):
+    ours = {name for module, name in imported(nodes) if module.startswith("greenroom.")}
+    for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(attr="setattr"), args=[*target, _]):
                 named = ".".join(ast.unparse(each).strip("f'\"") for each in target)
@@ -87,15 +87,22 @@ def replaced(tree: ast.AST) -> Iterator[str]:
 
 
 @cache
-def trees() -> dict[str, ast.Module]:
-    return {str(path.relative_to(TESTS)): ast.parse(path.read_text()) for path in sorted(TESTS.rglob("*.py"))}
+def nodes_of_files() -> dict[str, list[ast.AST]]:
+    """Return what imports, calls or assigns something in each file of the tests."""
+    kinds = (ast.Import, ast.ImportFrom, ast.Call, ast.Assign)
+    return {
+        str(path.relative_to(TESTS)): [
+            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)
+        ]
+        for path in sorted(TESTS.rglob("*.py"))
+    }
 
 
 def test_an_inner_part_that_a_test_imports_is_pure_or_it_is_said_why() -> None:
     used = {
         (name, module.removeprefix("greenroom."))
-        for name, tree in trees().items()
-        for module, _ in imported(tree)
+        for name, nodes in nodes_of_files().items()
+        for module, _ in imported(nodes)
         if module.startswith("greenroom.") and module not in DOORS and not is_pure(module)
     }
     assert used - said_why("parts") == set(), "say why, or use a door"
@@ -103,6 +110,6 @@ def test_an_inner_part_that_a_test_imports_is_pure_or_it_is_said_why() -> None:
 
 
 def test_where_a_test_replaces_something_of_ours_it_is_said_why() -> None:
-    found = {(name, each) for name, tree in trees().items() for each in replaced(tree)}
+    found = {(name, each) for name, nodes in nodes_of_files().items() for each in replaced(nodes)}
     assert found - said_why("replaced") == set(), "give it as an argument, or say why not"
     assert said_why("replaced") - found == set(), "it is not replaced there any more"

@@ -43,7 +43,7 @@ from greenroom.transports import McpServer
 from greenroom.transports.base.config import settings as declared
 from greenroom.transports.base.config.settings import PREFIX, all_settings, variable
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 TEXT = "quagga-in-the-clear"
 

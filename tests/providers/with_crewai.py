@@ -8,7 +8,7 @@ from mcp import StdioServerParameters
 from served import servers, tell
 
 for profile, server in servers():
-    with MCPServerAdapter(StdioServerParameters(**server), connect_timeout=60) as tools:
+    with MCPServerAdapter(StdioServerParameters(**server), connect_timeout=300) as tools:
         for tool in tools:
             tell(profile, tool.name, tool.args_schema.model_json_schema())
         convert_tools_to_openai_schema(tools)

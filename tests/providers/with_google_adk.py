@@ -12,7 +12,7 @@ from served import servers, tell
 async def main() -> None:
     """Convert every tool."""
     for profile, server in servers():
-        started = StdioConnectionParams(server_params=StdioServerParameters(**server), timeout=60)
+        started = StdioConnectionParams(server_params=StdioServerParameters(**server), timeout=300)
         toolset = McpToolset(connection_params=started)
         for tool in await toolset.get_tools():
             shown = tool._get_declaration().model_dump(mode="json", exclude_none=True)

@@ -14,6 +14,7 @@ import lmdb
 import pytest
 from support import stores
 
+from bench.damaging import rewrite
 from greenroom.runtime import (
     ACTORS,
     INDEXES,
@@ -29,6 +30,7 @@ from greenroom.runtime import (
     backup,
     check_store,
     restore,
+    stopped_store,
     verify,
 )
 from greenroom.runtime.store import integrity
@@ -219,9 +221,9 @@ def test_a_backup_that_is_damaged_newer_or_none_changes_nothing(tmp_path: Path) 
     backup(folder, tmp_path / "copy")
     before = (folder / "greenroom.mdb").read_bytes()
     sound = (tmp_path / "copy").read_bytes()
-    at = sound.index(b"v" * 500)
+    at = sound.index(b"v" * 500) // 4096 * 4096
     wrong: dict[str, tuple[bytes, type[StoreError]]] = {
-        "record": (sound[: at + 9] + b"w" + sound[at + 10 :], StoreDamagedError),
+        "page": (sound[:at] + b"\xff" + sound[at + 1 :], StoreDamagedError),
         "short": (sound[: len(sound) // 2], StoreDamagedError),
         "text": (b"this is no backup", StoreDamagedError),
         "empty": (b"", StoreDamagedError),
@@ -349,7 +351,7 @@ def test_damage_anywhere_is_found_or_harmless(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("store.damage")
-def test_the_structure_check_leaves_records_to_verify(tmp_path: Path) -> None:
+def test_damaged_records_are_named_by_verify_and_taken_along_by_backups(tmp_path: Path) -> None:
     write(tmp_path / "data", {b"some-key": b"payload " * 20})
     data = tmp_path / "data" / "greenroom.mdb"
     data.write_bytes(data.read_bytes().replace(b"payload payload", b"payload PAYLOAD"))
@@ -359,10 +361,13 @@ def test_the_structure_check_leaves_records_to_verify(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "data")) as store:
         with pytest.raises(StoreDamagedError, match="some-key"):
             verify(store)
-        with pytest.raises(StoreDamagedError, match="some-key"):
-            backup(store, tmp_path / "copy")
+        assert store.statistics().damaged_records == 1
+        done = backup(store, tmp_path / "copy")
+        assert ["some-key" in each for each in done.damaged] == [True]
         assert names(tmp_path / "data") == {"greenroom.mdb", "greenroom.mdb-lock", "owner.lock"}
-    assert names(tmp_path) == {"data"}
+    assert ["some-key" in each for each in restore(tmp_path / "copy", tmp_path / "back").damaged] == [True]
+    with stopped_store(tmp_path / "back") as found:
+        assert found.statistics().damaged_records == 1
 
 
 @pytest.mark.promise("store.versions")
@@ -395,3 +400,23 @@ def test_the_check_does_not_wait_for_the_runtime_to_be_imported(tmp_path: Path) 
     imported = set(child.stdout.splitlines()[1].split())
     assert "lmdb" in imported
     assert not imported & {"trio", "msgspec", "psutil", "mcp"}
+
+
+@pytest.mark.promise("store.damage")
+@pytest.mark.parametrize("is_served_between", [False, True])
+def test_a_backup_of_a_stopped_store_forgets_no_damage(tmp_path: Path, is_served_between: bool) -> None:  # noqa: FBT001
+    folder = tmp_path / "data"
+    with FolderLock(folder) as owner, closing(Store(folder)) as store:
+        store.commit([WriteBatch(None, [(ACTORS, b"key %d" % n, b"payload %d" % n) for n in range(9)])])
+        owner.mark_clean()
+    data = folder / "greenroom.mdb"
+    rewrite(data, data.read_bytes().replace(b"payload 5", b"payload 7"))
+    if is_served_between:
+        with FolderLock(folder) as owner:
+            check = check_store(owner)
+            owner.mark_clean(is_damaged=bool(check.damaged))
+    info = backup(folder, tmp_path / "copy")
+    assert len(info.damaged) == 1
+    assert "key 5" in info.damaged[0]
+    with FolderLock(folder) as owner:
+        assert [record.key for record in check_store(owner).damaged] == [b"key 5"]

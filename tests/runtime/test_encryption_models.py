@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import app.test_domain_model
-import memories.test_memories_model
 import pytest
-import runtime.test_runtime_model
-import sessions.test_session_service_model
+from app import test_domain_model
+from memories import test_memories_model
+from sessions import test_session_service_model
 
 from greenroom.runtime import Encryption
 from greenroom.runtime.lmdb.encryption import Opened, open_seal
 from greenroom.runtime.store import store
+from runtime import test_runtime_model
 
 pytestmark = pytest.mark.slow
 

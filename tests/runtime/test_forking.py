@@ -51,8 +51,8 @@ def test_a_fork_is_a_child_in_its_folder_and_session_and_ends_by_signals(tmp_pat
 
 @only_on_linux
 def test_all_that_is_started_can_be_forked_for_a_while(tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "greenroom.transports.ops.cli"]
-    ours = (Path(__file__).parent / "support/forking.py").name.encode()
+    program = [sys.executable, "-m", "greenroom.transports.cli"]
+    ours = (Path(__file__).parent.parent / "support/forking.py").name.encode()
     with all_forked(), served(tmp_path, *program) as process:
         wait_for(process)
         assert ours in Path(f"/proc/{process.pid}/cmdline").read_bytes()

@@ -23,7 +23,7 @@ import pytest
 from platformdirs.macos import MacOS
 from support.stores import put
 
-from greenroom.actors.core.base import default_folders as paths
+from greenroom.actors.core.base import default_folders
 from greenroom.runtime import Store, StoreFailedError
 from greenroom.runtime.base.full_sync import F_FULLFSYNC, sync_descriptor
 from greenroom.runtime.base.peer_credentials import peer_user
@@ -240,21 +240,25 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_each_file_has_its_place_in_the_one_folder_of_macos_and_the_store_one_for_itself(home: Path) -> None:
-    assert paths.default_data() == home / "data"
-    assert paths.default_models() == home / "models"
-    assert paths.default_secrets() == home / "secrets"
-    assert paths.default_config() == home / "config.toml"
-    assert paths.default_states("hooks") == home / "hooks"
+    assert default_folders.default_data_folder() == home / "data"
+    assert default_folders.default_models_folder() == home / "models"
+    assert default_folders.default_secrets_folder() == home / "secrets"
+    assert default_folders.default_config_file() == home / "config.toml"
+    assert default_folders.default_state_folder("hooks") == home / "hooks"
 
 
 def test_a_store_in_that_folder_itself_is_found_there(home: Path) -> None:
     Store(home).close()
-    assert paths.default_data() == home
+    assert default_folders.default_data_folder() == home
 
 
 def test_whatever_is_there_first_the_store_is_made(home: Path) -> None:
-    for folder in (paths.default_secrets(), paths.default_models(), paths.default_states("setup")):
+    for folder in (
+        default_folders.default_secrets_folder(),
+        default_folders.default_models_folder(),
+        default_folders.default_state_folder("setup"),
+    ):
         folder.mkdir(parents=True)
-    paths.default_config().touch()
-    with closing(Store(paths.default_data())) as store:
+    default_folders.default_config_file().touch()
+    with closing(Store(default_folders.default_data_folder())) as store:
         assert store.folder == home / "data"

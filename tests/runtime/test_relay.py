@@ -373,7 +373,7 @@ async def test_what_is_said_at_once_is_one_frame_until_that_is_long_enough(nurse
     frames_heard: list[list[Any]] = []
 
     def decode(payload: Any) -> list[Any]:
-        frames_heard.append(frames.decode_from_follower(payload))
+        frames_heard.append(frames.decode_from_attached(payload))
         return frames_heard[-1]
 
     said, heard = Bare(here, decode).wire, Bare(there, decode).wire

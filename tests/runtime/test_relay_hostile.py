@@ -226,7 +226,7 @@ async def test_who_reads_nothing_costs_no_memory_and_holds_up_nobody(
             for number in range(50):
                 await guest.ask(NEWS, Publish(label=str(number)))
             await trio.sleep(5)
-            (unread,) = [each for each in owner._member.leader.followers.values() if each.relay == RELAY]
+            (unread,) = [each for each in owner._process.owner_side.attached.values() if each.relay == RELAY]
             assert unread.connection.unsent < 100_000_000
             for number in range(2, 400):
                 assert (await deaf.hear(frames.Response)).number == number

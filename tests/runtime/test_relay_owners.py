@@ -12,6 +12,7 @@ import trio
 from support.actors import Add, FailAfter, Read, Rows
 from support.postings import posting
 from support.relays import (
+    RELAY,
     SHARED,
     VISITS,
     PeerError,
@@ -205,6 +206,47 @@ async def test_what_is_not_begun_when_its_connection_ends_is_not_begun_any_more(
         assert await owner.ask(VISITS, Read()) == 0
 
 
+@pytest.mark.promise("sharing.repeats")
+async def test_a_repeat_that_is_given_up_before_it_is_begun_leaves_no_answer(
+    join: Join, folder: Path
+) -> None:
+    for number in (1, 2):
+        keep_answer(folder, RELAY + number.to_bytes(8), b"7")
+    async with join() as owner:
+        for _ in range(2):  # so that the actor gets no turn for a while
+            with pytest.raises(ActorFailedError):
+                await owner.ask(VISITS, FailAfter())
+        with bare_guest(folder) as guest:
+            guest.say(hello(unanswered=[1, 2]))
+            await guest.hear(frames.Welcome)
+            guest.say(add(1, again=True), add(2, again=True), frames.Cancel(1))
+            assert (await guest.hear(frames.Response)).number == 2
+            await owner.ask(VISITS, Add())
+            assert kept(owner) == [2]
+
+
+@pytest.mark.promise("sharing.exactly-once")
+async def test_a_callback_that_ends_the_owner_lets_it_end_in_the_midst_of_answers(
+    join: Join, folder: Path
+) -> None:
+    def end(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(BaseExceptionGroup) as ended:  # noqa: PT012  a whole life
+        async with join() as owner:
+            for _ in range(2):  # so that what waits is answered in one pass
+                with pytest.raises(ActorFailedError):
+                    await owner.ask(VISITS, FailAfter())
+            with bare_guest(folder) as guest:
+                guest.say(hello())
+                await guest.hear(frames.Welcome)
+                guest.say(frames.Request(1, "counter", "visits", "Read", b"{}", b"null"))
+                owner.post(VISITS, Read(), end)
+                await trio.sleep_forever()
+    assert ended.group_contains(KeyboardInterrupt)
+    assert not ended.group_contains(Exception), "nothing failed besides"
+
+
 async def own_until(join: Join, gate: GatedCommitter, end: trio.CancelScope) -> None:
     with end:
         async with join(committer=gate, options=RuntimeOptions(drain_seconds=0)):
@@ -341,13 +383,41 @@ async def test_a_silent_owner_is_told_of_and_not_taken_over(join: Join, folder: 
             nursery.cancel_scope.cancel()
 
 
+@pytest.mark.promise("sharing.hung-owner")
+async def test_without_an_owner_what_waits_is_told_of_as_soon(join: Join, folder: Path) -> None:
+    """Of what no owner was sent it is known that it was not done."""
+    with FolderLock(folder) as lock, bare_host(lock.folder) as place:
+        async with trio.open_nursery() as nursery:
+            ends = trio.Event()
+            nursery.start_soon(partial(greet_once, place, ends=ends))
+            async with join() as guest:
+                began = trio.current_time()
+                sent = posting(guest.post, VISITS, Add())
+                await wait_all_tasks_blocked()
+                ends.set()
+                await wait_all_tasks_blocked()
+                kept = posting(guest.post, VISITS, Add())
+                for asked, known in (sent, "unknown"), (kept, "not_done"):
+                    with pytest.raises(OverloadedError) as given_up:
+                        await asked.reply()
+                    assert given_up.value.outcome == known
+                assert trio.current_time() - began < 6
+            nursery.cancel_scope.cancel()
+
+
 async def look_in_vain(guest: SharedRuntime, known: list[str]) -> None:
     with pytest.raises(OverloadedError, match="repeat later") as caught:
         await guest.query(Rows())
     known.append(caught.value.outcome)
 
 
-async def greet_once(place: Any, *, silent: bool, heard: list[frames.Hello] | None = None) -> None:
+async def greet_once(
+    place: Any,
+    *,
+    silent: bool = False,
+    heard: list[frames.Hello] | None = None,
+    ends: trio.Event | None = None,
+) -> None:
     bare = await place.accept()
     hello = await bare.hear(frames.Hello)
     if heard is not None:
@@ -355,6 +425,9 @@ async def greet_once(place: Any, *, silent: bool, heard: list[frames.Hello] | No
     bare.say(welcome())
     if silent:
         await trio.sleep_forever()
+    if ends is not None:
+        await ends.wait()
+        bare.wire.close()
 
 
 @pytest.mark.promise("sharing.start")
@@ -446,7 +519,7 @@ async def stay_while_the_folder_is_replaced(join: Join, folder: Path, owner: Sha
     async with join() as guest:
         assert await guest.ask(VISITS, Add()) == 1
         replace(folder)
-        for each in owner._member.leader.followers.values():
+        for each in owner._process.owner_side.attached.values():
             each.connection.close()
         await trio.sleep(1)
 
@@ -478,7 +551,7 @@ async def test_want_of_descriptors_delays_a_takeover_and_no_more(
         guest = await nursery.start(attached, join)
         await trio.sleep(100)
         monkeypatch.setattr("greenroom.runtime.lmdb.lock_file._lock", no_descriptor)
-        monkeypatch.setattr("greenroom.runtime.sharing.lock_or_attach._connected", no_descriptor)
+        monkeypatch.setattr("greenroom.runtime.sharing.lock_or_attach._connect_socket", no_descriptor)
     asked = posting(guest.post, VISITS, Add())
     await trio.sleep(1)
     assert guest.role == "attached"

@@ -7,12 +7,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from support.actors import Add, AddSlowly, Append, Counter, Entries, Forward, Log, Place, Read, Rows, Take
+from support.actors import (
+    Add,
+    AddSlowly,
+    Append,
+    AppendOrFail,
+    Counter,
+    Entries,
+    Forward,
+    Log,
+    Place,
+    Read,
+    Rows,
+    Take,
+)
 from support.asking import Open, Pending, post
 from support.committers import full
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.runtime import (
+    ActorFailedError,
+    ActorQuarantinedError,
     Address,
     Context,
     Group,
@@ -129,7 +144,7 @@ async def test_what_is_asked_goes_on_while_a_tell_waits_for_room(reopen: Open) -
 
     def commit(store: Store, works: Sequence[WriteBatch]) -> None:
         for work in works:
-            handled = [envelope for envelope, _ in getattr(work, "settlements", ())]
+            handled = [envelope for envelope, _ in getattr(work, "replies", ())]
             if not has_room and handled and handled[0].is_durable:
                 work.error = full()
         store.commit(works)
@@ -302,6 +317,30 @@ async def test_who_asked_behind_a_tell_without_room_is_handled_in_order_unless_t
         assert [await asked[each].reply() for each in (0, 2, 3)] == [0, 1, 2]
         await trio.sleep(5)
         assert await runtime.ask(LOG, Entries()) == ["a", "b", "c", "told"]
+        assert runtime.statistics().messages.waiting == 0
+
+
+@pytest.mark.promise("runtime.commit-failure", "runtime.supervision")
+async def test_who_asked_behind_a_tell_without_room_hears_that_the_actor_was_set_aside_since(
+    reopen: Open,
+) -> None:
+    Log.trouble["bad"] = 1
+    gate, groups = GatedCommitter(), [Group(kinds=("log",), intensity=1)]
+    async with reopen(committer=gate, groups=groups) as runtime, trio.open_nursery() as nursery:
+        await post(nursery, runtime, Address("relay", "r"), Forward(entries=["told"], to=["log"]))
+        await gate.arrived()
+        gate.let_through()
+        await gate.arrived()  # with what followed from the tell
+        asked = await post(nursery, runtime, LOG, Append(entry="asked"))
+        with pytest.raises(ActorFailedError):
+            await runtime.ask(LOG, AppendOrFail(entry="bad"))
+        gate.refuse(0)
+        gate.let_all_through()
+        with pytest.raises(ActorQuarantinedError, match="set aside"):
+            await asked.reply()
+        assert runtime.readmit(LOG)
+        await trio.sleep(5)
+        assert await runtime.ask(LOG, Entries()) == ["told"]
 
 
 @pytest.mark.promise("runtime.commit-failure")

@@ -15,6 +15,7 @@ from support.actors import ACTORS, Everything, Find, Place, Rows, Take
 from support.asking import Open, post
 from support.virtual_time import run_in_virtual_time
 
+from bench.damaging import rewrite
 from greenroom.runtime import (
     Actor,
     ActorFailedError,
@@ -23,9 +24,11 @@ from greenroom.runtime import (
     Index,
     InlineCommitter,
     Message,
+    RecordDamagedError,
     RuntimeOptions,
     handles,
     open_runtime,
+    pass_over,
 )
 from greenroom.testing import GatedCommitter, VirtualClock
 
@@ -257,3 +260,65 @@ def test_a_query_reads_rows_like_a_sorted_list(
             assert await runtime.query(Rows(index="shelvest")) == []
 
     simulate(main)
+
+
+class Mend(Message[list[str]], frozen=True):
+    """Put or delete what is damaged, and read beside it before and behind that."""
+
+    beside: bytes
+    value: str | None
+
+
+class Mender(Actor):
+    """Has one record from another one's contents."""
+
+    kind = "mender"
+
+    @handles(Place)
+    def place(self, message: Place, context: Context) -> None:
+        context.put(message.key, message.value)
+
+    @handles(Mend)
+    def mend(self, message: Mend, context: Context) -> list[str]:
+        met: list[RecordDamagedError] = []
+        found = [value for _, value in context.scan(str, prefix=b"k", on_damage=met.append)]
+        for error in met:
+            if not context.is_own(error, b"k"):
+                with pytest.raises(RecordDamagedError):
+                    context.own_key(error, b"k")
+                continue
+            with pytest.raises(RecordDamagedError):
+                context.get(message.beside, str)
+            key = b"k" + context.own_key(error, b"k")
+            if message.value is None:
+                context.delete(key)
+            else:
+                context.put(key, message.value)
+        found += [f"beside: {context.get(message.beside, str)}"]
+        here = context.scan(str, prefix=b"k", on_damage=pass_over)
+        assert list(context.keys(b"k")) == [key for key, _ in here]
+        return found
+
+
+@pytest.mark.promise("store.damage")
+@pytest.mark.parametrize("value", ["anew", None])
+async def test_what_a_message_writes_in_place_of_a_damaged_record_hides_nothing(
+    folder: Path, value: str | None
+) -> None:
+    """Two bits of it are others, so that any key of its length beside it may have been its own."""
+    config: dict[str, Any] = {"actors": [Mender], "committer": InlineCommitter()}
+    one, next_one = Address("mender", "m"), Address("mender", "n")
+    async with open_runtime(folder, **config) as runtime:
+        for number in (2, 4, 6):
+            await runtime.ask(one, Place(key=b"k%d" % number, value=f"value of {number}"))
+        await runtime.ask(next_one, Place(key=b"k2", value="next one's"))
+    data = folder / "greenroom.mdb"
+    rewrite(data, data.read_bytes().replace(b"value of 6", b"value of 5"))
+    async with open_runtime(folder, **config) as runtime:
+        assert runtime.statistics().store.damaged_records == 1
+        assert await runtime.ask(next_one, Mend(beside=b"k9", value=value)) == ["next one's", "beside: None"]
+        assert runtime.statistics().store.damaged_records == 1
+        told = await runtime.ask(one, Mend(beside=b"k7", value=value))
+        assert told == ["value of 2", "value of 4", "beside: None"]
+        assert runtime.statistics().store.damaged_records == 0
+        assert (await runtime.ask(one, Mend(beside=b"k7", value=value)))[2:-1] == [value] * bool(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 import trio
@@ -16,7 +16,7 @@ from greenroom.runtime import (
     Index,
     IndexReader,
     Message,
-    Query,
+    Procedure,
     RuntimeOptions,
     handles,
     open_runtime,
@@ -129,7 +129,9 @@ async def test_tells_and_timers_carry_no_principal(reopen: Open) -> None:
         assert await runtime.ask(address, Entries()) == ["me", "None", "None"]
 
 
-class Those(Query[list[str]], frozen=True):
+class Those(Procedure[list[str]], frozen=True):
+    runs = "snapshot"
+
     kind: str
 
     def run(self, reader: IndexReader) -> list[str]:
@@ -151,13 +153,21 @@ async def test_a_query_finds_the_actors_that_have_records(reopen: Open) -> None:
         assert await runtime.query(Those(kind="counters")) == []
 
 
-class Broken(Query[int], frozen=True):
+class Broken(Procedure[int], frozen=True):
+    runs = "snapshot"
+
     index: str = "shelves"
 
     def run(self, reader: IndexReader) -> int:
         for row in reader.rows(self.index, str):
             raise LookupError(row.value)
         return 0
+
+
+class Here(Procedure[int], frozen=True):
+    """Is run by the process that was asked."""
+
+    runs = "here"
 
 
 @pytest.mark.promise("runtime.shared-indexes", "runtime.failure-contained")
@@ -169,7 +179,9 @@ async def test_a_query_that_fails_fails_its_asker_only(reopen: Open) -> None:
         with pytest.raises(ConfigurationError, match="no index 'nothing'"):
             await runtime.query(Broken(index="nothing"))
         with pytest.raises(NotImplementedError):
-            await runtime.query(Query[int]())
+            await runtime.query(Procedure[int]())
+        with pytest.raises(TypeError, match="Here runs in the calling process"):
+            await runtime.query(Here())
         assert await runtime.query(Rows()) == [(b"k", "s", "v")]
         assert runtime.statistics().store.scans == 0, "no reader stays behind"
 
@@ -210,6 +222,29 @@ async def test_two_messages_of_one_name_in_one_actor_are_refused(reopen: Open) -
     with pytest.raises(ConfigurationError, match="rename one of them"):
         async with reopen(actors=[*ACTORS, Impostor]):
             pytest.fail("not opened")
+
+
+def subtract(actor: Counter, message: Add, context: Context) -> int:
+    actor.add(Add(by=-message.by), context)
+    return actor.sum
+
+
+class Decreasing(Counter):
+    """Lists one handler, inherits the others, and overrides one without marking it again."""
+
+    kind = "decreasing"
+    handlers: ClassVar = {Add: subtract}
+
+    def whoami(self, message: Whoami, context: Context) -> str:
+        return f"not {super().whoami(message, context)}"
+
+
+async def test_handlers_are_functions_that_a_class_lists_and_methods_that_are_marked(reopen: Open) -> None:
+    async with reopen(actors=[*ACTORS, Decreasing]) as runtime:
+        address = Address("decreasing", "d")
+        assert await runtime.ask(address, Add(by=3)) == -3
+        assert await runtime.ask(address, Read()) == -3
+        assert await runtime.ask(address, Whoami(), principal="ann") == "not ann"
 
 
 @pytest.mark.promise("runtime.statistics")

@@ -13,7 +13,7 @@ from greenroom.runtime import (
     Context,
     IndexReader,
     Message,
-    Query,
+    Procedure,
     RuntimeOptions,
     Slices,
     handles,
@@ -132,15 +132,16 @@ async def test_the_longest_slice_is_told(reopen: Open) -> None:
         assert runtime.statistics().dispatcher.longest_slice_ms == longest
 
 
-class CountSlowly(Query[int], frozen=True):
+class CountSlowly(Procedure[int], frozen=True):
+    runs = "snapshot"
+
     index: str = "shelves"
 
     def run(self, reader: IndexReader) -> Slices[int]:
         count = 0
         for _ in reader.rows(self.index, str):
             count += 1
-            if reader.should_yield():
-                yield
+            yield
         return count
 
 

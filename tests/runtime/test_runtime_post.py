@@ -117,7 +117,7 @@ async def test_principals_and_refusals_and_failures_come_as_with_an_ask(reopen: 
         with pytest.raises(Refusal, match="takes no more") as refused:
             await posting(runtime.post, VISITS, RefuseAdd(by=3)).reply()
         assert refused.value.details == {"limit": 7}
-        with pytest.raises(ActorFailedError, match="may be asked again"):
+        with pytest.raises(ActorFailedError, match="can be repeated"):
             await posting(runtime.post, VISITS, FailAfter()).reply()
         assert await posting(runtime.post, VISITS, AddSlowly(steps=100)).reply() == 100
 
@@ -379,7 +379,7 @@ async def test_a_callback_that_fails_hurts_nobody(reopen: Open, caplog: pytest.L
             assert await after.reply() == 2
             await wait_all_tasks_blocked()
         assert [record.message for record in caplog.records].count(
-            "a callback failed; the message that it was about is over all the same"
+            "a callback failed; its message has ended anyway"
         ) == 3
         assert await runtime.ask(VISITS, Add()) == 3
         assert runtime.statistics().messages.waiting == 0

@@ -225,6 +225,47 @@ async def test_a_restart_goes_before_the_messages_that_wait_and_ends_work_under_
         assert Sibling.events == ["third/k up", "first/k up", "third/k up"]
 
 
+class Work(Message[None], frozen=True):
+    pass
+
+
+class Send(Message[None], frozen=True):
+    """Tell the third of the group to work."""
+
+
+class Sender(First):
+    @handles(Send)
+    def send(self, _message: Send, context: Context) -> None:
+        context.tell(Address("third", context.address.key), Work())
+
+
+class Worker(Third):
+    """Is done when it begins for the second time."""
+
+    @handles(Work)
+    def work(self, _message: Work, context: Context) -> Slices[None]:
+        Sibling.events.append("begun")
+        context.put(b"work", 1)
+        while Sibling.events.count("begun") == 1:
+            yield
+
+
+@pytest.mark.promise("runtime.system-first", "runtime.tells")
+async def test_a_tell_whose_work_a_restart_ended_is_handled_anew(reopen: Open) -> None:
+    Sibling.events.clear()
+    first, groups = Address("first", "k"), [Group(kinds=KINDS, strategy=Strategy.ONE_FOR_ALL)]
+    async with reopen(actors=[Sender, Second, Worker], groups=groups) as runtime:
+        await runtime.ask(first, Send())
+        while "begun" not in Sibling.events:
+            await trio.lowlevel.checkpoint()
+        with pytest.raises(ActorFailedError):
+            await runtime.ask(first, Do(what="fail"))
+        await trio.sleep(1)
+        assert Sibling.events == ["first/k up", "third/k up", "begun", "third/k up", "begun"]
+        messages = runtime.statistics().messages
+        assert (messages.waiting, messages.dead_letters) == (0, 0)
+
+
 @pytest.mark.promise("runtime.failure-contained", "runtime.supervision")
 async def test_an_actor_that_cannot_be_activated_fails_its_asker_and_is_set_aside(reopen: Open) -> None:
     async with reopen(actors=[First]) as runtime:

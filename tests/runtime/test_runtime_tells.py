@@ -314,12 +314,12 @@ class Delegator(Doubler):
 async def test_what_has_a_question_is_not_told(reopen: Open) -> None:
     delegator = Address("delegator", "d")
     async with reopen(actors=[*ACTORS, Delegator]) as runtime:
-        with pytest.raises(TypeError, match="Double has a question"):
+        with pytest.raises(TypeError, match="Double has a precheck"):
             runtime.tell(delegator, Double(of="visits"))
         for message in (Delegate(), Delegate(at=0)):
             with pytest.raises(ActorFailedError) as failed:
                 await runtime.ask(delegator, message)
-            assert "ask it" in str(failed.value.__cause__)
+            assert "use `ask`" in str(failed.value.__cause__)
         assert await runtime.ask(delegator, Double(of="visits")) == 0
         messages = runtime.statistics().messages
         assert (messages.waiting, messages.dead_letters, messages.timers_fired) == (0, 0, 0)

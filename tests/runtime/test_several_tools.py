@@ -214,7 +214,10 @@ async def test_a_hung_owner_makes_the_others_say_so_until_it_goes_on(tmp_path: P
         session = (await ann.call("create_session", purpose="p"))["session_id"]
         ann.process.send_signal(signal.SIGSTOP)
         said = {"session_id": session, "content": "waits", "idempotency_key": "the-only-one"}
+        read = await bob.send("get_session", session_id=session)
         waiting = await bob.result(await bob.send("add_message", **said))
+        looked = await bob.result(read)
+        assert (looked["code"], looked["details"]["outcome"]) == ("OVERLOADED", "not_done")
         assert (waiting["code"], waiting["details"]["outcome"]) == ("OVERLOADED", "unknown")
         refused: dict[str, Any] = {}
         while "error" not in refused:
@@ -258,6 +261,43 @@ async def test_commands_name_a_hung_owner_or_wait_for_it_if_told_to(tmp_path: Pa
             ann.process.send_signal(signal.SIGCONT)
         assert [each.returncode for each in waited] == [0, 0]
         assert any(f"{ann.process.pid}" in each.stdout for each in waited)
+
+
+@pytest.mark.promise("sharing.hung-owner")
+@pytest.mark.parametrize("command", ["backup", "verify"])
+@pytest.mark.parametrize("flags", [(), ("--wait",)])
+async def test_an_owner_that_hangs_in_the_midst_of_its_work_is_named(
+    tmp_path: Path, command: str, flags: tuple[str, ...]
+) -> None:
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    grows_in = copies if command == "backup" else tmp_path / "store"
+    async with tool_clients(tmp_path, "ann") as (ann,):
+        ended: list[subprocess.CompletedProcess[str]] = []
+
+        async def run(number: int) -> None:
+            words = [command, *([str(copies / str(number))] if command == "backup" else []), *flags]
+            ended.append(await trio.to_thread.run_sync(run_on_store, tmp_path, *words))
+
+        for number in range(100):  # one may be done before its owner is suspended
+            ended.clear()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(run, number)
+                while not ended and not any(grows_in.glob(f".greenroom.{'?' * 16}")):
+                    await trio.lowlevel.checkpoint()
+                ann.process.send_signal(signal.SIGSTOP)
+                if flags:
+                    done = await trio.to_thread.run_sync(run_on_store, tmp_path, "stats")
+                    assert f"process {ann.process.pid}" in sentence(done)
+                    waits = not ended
+                    ann.process.send_signal(signal.SIGCONT)
+            ann.process.send_signal(signal.SIGCONT)
+            if waits if flags else ended[0].returncode:
+                break
+        assert ended[0].returncode == (0 if flags else 1)
+        if not flags:
+            assert f"process {ann.process.pid}" in sentence(ended[0])
+            assert "has not answered" in sentence(ended[0])
 
 
 @pytest.mark.promise("sharing.hung-owner")

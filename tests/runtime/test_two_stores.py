@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 import trio
+from harness import PATIENCE
 
 from greenroom.actors import (
     AddMessage,
@@ -40,7 +41,6 @@ from greenroom.runtime import (
     Message,
     Procedure,
     ProcedureContext,
-    Query,
     Refusal,
     RuntimeOptions,
     current_settings,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 _NUMBERS = itertools.count(1)
 
 
@@ -78,8 +78,10 @@ class AskActor(Message[tuple[str, ...]], frozen=True):
     """In which languages does an actor read?"""
 
 
-class AskQuery(Query[tuple[str, ...]], frozen=True):
+class AskQuery(Procedure[tuple[str, ...]], frozen=True):
     """In which languages does a query read?"""
+
+    runs = "snapshot"
 
     def run(self, _: IndexReader) -> tuple[str, ...]:
         """Return them."""
@@ -244,7 +246,7 @@ async def test_the_one_that_was_opened_first_may_be_closed_first(tmp_path: Path)
 
 @pytest.mark.promise("service.own-settings")
 def test_two_threads_have_a_store_each(tmp_path: Path) -> None:
-    step = threading.Barrier(2, timeout=60)
+    step = threading.Barrier(2, timeout=PATIENCE)
     failures: list[BaseException] = []
 
     async def work(kind: Kind, rounds: int) -> None:

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.indexing import exhaust
 
 from greenroom.actors.content.text.analyze import code_rules
 from greenroom.actors.core.replies.grades import NONE_LEAST, Least
-from greenroom.actors.ranking.code import PASSAGES, WEIGHTS, RankedFiles, rank_files
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.source_code import Role, role_of, source_document, stem_of
+from greenroom.actors.search.ranking.code import PASSAGES, RankedFiles, rank_files
 from greenroom.actors.search.ranking.code_query import CodeQuery
-from greenroom.actors.search.ranking.code_signals import SIGNALS, SourceView
+from greenroom.actors.search.ranking.code_signals import SourceView
 from greenroom.actors.search.ranking.query import MOST_TERMS
+from greenroom.actors.search.ranking.weights import CODE_SIGNALS, CODE_WEIGHTS
+from greenroom.runtime import finish
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,15 +35,15 @@ def view_of(files: Mapping[str, Sequence[Passage]]) -> SourceView:
         language = "" if path.endswith(".md") else "python"
         for text, symbols in passages:
             document = source_document(corpus.size + 1, number, path, language, text, symbols, "")
-            exhaust(corpus.add(document, lambda: False, code_rules()))
+            finish(corpus.add(document, code_rules()))
     return SourceView(corpus)
 
 
 def found(
     view: SourceView, query: str, *, least: Least = NONE_LEAST, below: npt.NDArray[np.bool_] | None = None
 ) -> RankedFiles:
-    ranking = rank_files(view, CodeQuery.read(query), lambda: False, limit=5, least=least, below=below)
-    ranked: RankedFiles = exhaust(ranking)
+    ranking = rank_files(view, CodeQuery.read(query), limit=5, least=least, below=below)
+    ranked: RankedFiles = finish(ranking)
     return ranked
 
 
@@ -51,7 +52,7 @@ def paths(view: SourceView, query: str) -> list[str]:
 
 
 def test_every_signal_has_a_weight_and_a_reason() -> None:
-    assert list(WEIGHTS) == list(SIGNALS)
+    assert list(CODE_WEIGHTS) == list(CODE_SIGNALS)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from greenroom.actors import EmbedderChoice, EmbedderError, read_choice
 from greenroom.actors.content.text.analyze import tokens
-from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
 from greenroom.actors.core.replies.paging import estimate_tokens
 from greenroom.actors.search.embedding.embedder import EMBEDDED_CHARACTERS
 from greenroom.actors.search.embedding.lru_cache import LruCache
@@ -30,6 +29,7 @@ from greenroom.actors.search.embedding.models.static import (
 )
 from greenroom.actors.search.embedding.models.wordpiece import UNKNOWN, WordPiece
 from greenroom.actors.search.embedding.quantization import to_float32
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 HEAVY = ("numpy", "tokenizers", "onnxruntime", "safetensors", "httpx2", "requests")
 
@@ -146,7 +146,7 @@ def test_words_are_taken_apart_as_the_makers_do() -> None:
     theirs.normalizer = normalizers.BertNormalizer()
     theirs.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     ours = WordPiece(known)
-    for page in (Path(__file__).parents[1] / "docs").rglob("*.md"):
+    for page in (Path(__file__).parents[2] / "docs").rglob("*.md"):
         text = page.read_text("utf-8")
         assert ours.ids(text) == theirs.encode(text).ids, page
 

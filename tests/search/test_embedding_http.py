@@ -63,7 +63,7 @@ async def test_who_closes_ends_what_is_asked() -> None:
         asked = trio.Event()
 
         async def ask() -> None:
-            with pytest.raises(EmbedderError, match="is not asked any more"):
+            with pytest.raises(EmbedderError, match="was closed"):
                 await embedder.embed(["one"])
             asked.set()
 

@@ -14,7 +14,6 @@ from support.models import WORDS, write_wheel
 from bench import minilm
 from bench.embedders import text_of
 from greenroom.actors import EmbedderChoice, EmbedderError
-from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
 from greenroom.actors.search.embedding.embedder_loader import check_choice, load
 from greenroom.actors.search.embedding.models.minilm_install import (
     install_unpacked,
@@ -24,6 +23,7 @@ from greenroom.actors.search.embedding.models.minilm_install import (
 from greenroom.actors.search.embedding.models.minilm_numpy import NumpyModel
 from greenroom.actors.search.embedding.models.minilm_onnx import OnnxModel
 from greenroom.actors.search.embedding.models.minilm_weights import read_weights
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 pytestmark = pytest.mark.slow
 

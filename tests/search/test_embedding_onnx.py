@@ -16,11 +16,11 @@ from tokenizers import Tokenizer, processors
 
 from bench import minilm
 from greenroom.actors import EmbedderChoice, EmbedderError
-from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
-from greenroom.actors.embedding.onnx_runtime import onnxruntime
 from greenroom.actors.search.embedding.embedder_loader import check_choice, load
 from greenroom.actors.search.embedding.models.onnx import OnnxEmbedder
-from greenroom.actors.search.embedding.models.onnx_export import read_model_files
+from greenroom.actors.search.embedding.models.onnx_export import read_export
+from greenroom.actors.search.embedding.models.onnx_runtime import onnxruntime
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def opened(place: Path) -> OnnxEmbedder:
-    return OnnxEmbedder(read_model_files(place), lambda: None)
+    return OnnxEmbedder(read_export(place), lambda: None)
 
 
 def unit(numbers: Any) -> Any:
@@ -162,7 +162,7 @@ def test_the_onnx_folder_of_a_repository_is_looked_into(model: Path) -> None:
     with pytest.raises(
         EmbedderError, match=r"several models \(onnx/model_O4\.onnx, onnx/model_qint8\.onnx\)"
     ):
-        read_model_files(model)
+        read_export(model)
     assert opened(model / "onnx/model_qint8.onnx").space == space
 
 

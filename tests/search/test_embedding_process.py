@@ -122,6 +122,6 @@ def test_the_library_that_runs_models_notes_down_nothing_of_it(tmp_path: Path, m
     """Onnxruntime does so when it is imported, in the user's cache, before it sends it anywhere."""
     environment = {**clean_environment(tmp_path), "HOME": str(tmp_path)}
     environment.pop("XDG_CACHE_HOME", None)
-    imports = f"import greenroom.actors.embedding.{module}"
+    imports = f"import greenroom.actors.search.embedding.models.{module}"
     subprocess.run([sys.executable, "-c", imports], env=environment, check=True)
     assert list(tmp_path.rglob("*onnxruntime*")) == []

@@ -12,8 +12,8 @@ import pytest
 import trio
 
 from greenroom.actors import EmbedderError, MemorySearch, StoreMemory, read_choice
-from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
 from greenroom.actors.search.embedding.embedder_loader import load
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 if TYPE_CHECKING:
     from support.passports import Opens

@@ -10,8 +10,8 @@ import trio
 import trio.testing
 
 from greenroom.actors import EmbedderError
-from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
 from greenroom.actors.search.embedding.embedder_loader import InThread
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 TEXTS = ["x" * (number * 7 % 23) for number in range(23)]
 

@@ -258,7 +258,7 @@ async def test_an_endpoint_that_hangs_is_not_said_to_be_loaded_for_long(virtual_
         assert here.embedding.absence == "the embedder http:http://a is being loaded"
         assert await here.embedding.query("x") is None
         assert trio.current_time() == begun + QUERY_SECONDS
-        assert here.embedding.absence == "the embedder http:http://a was asked and does not answer"
+        assert here.embedding.absence == "the embedder http:http://a does not answer"
         assert await here.embedding.query("x") is None
         assert trio.current_time() == begun + QUERY_SECONDS, "nobody waits for it again"
 

@@ -33,20 +33,18 @@ from support.indexing import (
     Shape,
     ShelvedDocument,
     Spoil,
-    exhaust,
     expected,
     seen,
 )
 
 from greenroom.actors.content.text.analyze import text_settings
-from greenroom.actors.core.replies.memory_types import Vectors
-from greenroom.actors.index import QUESTION, TEMPORAL, Document
-from greenroom.actors.search.index import records
+from greenroom.actors.search.embedding.vectors import Vectors
+from greenroom.actors.search.index import QUESTION, TEMPORAL, Document, records
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.document import analyse
 from greenroom.actors.search.index.merge import MANY, first_merged, first_of_many
-from greenroom.actors.search.index.terms import joined, place_of
-from greenroom.runtime import ActorFailedError, Address, apply_settings
+from greenroom.actors.search.index.terms import join_terms, place_of
+from greenroom.runtime import ActorFailedError, Address, apply_settings, finish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +59,7 @@ MINE = Partition("me")
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handful of documents is many for the index."""
     for name, value in SMALL.items():
-        monkeypatch.setattr(f"greenroom.actors.index.{name}", value)
+        monkeypatch.setattr(f"greenroom.actors.search.index.{name}", value)
 
 
 def document(number: int, text: str = "some words", **fields: Any) -> ShelvedDocument:
@@ -75,14 +73,10 @@ def documents(ids: Sequence[int], **fields: Any) -> list[ShelvedDocument]:
     ]
 
 
-def never() -> bool:
-    return False
-
-
 def corpus_of(*given: Document) -> Corpus:
     corpus = Corpus()
     for one in given:
-        exhaust(corpus.add(one, never))
+        finish(corpus.add(one))
     return corpus
 
 
@@ -154,9 +148,9 @@ def test_ids_may_come_in_any_order() -> None:
 
 def test_adding_does_not_touch_what_is_there() -> None:
     corpus = corpus_of(*documents(range(1, 1_025)))
-    exhaust(corpus.compact(never))
+    finish(corpus.compact())
     before = corpus.segments
-    exhaust(corpus.add(document(2_000, "shared"), never))
+    finish(corpus.add(document(2_000, "shared")))
     assert corpus.segments is before
     assert found(corpus, "share") == [*range(1, 1_025), 2_000]
 
@@ -174,38 +168,31 @@ def test_a_corpus_in_memory_is_the_same_however_it_is_merged(
     given: dict[int, ShelvedDocument] = {}
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SMALL.items():
-            patch.setattr(f"greenroom.actors.index.{name}", value)
+            patch.setattr(f"greenroom.actors.search.index.{name}", value)
         number = 0
         for size in batches:
             for _ in range(size):
                 number += 1
                 words = " ".join(source.choices("abcdefghijk", k=source.randrange(6)))
                 given[number] = document(number, words, conversation=source.choice(["one", "two", None]))
-                exhaust(corpus.add(given[number], never))
+                finish(corpus.add(given[number]))
             for gone in removed & given.keys():
                 if source.random() < 0.5:
                     corpus.remove(gone)
                     del given[gone]
-            exhaust(corpus.compact(never))
+            finish(corpus.compact())
             assert seen(corpus) == expected(given.values())
 
 
 @pytest.mark.promise("index.slices")
 def test_a_long_text_is_taken_in_slices() -> None:
     slices = 0
-    looks = 0
-
-    def should_yield() -> bool:
-        nonlocal looks
-        looks += 1
-        return True
-
     corpus = Corpus()
     text = " ".join(f"w{number % 50_000}x" for number in range(150_000))
-    for _ in corpus.add(document(1, text), should_yield):
+    for _ in corpus.add(document(1, text)):
         slices += 1
     assert slices > len(text) // 2_048
-    for _ in corpus.seal(should_yield):
+    for _ in corpus.seal():
         slices += 1
     rows, times = corpus.postings("text", "w7x")
     assert (rows.tolist(), times.tolist()) == ([0], [3])
@@ -248,7 +235,7 @@ def test_many_small_runs_are_merged_and_a_large_one_among_them_does_not_keep_the
 
 @pytest.mark.parametrize("terms", [["a"], ["a", "bb", "ccc"], ["a", "b\nb", "c"], ["", "é", "日本"]])
 def test_terms_that_are_kept_for_long_are_what_they_were(terms: list[str]) -> None:
-    kept = joined(terms)
+    kept = join_terms(terms)
     assert (list(kept), len(kept), [kept[place] for place in range(-1, len(terms))]) == (
         terms,
         len(terms),
@@ -259,27 +246,27 @@ def test_terms_that_are_kept_for_long_are_what_they_were(terms: list[str]) -> No
             assert kept[start:end] == terms[start:end]
     with pytest.raises(IndexError):
         kept[len(terms)]
-    assert list(joined(kept)) == terms
+    assert list(join_terms(kept)) == terms
 
 
 @given(st.sets(st.text("ab\n", max_size=7), min_size=1), st.lists(st.text("ab\n", max_size=7)))
 def test_a_term_is_found_where_it_is_among_others_and_nowhere_else(terms: set[str], asked: list[str]) -> None:
     order = sorted(terms)
-    kept = joined(order)
+    kept = join_terms(order)
     for term in [*order, *asked]:
         assert place_of(kept, term) == (order.index(term) if term in terms else None)
 
 
 def test_terms_are_found_in_every_block_of_many() -> None:
     order = sorted(f"{number:x}" for number in range(1_000))
-    kept = joined(order)
+    kept = join_terms(order)
     assert [place_of(kept, term) for term in order] == list(range(1_000))
     assert [place_of(kept, term) for term in ("", "0 ", "1f ", "ff ", "zz")] == [None] * 5
 
 
 def test_analysing_pauses_also_within_tags() -> None:
     tags = tuple(f"tag {number}" for number in range(10_000))
-    analysed = exhaust(analyse(document(1, "text", tags=tags), lambda: True))
+    analysed = finish(analyse(document(1, "text", tags=tags)))
     assert len(analysed.counts["labels"]) == 10_000
 
 

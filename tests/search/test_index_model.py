@@ -34,7 +34,7 @@ from support.indexing import (
 )
 from support.virtual_time import run_in_virtual_time
 
-from greenroom.actors.core.replies.memory_types import Vectors
+from greenroom.actors.search.embedding.vectors import Vectors
 from greenroom.runtime import Address, InlineCommitter, RuntimeOptions, StorageFullError, open_runtime
 from greenroom.testing import CrashError, VirtualClock
 
@@ -264,7 +264,7 @@ async def _when_there_is_room(runtime: Runtime, message: Message[R]) -> R:
 def test_index_equals_the_documents_after_any_life(sizes: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if sizes == "small":
         for name, value in SMALL.items():
-            monkeypatch.setattr(f"greenroom.actors.index.{name}", value)
+            monkeypatch.setattr(f"greenroom.actors.search.index.{name}", value)
     run_state_machine_as_test(
         Indexes,
         settings=settings(

@@ -24,10 +24,16 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
-from greenroom.actors.ranking.sums import Asked
 from greenroom.actors.search.ranking import negation
 from greenroom.actors.search.ranking.documents import RankedChunks
-from greenroom.actors.search.ranking.negation import Said, is_negated, reordered, said_of, weighed
+from greenroom.actors.search.ranking.negation import (
+    SentenceTerms,
+    find_order,
+    is_negated,
+    read_sentences,
+    weigh_terms,
+)
+from greenroom.actors.search.ranking.sums import RankedRow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -217,32 +223,32 @@ def test_the_place_of_what_was_asked_about_is_right_where_another_comes_before_i
         unknown=(),
         has_vectors=False,
         is_nothing=False,
-        about=Asked(11, 0.8, 0.8, 2, {}),
+        about=RankedRow(11, 0.8, 0.8, 2, {}),
     )
     for order, limit in ((order, limit) for order in permutations(range(3)) for limit in (1, 2, 3)):
-        moved = ranked.moved(order, limit)
+        moved = ranked.reorder(order, limit)
         assert moved.rows.tolist() == [10 + place for place in order][:limit]
         assert moved.about is not None
         assert moved.about.place == 1 + order.index(1)
 
 
 def test_a_note_is_read_by_its_sentences() -> None:
-    weights = weighed({"redi": 2.0, "use": 2.0, "bill": 1.0})
+    weights = weigh_terms({"redi": 2.0, "use": 2.0, "bill": 1.0})
     assert weights["use"] < weights["bill"] < weights["redi"]
-    said = said_of("We use Redis. Billing does not use it; mail is sent without Redis.", weights)
-    assert said == Said(negated=frozenset({"redi"}), plain=frozenset({"redi", "use"}))
-    assert said_of("nothing of that", weights) == Said(frozenset(), frozenset())
+    said = read_sentences("We use Redis. Billing does not use it; mail is sent without Redis.", weights)
+    assert said == SentenceTerms(negated=frozenset({"redi"}), plain=frozenset({"redi", "use"}))
+    assert read_sentences("nothing of that", weights) == SentenceTerms(frozenset(), frozenset())
 
 
 TERMS = st.frozensets(st.sampled_from("abc"))
 
 
-@given(st.lists(st.tuples(st.floats(-9, 9), st.builds(Said, TERMS, TERMS)), max_size=10))
-def test_nothing_is_lost_and_only_denials_rise(matches: list[tuple[float, Said]]) -> None:
+@given(st.lists(st.tuples(st.floats(-9, 9), st.builds(SentenceTerms, TERMS, TERMS)), max_size=10))
+def test_nothing_is_lost_and_only_denials_rise(matches: list[tuple[float, SentenceTerms]]) -> None:
     matches.sort(key=lambda each: -each[0])
     odds = np.array([each for each, _ in matches])
     said = [each for _, each in matches]
-    order = reordered(odds, said, {"a": 1.0, "b": 2.0, "c": 3.0}).tolist()
+    order = find_order(odds, said, {"a": 1.0, "b": 2.0, "c": 3.0}).tolist()
     assert sorted(order) == list(range(len(matches)))
     risen = {place for at, place in enumerate(order) if any(before < place for before in order[at:])}
     assert all(said[place].negated for place in risen)

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.ranking import always, finish
 
-from greenroom.actors.index import Document
-from greenroom.actors.ranking import RankQuery, View
+from greenroom.actors.search.index import Document
 from greenroom.actors.search.index.corpus import Corpus
-from greenroom.actors.search.ranking import signals
+from greenroom.actors.search.ranking import RankQuery, View, signals
+from greenroom.runtime import finish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +87,7 @@ def test_what_words_score_is_what_the_definition_says(
     corpus = Corpus()
     for number, (conversation, said) in enumerate(store):
         if number == sealed:
-            finish(corpus.seal(always))
+            finish(corpus.seal())
         document = Document(
             id=number + 1,
             partition="",
@@ -97,10 +96,10 @@ def test_what_words_score_is_what_the_definition_says(
             conversation=conversation,
             position=number,
         )
-        finish(corpus.add(document, always))
+        finish(corpus.add(document))
     there = [word for word in asked if any(word in said for _, said in store)]
     view = View(corpus, corpus.alive.copy())
-    found = finish(signals(view, RankQuery.read(" ".join(there)), always))
+    found = finish(signals(view, RankQuery.read(" ".join(there))))
     for name, values in by_definition(store, there).items():
         np.testing.assert_allclose(found[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
 
@@ -115,16 +114,12 @@ def test_words_score_the_same_among_few_rows_and_among_many_hidden_ones() -> Non
         document = Document(
             id=number + 1, partition="", namespace="n", text=said, conversation=name, position=number
         )
-        finish(corpus.add(document, always))
+        finish(corpus.add(document))
     query = RankQuery.read("walrus cheese rocket")
-    few = finish(signals(View(corpus, corpus.alive.copy()), query, always))
+    few = finish(signals(View(corpus, corpus.alive.copy()), query))
     for number in range(60, 9_000):
-        finish(
-            corpus.add(
-                Document(id=number + 1, partition="", namespace="n", text="", conversation="a"), always
-            )
-        )
+        finish(corpus.add(Document(id=number + 1, partition="", namespace="n", text="", conversation="a")))
     visible = np.arange(corpus.size) < 60
-    many = finish(signals(View(corpus, visible), query, always))
+    many = finish(signals(View(corpus, visible), query))
     for name in ("words", "nearby", "conversation"):
         assert many[name][:60].tolist() == few[name].tolist()

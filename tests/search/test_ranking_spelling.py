@@ -9,21 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
-from support.ranking import always, finish
 
 from greenroom.actors.content.text.words import TextRules
-from greenroom.actors.index import Document
-from greenroom.actors.ranking import RankQuery, View
+from greenroom.actors.search.index import Document
 from greenroom.actors.search.index.corpus import Corpus
-from greenroom.actors.search.ranking import rank
+from greenroom.actors.search.ranking import RankQuery, View, rank
+from greenroom.runtime import finish
 
 pytestmark = pytest.mark.promise("ranking.spelling")
 
 SYLLABLES = ("wal", "rus", "or", "gan", "iz", "ing", "cer", "tif", "ic", "at", "es")
-
-
-def never() -> bool:
-    return False
 
 
 def corpus_of(texts: list[str]) -> Corpus:
@@ -35,12 +30,12 @@ def corpus_of(texts: list[str]) -> Corpus:
 def add(corpus: Corpus, *texts: str) -> None:
     for text in texts:
         document = Document(id=corpus.size + 1, partition="", namespace="user:me", text=text)
-        finish(corpus.add(document, always))
+        finish(corpus.add(document))
 
 
 def corrected(corpus: Corpus, word: str) -> dict[str, tuple[str, ...]]:
     view = View(corpus, corpus.alive.copy())
-    found = finish(rank(view, RankQuery.read(word), view.visible, never, limit=10))
+    found = finish(rank(view, RankQuery.read(word), view.visible, limit=10))
     return dict(found.corrected)
 
 
@@ -62,7 +57,7 @@ def test_the_vocabulary_comes_in_order_while_it_grows() -> None:
             blocks = list(corpus.vocabulary("text"))
         assert all(list(block) == sorted(block) for block in blocks)
         assert len(blocks) > len(corpus.segments)
-        finish(corpus.seal(always))
+        finish(corpus.seal())
         terms = [term for block in corpus.vocabulary("text") for term in block]
         assert {term for block in blocks for term in block} == set(terms)
 
@@ -72,7 +67,7 @@ def test_a_word_stored_after_a_search_is_meant_by_the_next() -> None:
     assert corrected(corpus, "walrsu") == {}
     add(corpus, "a walrus")
     assert corrected(corpus, "walrsu") == {"walrsu": ("walrus",)}
-    finish(corpus.seal(always))
+    finish(corpus.seal())
     add(corpus, "the walruses walked")
     assert corrected(corpus, "walrsu") == {"walrsu": ("walrus",)}
 
@@ -84,7 +79,7 @@ def test_what_a_beginning_stands_for_is_the_same_wherever_it_is_kept(sealed: int
     chance.shuffle(words)
     rules = TextRules(["english"])
     corpus = corpus_of(words[:sealed])
-    finish(corpus.seal(always))
+    finish(corpus.seal())
     add(corpus, *words[sealed:])
     terms = {rules.token(word).posted[0] for word in words}
     starts = {term[:3] for term in terms} - terms
@@ -101,7 +96,7 @@ def test_words_two_slips_away_are_those_of_the_definition(segments: int) -> None
     corpus = Corpus()
     for part in np.array_split(np.array(words), segments):
         add(corpus, *map(str, part))
-        finish(corpus.seal(always))
+        finish(corpus.seal())
     terms = {term for block in corpus.vocabulary("text") for term in block}
     for word in ("mnopmnopm", "ooooppppn", "pmnoopmno"):
         near = {term for term in terms if OSA.distance(term, word) <= 2}

@@ -27,8 +27,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.core.replies.grades import GRADES
 from greenroom.actors.core.validation.times import to_microseconds
-from greenroom.actors.memories.recall.evaluate import JudgedQuery, judged, ready
-from greenroom.actors.recall.reliability import Scored, expected_error
+from greenroom.actors.memories.recall.evaluate import JudgedQuery, Scored, expected_error, judge, ready
 from greenroom.actors.search.embedding.models.minilm_install import install_unpacked, installing
 from greenroom.runtime import RuntimeOptions
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from greenroom.actors.memories.recall.replies import MemoriesFound
 
 ANN = Principal(agent_id="planner", user="ann")
-NOTES = Path(__file__).parents[1] / "bench" / "notes"
+NOTES = Path(__file__).parents[2] / "bench" / "notes"
 FACTS = {
     "release": "We release on Thursdays, never on the day before a holiday.",
     "backups": "The backups go to the disk in the cellar each night.",
@@ -333,6 +332,6 @@ async def test_relevance_is_the_share_of_answers_that_were_right(enter: Enter, e
         await ready(at.runtime, ANN)
         for each in world.questions:
             query = JudgedQuery(query=each.query, relevant=each.relevant)
-            scored += (await judged(at.runtime, ANN, query, "semantic", 10, (1,))).scored
+            scored += (await judge(at.runtime, ANN, query, "semantic", 10, (1,))).scored
     assert expected_error(scored) <= 0.05
     assert max(each.score for each in scored) >= 0.9

@@ -16,8 +16,8 @@ from support.embedding import WAITS, Loaded
 from support.exchanges import imported, line
 
 from greenroom.actors import MemorySearch, StoreMemory
-from greenroom.actors.search.ranking.intent import State, asked_state
-from greenroom.actors.search.ranking.supersession import Statement, gains
+from greenroom.actors.search.ranking.intent import State, detect_state
+from greenroom.actors.search.ranking.supersession import Statement, compute_gains
 from greenroom.testing import DAY, SECOND
 
 if TYPE_CHECKING:
@@ -222,8 +222,8 @@ def test_among_the_first_ten_at_most_one_memory_changes(data: st.DataObject) -> 
     drawn = np.array(data.draw(st.lists(chance, min_size=count**2, max_size=count**2))).reshape(count, count)
     later = np.array(made)[:, None] > np.array(made)[None, :]
     state: State = data.draw(st.sampled_from(["present", "past"]))
-    statements = [Statement(frozenset(), tells=False, made=each) for each in made]
-    gained = gains(strengths, np.arange(count), statements, drawn * later, "static", state)
+    statements = [Statement(frozenset(), has_change=False, made=each) for each in made]
+    gained = compute_gains(strengths, np.arange(count), statements, drawn * later, "static", state)
     order = np.argsort(-strengths - gained, kind="stable")
     gone = set(range(min(10, count))) - set(order[:10].tolist())
     own = np.exp(3.0 * (strengths - strengths[0]))
@@ -231,7 +231,7 @@ def test_among_the_first_ten_at_most_one_memory_changes(data: st.DataObject) -> 
 
 
 def _statement(number: int) -> Statement:
-    return Statement(frozenset(), tells=False, made=number)
+    return Statement(frozenset(), has_change=False, made=number)
 
 
 @pytest.mark.parametrize("likely", list(permutations((0.9, 0.8, 0.7))))
@@ -242,10 +242,10 @@ def test_three_notes_of_one_matter_lead_to_the_last_and_back_whichever_two_are_m
     probabilities[1, 0], probabilities[2, 1], probabilities[2, 0] = likely
     strengths = np.array([0.0, -0.5, -1.0])
     statements = [_statement(number) for number in range(3)]
-    present = gains(strengths, np.arange(3), statements, probabilities, "static", "present")
+    present = compute_gains(strengths, np.arange(3), statements, probabilities, "static", "present")
     assert (strengths + present).argmax() == 2
     strengths = strengths[::-1]
-    past = gains(strengths, np.arange(3)[::-1], statements, probabilities, "static", "past")
+    past = compute_gains(strengths, np.arange(3)[::-1], statements, probabilities, "static", "past")
     assert (strengths + past).argmax() == 0
 
 
@@ -331,4 +331,4 @@ async def test_turns_of_a_conversation_keep_their_places(enter: Enter) -> None:
     ],
 )
 def test_the_state_that_a_query_asks_for(text: str, state: State | None) -> None:
-    assert asked_state(text) == state
+    assert detect_state(text) == state

@@ -11,14 +11,14 @@ from support.hook_events import Client, user
 from support.keyed import premises
 
 from greenroom.actors import Agent, EraseUser, Principal, ReadTranscript, ReopenSession
-from greenroom.actors.hooks.extraction.turns import session_id_of
-from greenroom.actors.sessions.compactions import MOST_COMPACTIONS
+from greenroom.actors.sessions.requests.hook_messages import session_id_of
+from greenroom.actors.sessions.storage.records import MOST_COMPACTIONS
 
 if TYPE_CHECKING:
     from support.agents import Enter
 
     from greenroom.actors import HookEvent
-    from greenroom.actors.schemas.transcripts import Transcript
+    from greenroom.actors.sessions.requests.session_views import Transcript
 
 HOSTILE = '"><script>alert(1)</script>\u202e{{7*7}}'
 

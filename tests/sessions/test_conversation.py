@@ -20,7 +20,7 @@ from greenroom.actors import (
     StartSession,
     open_greenroom,
 )
-from greenroom.actors.content.text.extract import extracted
+from greenroom.actors.content.text.extract import extract_sentences
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -206,7 +206,7 @@ async def test_it_is_completed_for_every_session_and_listed_for_ones_own(enter: 
 @given(st.text(max_size=600) | st.text("ab. \n!0", max_size=2_000), st.integers(20, 300))
 @pytest.mark.promise("resources.conversation")
 def test_what_is_left_of_a_text_fits_and_is_of_it(text: str, most: int) -> None:
-    left = extracted(text, most)
+    left = extract_sentences(text, most)
     assert len(left) <= most
     if len(text) <= most:
         assert left == text
@@ -222,8 +222,8 @@ def test_sentences_with_numbers_and_negations_are_left_and_repeats_are_not() -> 
         + idle * 4
         + "Then `deploy.sh` failed with exit 3."
     )
-    left = extracted(text, 200)
+    left = extract_sentences(text, 200)
     assert "must not run before 14:00" in left
     assert "`deploy.sh` failed with exit 3" in left
     assert left.count("long day") <= 1
-    assert extracted(text, 200) == left
+    assert extract_sentences(text, 200) == left

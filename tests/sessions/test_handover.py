@@ -22,6 +22,7 @@ from greenroom.actors import (
     MigrateSession,
     Principal,
     RecordContext,
+    RenameSession,
     RestoreSession,
     SessionLocator,
     SetMemory,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from support.agents import Enter
 
     from greenroom.actors import SessionStarted
-    from greenroom.actors.sessions.requests.session_context import Offer
+    from greenroom.actors.sessions.requests.handover import Offer
 
 HOME = "/home/user/greenroom"
 pytestmark = pytest.mark.promise("passport.taken-up")
@@ -79,7 +80,7 @@ async def test_a_start_takes_up_what_the_tool_before_it_left(tmp_path: Path) -> 
         assert lines_of(began.briefing) == ["Session: Ship release 2", "Decided: claude-code did it"]
         assert began.taken_up is not None
         assert began.taken_up.from_tool == "claude-code"
-        assert "Took up 'Ship release 2' from claude-code, last used 2" in began.notice
+        assert "Resumed 'Ship release 2' from claude-code, last used 2" in began.notice
         read = await cursor.ask(GetSessionContext())
         assert (read.session_id, read.tool, read.original_tool) == (left, "cursor", "claude-code")
         assert [move.outcome for move in read.migrations] == ["started", "resumed"]
@@ -259,7 +260,7 @@ async def test_of_callers_without_connections_one_window_removes_no_session_of_a
 
 
 @pytest.mark.parametrize(
-    "reason", ["said", "joined", "created", "of another", "exported", "watched", "again"]
+    "reason", ["said", "named", "joined", "created", "of another", "exported", "watched", "again"]
 )
 async def test_a_session_that_matters_stays_when_an_agent_moves_on(tmp_path: Path, reason: str) -> None:
     async with open_greenroom(tmp_path, embedder="none") as runtime:
@@ -268,6 +269,8 @@ async def test_a_session_that_matters_stays_when_an_agent_moves_on(tmp_path: Pat
         leaving = cursor
         if reason == "said":
             await cursor.ask(AddMessage(session_id=session, content="here"))
+        elif reason == "named":
+            await cursor.ask(RenameSession(session_id=session, purpose="for later"))
         elif reason == "joined":
             await zed.ask(StartSession(restore_from=session))
         elif reason == "created":

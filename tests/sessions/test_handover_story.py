@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-TYPESCRIPT = Path(__file__).parent / "conformance" / "typescript_client.cjs"
+TYPESCRIPT = Path(__file__).parent.parent / "conformance" / "typescript_client.cjs"
 
 # Reads [tool, arguments] as JSON, one a line, and prints each answer as one, as the TypeScript program does.
 PYTHON = """
@@ -215,7 +215,7 @@ async def test_what_a_python_client_left_a_typescript_client_goes_on_with(
         began = await second.call("start_session")
         assert (began["session_id"], began["restored"]) == (session, True)
         assert (began["tool"], began["taken_up"]["from_tool"]) == ("codex", "claude-code")
-        assert "Took up 'shop: Port the cart to integers of cents" in began["notice"]
+        assert "Resumed 'shop: Port the cart to integers of cents" in began["notice"]
         await has_the_work(second, began, killed=ending == "killed")
         await second.call("add_message", session_id=session, content="The refunds are ported, too.")
 

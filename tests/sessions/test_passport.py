@@ -66,8 +66,8 @@ NEW_YEAR = "2026-01-01T00:00:00Z"
 USED = {"path": "a.py", "importance": 0.3, "uses": 1, "last_used": NEW_YEAR}
 SEARCHED = {"query": "q", "tool": "memory_search", "at": NEW_YEAR}
 DECIDED = {"what": "w", "why": None, "at": NEW_YEAR, "by": "claude-code"}
-DATA = Path(__file__).parent / "data"
-SCHEMA = Path(__file__).parent.parent / "docs" / "passport.schema.json"
+DATA = Path(__file__).parent.parent / "data"
+SCHEMA = Path(__file__).parent.parent.parent / "docs" / "passport.schema.json"
 
 
 @pytest.mark.promise("passport.whole")
@@ -324,25 +324,25 @@ async def test_an_ended_session_goes_on_where_it_arrives_and_a_taken_id_becomes_
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda content: content["messages"].reverse(), "not in its place"),
-        (lambda content: content["messages"][0].update(message_id=1), "not in its place"),
-        (lambda content: content["messages"][1].update(message_id=2**53), "its message 1 is none"),
-        (lambda content: content["messages"][0].update(timestamp="1960-01-01T00:00:00Z"), "not in its place"),
-        (lambda content: content["messages"][0].update(metadata=[1]), "is no object"),
-        (lambda content: content["messages"][0].update(sender=""), "its message 0 is none"),
+        (lambda content: content["messages"].reverse(), "ids must ascend"),
+        (lambda content: content["messages"][0].update(message_id=1), "ids must ascend"),
+        (lambda content: content["messages"][1].update(message_id=2**53), "its message 1 is invalid"),
+        (lambda content: content["messages"][0].update(timestamp="1960-01-01T00:00:00Z"), "ids must ascend"),
+        (lambda content: content["messages"][0].update(metadata=[1]), "is not a JSON object"),
+        (lambda content: content["messages"][0].update(sender=""), "its message 0 is invalid"),
         (
             lambda content: content["messages"][0].update(content="x" * 10_001),
             "characters and the limit is 10,000",
         ),
-        (lambda content: content["messages"][0].update(extra=1), "its message 0 is none"),
-        (lambda content: content["session"].update(purpose=""), "its content is no session"),
-        (lambda content: content["session"].update(session_id="../../etc"), "its content is no session"),
-        (lambda content: content["session"].update(state=3), "the state of the session is no object"),
+        (lambda content: content["messages"][0].update(extra=1), "its message 0 is invalid"),
+        (lambda content: content["session"].update(purpose=""), "its content is not a session"),
+        (lambda content: content["session"].update(session_id="../../etc"), "its content is not a session"),
+        (lambda content: content["session"].update(state=3), "the state of the session is not a JSON object"),
         (
             lambda content: content["session"].update(metadata={"a": "x" * (1 << 20)}),
             "the limit is 1,048,576",
         ),
-        (lambda content: content["context"].update(files_accessed=7), "its content is no session"),
+        (lambda content: content["context"].update(files_accessed=7), "its content is not a session"),
         (
             lambda content: content["context"].update(files_accessed=[USED] * 201),
             r"<= 200 - at `\$.context.files_accessed`",
@@ -357,7 +357,7 @@ async def test_an_ended_session_goes_on_where_it_arrives_and_a_taken_id_becomes_
         ),
         (
             lambda content: content["context"].update(files_accessed=[USED | {"uses": 10**400}]),
-            "its content is no session",
+            "its content is not a session",
         ),
         (
             lambda content: content["context"].update(files_accessed=[USED | {"importance": 2}]),
@@ -380,7 +380,7 @@ async def test_an_ended_session_goes_on_where_it_arrives_and_a_taken_id_becomes_
         (lambda content: content["context"].update(decisions=[DECIDED] * 201), "context.decisions"),
         (lambda content: content["context"].update(decisions=[DECIDED | {"why": "x" * 2_001}]), "decisions"),
         (lambda content: content.update(migrations=content["migrations"][:1] * 201), "migrations"),
-        (lambda content: content.update(memories=[{"key": "k"}]), "a memory in it cannot be kept"),
+        (lambda content: content.update(memories=[{"key": "k"}]), "a memory in it cannot be stored"),
         (
             lambda content: content.update(memories=[{"key": "k", "content": "c", "namespace": "user:eve"}]),
             "may not",

@@ -17,7 +17,7 @@ from greenroom.actors import Agent, EndSession, ExportSession, ListSessions, Pri
 from greenroom.actors.core.base.threads import MOST_AT_ONCE, run_in_thread
 from greenroom.runtime import ACTORS, InlineCommitter, Store
 from greenroom.testing import HOUR, VirtualClock, mcp_client
-from greenroom.transports.mcp.fast_path import LARGE_ARGUMENTS
+from greenroom.transports.mcp.tool_calls import LARGE_ARGUMENTS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
-from greenroom.actors.session_search import Preview, metadata_text
-from greenroom.actors.sessions.search import preview
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.sessions.search import Preview, metadata_text, preview
 from greenroom.actors.sessions.search.index import Match, SearchIndex, SearchRequest
+from greenroom.runtime import finish
 
 WORDS = ["database", "databse", "databases", "auth", "authentication", "the", "who", "bob", "café", "東京"]
 WORDS += ["東京都", "user_name", "userName", "2024-05-08", "May", "8", "🎉", "=>", "?", "x" * 70]
@@ -29,18 +29,6 @@ documents = st.lists(
     st.tuples(st.sampled_from(PARTITIONS), st.sampled_from(SENDERS), texts, st.just("") | texts), max_size=25
 )
 Document = tuple[str, str, str, str]
-
-
-class ShouldYield:
-    """Asks for a pause at every n-th look at the clock, and counts the looks."""
-
-    def __init__(self, every: int = 0) -> None:
-        self.every = every
-        self.looks = 0
-
-    def __call__(self) -> bool:
-        self.looks += 1
-        return bool(self.every) and self.looks % self.every == 0
 
 
 def index_of(docs: list[tuple[int, Document]], began: int = IN_MAY_2024) -> SearchIndex:
@@ -72,7 +60,6 @@ def search(
     index: SearchIndex,
     text: str,
     *,
-    should_yield: ShouldYield | None = None,
     partitions: list[str] | None = None,
     oldest_id: int = 0,
     threshold: float = 60,
@@ -89,13 +76,7 @@ def search(
         metadata=metadata,
         vectors=query_vectors(text) if meaning else None,
     )
-    slices = index.search(request, should_yield or ShouldYield())
-    while True:
-        try:
-            next(slices)
-        except StopIteration as done:
-            found: list[Match] = done.value
-            return found
+    return finish(index.search(request))
 
 
 def scores(index: SearchIndex, text: str, threshold: float = 60) -> dict[int, float]:
@@ -387,36 +368,21 @@ def test_matches_are_the_best_by_descending_score(
     assert search(index, query, threshold=threshold, limit=limit) == wanted
 
 
-@given(documents, texts, st.integers(1, 7))
-def test_pauses_change_nothing(docs: list[Document], query: str, every: int) -> None:
-    whole = index_of(list(enumerate(docs)))
-    sliced = SearchIndex()
-    for number, document in enumerate(docs):
-        written = IN_MAY_2024 + number * DAY
-        for _ in sliced.add_in_slices(number, *document, ShouldYield(every), created_at=written):
-            pass
-    assert search(sliced, query, should_yield=ShouldYield(every), threshold=0) == search(
-        whole, query, threshold=0
-    )
-
-
 # Bounds
 
 
 @pytest.mark.promise("sessions.search-slices")
 @pytest.mark.parametrize("query", ["alpha beta", "alpa", "nowhere at all", "the", "alpha " * 80, "w" * 500])
 @pytest.mark.parametrize("threshold", [0, 60])
-def test_a_search_of_many_messages_looks_at_the_clock_at_least_every_1024_messages(
+def test_a_search_of_many_messages_may_be_paused_at_least_every_1024_messages(
     query: str, threshold: float
 ) -> None:
     index = SearchIndex()
     for number in range(6000):
         index.add(number, PARTITIONS[number % 3], "bob", f"alpha beta word{number}", "")
-    should_yield = ShouldYield(every=1)
-    slices = index.search(SearchRequest(text=query, partitions=PARTITIONS, threshold=threshold), should_yield)
+    slices = index.search(SearchRequest(text=query, partitions=PARTITIONS, threshold=threshold))
     pauses = sum(1 for _ in slices)
     # The passes over all messages: finding them, and choosing the best.
-    assert pauses == should_yield.looks
     assert pauses >= 2 * 6000 // 1024
 
 
@@ -445,8 +411,7 @@ NASTY_QUERIES += ["0" * 499 + "x", "=>" * 250]
 @pytest.mark.parametrize("content", NASTY.values(), ids=NASTY.keys())
 def test_hostile_messages_and_queries_stay_bounded(content: str) -> None:
     index = SearchIndex()
-    should_yield = ShouldYield(every=1)
-    pauses = sum(1 for _ in index.add_in_slices(1, "public", "bob", content, content, should_yield))
+    pauses = sum(1 for _ in index.add_in_slices(1, "public", "bob", content, content))
     assert pauses >= len(content) // 4096, "a long message is prepared in slices"
     assert index.resident_bytes() < 70 * len(content.encode())
     for query in NASTY_QUERIES:

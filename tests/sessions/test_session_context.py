@@ -35,9 +35,8 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.core.auth.namespaces import project_of_path
-from greenroom.actors.orchestrations import client_session
-from greenroom.actors.sessions.client_tools import ADAPTERS, client_tool
-from greenroom.actors.sessions.requests import session_context as travel
+from greenroom.actors.sessions.requests import current_session, session_context
+from greenroom.actors.sessions.storage.migrations import ADAPTERS, client_tool
 from greenroom.runtime import Refusal
 from greenroom.testing import McpClient
 from greenroom.transports.mcp.clients import roots as mcp_roots
@@ -168,7 +167,7 @@ async def test_a_session_of_another_project_takes_and_tells_nothing(tmp_path: Pa
             with pytest.raises(Refusal) as refused:
                 await bob.ask(asked)
             assert refused.value.code == "SESSION_NOT_FOUND"
-        with pytest.raises(Refusal, match="no member of 'atlas'"):
+        with pytest.raises(Refusal, match="not a member of 'atlas'"):
             await bob.ask(StartSession(project_id="atlas"))
         both = agent(runtime, "c", projects=frozenset({"atlas", "boreas"}))
         with pytest.raises(Refusal, match="say which: atlas, boreas"):
@@ -270,12 +269,12 @@ async def test_a_context_is_bounded_and_survives_the_server(tmp_path: Path) -> N
             )
         await claude.ask(RecordContext(files_accessed=[FileUse(path="new.py", importance=0.0)]))
         before = await claude.ask(GetSessionContext())
-    assert len(before.context.files_accessed) == travel.MOST_FILES
+    assert len(before.context.files_accessed) == session_context.MOST_FILES
     assert before.context.files_accessed[-1].path == "new.py", "what is recorded last is not what goes"
     assert before.context.files_accessed[0].path == "kept.py"
-    assert len(before.context.recent_searches) == travel.MOST_SEARCHES
+    assert len(before.context.recent_searches) == session_context.MOST_SEARCHES
     assert before.context.recent_searches[0].query == "query 3 99"
-    assert len(before.context.decisions) == travel.MOST_DECISIONS
+    assert len(before.context.decisions) == session_context.MOST_DECISIONS
     async with open_greenroom(tmp_path, embedder="none") as runtime:
         after = await agent(runtime, "claude-code").ask(GetSessionContext(session_id=started.session_id))
     assert after.context == before.context
@@ -430,6 +429,18 @@ async def test_a_client_that_does_not_say_where_it_works_starts_a_session_anyway
 
 
 @pytest.mark.promise("passport.roots")
+async def test_a_client_that_introduces_itself_again_without_roots_is_not_asked(tmp_path: Path) -> None:
+    async with greenroom(tmp_path) as client:
+        await shake_hands_with_roots(client)
+        await client.send_call("start_session", {})
+        asked = await client.receive()
+        await client.send({"id": asked["id"], "result": {"roots": []}})
+        assert "result" in await client.receive()
+        await client.initialize("claude-code")
+        assert (await client.call("start_session"))["project_id"] is None
+
+
+@pytest.mark.promise("passport.roots")
 async def test_a_start_that_is_taken_back_while_its_client_is_asked_starts_nothing(tmp_path: Path) -> None:
     async with greenroom(tmp_path) as client:
         await shake_hands_with_roots(client)
@@ -515,8 +526,8 @@ async def alone(guest: Guest, tool: str, who: dict[str, str], **arguments: Any) 
 
 
 def test_of_too_many_callers_the_first_is_forgotten() -> None:
-    locator = client_session.SessionLocator()
-    for number in range(client_session.MAX_CALLERS + 1):
+    locator = current_session.SessionLocator()
+    for number in range(current_session.MAX_CALLERS + 1):
         locator.record(str(number), f"s{number}", None)
     assert locator.find("0") is None
     assert locator.find("1") == ("s1", None)

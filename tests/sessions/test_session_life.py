@@ -23,15 +23,15 @@ from greenroom.actors import (
     MigrateSession,
     Principal,
     RecordContext,
+    RenameSession,
     ReopenSession,
     RestoreSession,
     StartSession,
     UpdateSession,
     open_greenroom,
 )
-from greenroom.actors.sessions import migrations
-from greenroom.actors.sessions.storage import directory
-from greenroom.runtime import IndexReader, Query
+from greenroom.actors.sessions.storage import directory, migrations
+from greenroom.runtime import IndexReader, Procedure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,8 +96,10 @@ async def test_a_session_that_an_older_program_created_is_found_among_the_latest
 # -- sessions of which nothing came ------------------------------------------------------------------
 
 
-class Rows(Query[list[str]], frozen=True, kw_only=True):
+class Rows(Procedure[list[str]], frozen=True, kw_only=True):
     """Whose rows there are in the indexes of sessions."""
+
+    runs = "snapshot"
 
     def run(self, reader: IndexReader) -> list[str]:
         listed = [row.address.key for row in reader.rows(directory.INDEX, object)]
@@ -133,6 +135,7 @@ LEFT: dict[str, Callable[[Agent, str], Awaitable[Any]]] = {
     "a search": lambda who, at: who.ask(RecordContext(session_id=at, recent_searches=["x"])),
     "a decision": lambda who, at: who.ask(RecordContext(session_id=at, decisions=[DecisionMade(what="x")])),
     "a hand-over": lambda who, at: who.ask(MigrateSession(session_id=at, to_tool="zed")),
+    "a name given later": lambda who, at: who.ask(RenameSession(session_id=at, purpose="for later")),
     "its end": lambda who, at: who.ask(EndSession(session_id=at)),
 }
 

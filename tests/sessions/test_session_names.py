@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
-from support.agents import say
+from harness import server_process
+from support.agents import AuditTrail, refused, say
 
 from greenroom.actors import (
     Agent,
@@ -15,12 +17,17 @@ from greenroom.actors import (
     ListSessions,
     Principal,
     RecordContext,
+    RenameSession,
     RestoreSession,
     StartSession,
     UpdateSession,
+    parse_request,
 )
+from greenroom.runtime import IdempotencyConflictError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.agents import Enter, House
 
 HOME = "/home/ann/datasette"
@@ -57,7 +64,7 @@ async def test_the_first_request_names_a_session_with_its_project(enter: Enter) 
         assert await name(claude, session) == "datasette: Facets break on arrays"
         claude.close()
         began = await tool(at, "cursor").ask(StartSession(workspace_path=HOME))
-        assert "Took up 'datasette: Facets break on arrays'" in began.notice
+        assert "Resumed 'datasette: Facets break on arrays'" in began.notice
 
 
 @pytest.mark.parametrize(
@@ -170,6 +177,87 @@ async def test_a_name_goes_with_the_person_whose_words_it_is(enter: Enter) -> No
         await root.ask(EraseUser(user="bob", agents=["zed"], confirm=True))
         for each in (session, new):
             assert await name(claude, each) == "Work in Claude Code"
+
+
+def renaming(session_id: str, purpose: str, **more: Any) -> Any:
+    """Return the request that gives a session a name."""
+    return RenameSession(session_id=session_id, purpose=purpose, **more)
+
+
+async def test_who_may_write_to_a_session_may_name_it_and_nothing_that_is_said_does_then(
+    enter: Enter,
+) -> None:
+    async with enter() as at:
+        claude, session = await begun(at)
+        zed = tool(at, "zed", user="bob")
+        with claude.subscriber() as subscriber:
+            subscriber.add(f"session://{session}")
+            reply = await zed.ask(renaming(session, "Port billing"))
+            assert (reply.session_id, reply.purpose) == (session, "Port billing")
+            assert await subscriber.next() == f"session://{session}"
+        await say(claude, session, "Facets break on arrays.", message_type="human_input")
+        assert await name(claude, session) == "Port billing"
+        trail = await at.runtime.query(AuditTrail())
+        assert [row.agent for row in trail if row.action == "rename_session"] == ["zed"]
+        assert b"billing" not in msgspec.json.encode(trail)
+        await Agent(at.runtime, Principal(agent_id="root")).ask(
+            EraseUser(user="bob", agents=["zed"], confirm=True)
+        )
+        assert await name(claude, session) == "Work in Claude Code"
+
+
+async def test_a_name_is_given_once_for_each_key(enter: Enter) -> None:
+    async with enter() as at:
+        claude, session = await begun(at)
+        first = await claude.ask(renaming(session, "Port billing", idempotency_key="k"))
+        await claude.ask(renaming(session, "Port facets"))
+        assert await claude.ask(renaming(session, "Port billing", idempotency_key="k")) == first
+        assert await name(claude, session) == "Port facets"
+        with pytest.raises(IdempotencyConflictError):
+            await claude.ask(renaming(session, "Port nothing", idempotency_key="k"))
+
+
+async def test_a_session_that_has_ended_or_is_hidden_gets_no_name(enter: Enter) -> None:
+    async with enter() as at:
+        ann, spy = tool(at, "a", projects=frozenset({"p"})), tool(at, "spy", projects=frozenset({"q"}))
+        for each in ("s", "ended"):
+            await ann.ask(CreateSession(purpose="kept", session_id=each, project_id="p"))
+        await ann.ask(UpdateSession(session_id="ended", status="terminated"))
+        with refused("SESSION_CLOSED", session_id="ended"):
+            await ann.ask(renaming("ended", "Port billing"))
+        said = set()
+        for session_id in ("s", "ended", "nowhere"):
+            with refused("SESSION_NOT_FOUND", session_id=session_id) as caught:
+                await spy.ask(renaming(session_id, "Port billing"))
+            said.add(str(caught.value).replace(repr(session_id), "it"))
+        assert len(said) == 1
+        assert [await name(ann, each) for each in ("s", "ended")] == ["kept", "kept"]
+
+
+@pytest.mark.parametrize(
+    ("purpose", "size"), [("", 0), ("x" * 501, 501), ("\U0001f600" * 501, 501)], ids=["empty", "long", "wide"]
+)
+def test_a_name_that_is_none_is_refused_with_its_limit(purpose: str, size: int) -> None:
+    with refused("VALIDATION_ERROR", field="purpose", size=size):
+        parse_request(RenameSession, msgspec.json.encode({"session_id": "s", "purpose": purpose}))
+
+
+@pytest.mark.slow
+async def test_a_client_renames_a_session_over_stdio(tmp_path: Path) -> None:
+    async with server_process(tmp_path, "--tools", "all") as server:
+        client = server.client
+        await client.initialize()
+        listed = (await client.request("tools/list"))["result"]["tools"]
+        assert "rename_session" in [each["name"] for each in listed]
+        session = (await client.call("start_session", new=True))["session_id"]
+        done = await client.call("rename_session", session_id=session, purpose="Port <b>billing</b>\u202e")
+        read = await client.call("get_session", session_id=session)
+        assert read["session"]["purpose"] == done["purpose"] == "Port <b>billing</b>\u202e"
+        failed = await client.call("rename_session", session_id=session, purpose="")
+        assert (failed["code"], failed["details"]["field"]) == ("VALIDATION_ERROR", "purpose")
+        assert failed["error"].startswith("purpose")
+        await client.end_input()
+        await server.process.wait()
 
 
 @pytest.mark.promise("passport.taken-up")

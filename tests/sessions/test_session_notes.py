@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import pytest
 import trio
+from support import samples
 
 from greenroom.actors import (
     API_REQUESTS,
@@ -35,8 +36,8 @@ from greenroom.actors import (
     open_workspaces,
 )
 from greenroom.actors.app.client.noted_work import NOTED
-from greenroom.actors.sessions.requests import session_context as travel
-from greenroom.runtime import Address
+from greenroom.actors.sessions.requests import session_context
+from greenroom.runtime import Address, Refusal
 from greenroom.testing import mcp_client
 from greenroom.transports.mcp.tools.aliases import ALIASES
 
@@ -47,38 +48,6 @@ if TYPE_CHECKING:
     from support.agents import Enter, House
 
     from greenroom.actors import WorkNotes
-
-NOTES_NOTHING = {
-    **dict.fromkeys(
-        ("start_session", "restore_session", "migrate_session", "export_session", "end_session"),
-        "the session's own way shows it",
-    ),
-    **dict.fromkeys(("create_session", "update_session", "reopen_session"), "as above"),
-    **dict.fromkeys(("get_session", "list_sessions", "get_messages", "add_message"), "the session has it"),
-    **dict.fromkeys(("record_context", "get_session_context"), "it is the context itself"),
-    **dict.fromkeys(
-        ("set_memory", "get_memory", "list_memory", "delete_memory"), "what an agent keeps for itself"
-    ),
-    **dict.fromkeys(
-        ("forget_memory", "rate_memory", "list_memories", "list_memory_versions", "memory_stats"),
-        "it keeps, counts or lists memories and looks for nothing",
-    ),
-    **dict.fromkeys(("set_preferences", "import_memories", "export_memories"), "it reads no file"),
-    **dict.fromkeys(
-        ("ingest_documents", "list_corpora", "define_entities", "suggest_entities"),
-        "it fills or lists a corpus, which shows it",
-    ),
-    **dict.fromkeys(("compress_text", "get_stats", "health_check"), "it is about no work"),
-    **dict.fromkeys(
-        ("record_workflow_step", "get_workflow_patterns", "suggest_next_action", "workflow_checkpoint"),
-        "steps of work have a record of their own",
-    ),
-    **dict.fromkeys(("get_audit_log", "erase_user"), "it is an administrator's"),
-    **dict.fromkeys(
-        ("create_api_key", "list_api_keys", "rotate_api_key", "revoke_api_key"), "it is an administrator's"
-    ),
-}
-"""The tools that note nothing, and why not."""
 
 LATER = 6
 """Seconds after which notes are written."""
@@ -126,6 +95,9 @@ CALLS = {
 }
 """A call of each tool that notes something."""
 
+OWN_WAY = {"start_session", "restore_session", "migrate_session", "record_context"}
+"""The tools after which an agent is at work in another session, and that which records by order."""
+
 OLDER_CALLS = {
     "retrieve_memory": searching(query="older memory", n_results=3),
     "recall_memory": searching(time_expr="last week"),
@@ -138,11 +110,8 @@ OLDER_CALLS = {
 
 
 @pytest.mark.promise("passport.noted")
-def test_of_every_tool_is_said_what_it_notes_or_why_nothing() -> None:
-    noted = {name for name, request in REQUESTS.items() if request in NOTED}
-    assert noted & NOTES_NOTHING.keys() == set()
-    assert noted | NOTES_NOTHING.keys() == REQUESTS.keys()
-    assert noted == CALLS.keys()
+def test_of_every_tool_that_notes_something_is_said_what() -> None:
+    assert {name for name, request in REQUESTS.items() if request in NOTED} == CALLS.keys()
     assert NOTED.keys() <= set(REQUESTS.values())
     assert not NOTED.keys() & (set(API_REQUESTS.values()) - set(REQUESTS.values()))
 
@@ -187,6 +156,24 @@ async def test_every_name_of_a_tool_that_reads_or_searches_is_noted(tmp_path: Pa
                 assert left == {kind: [text] if (text := getattr(call, kind)) else [] for kind in left}, name
 
 
+@pytest.mark.promise("passport.noted")
+async def test_no_other_tool_is_noted(enter: Enter) -> None:
+    async with enter() as at, at_work(at) as notes:
+        ann = agent(at, notes)
+        for request in samples.prepared():
+            await ann.ask(request)
+        session = await begun(ann)
+        for name in samples.in_order():
+            if name in CALLS or name in OWN_WAY or name in samples.ABOUT_NOTHING:
+                continue
+            with suppress(Refusal):
+                await ann.ask(samples.request(name))
+            for each in (session, samples.SESSION):
+                context = await context_of(ann, each)
+                left = [context.recent_searches, context.files_accessed, context.memories]
+                assert left == [[]] * 3, name
+
+
 def replaced(value: Any, known: dict[str, Any]) -> Any:
     if isinstance(value, list):
         return [replaced(each, known) for each in value]
@@ -212,7 +199,7 @@ async def begun(who: Agent, purpose: str = "the pumps", **more: Any) -> str:
     return session_id
 
 
-async def context_of(who: Agent, session_id: str | None = None) -> travel.SessionContext:
+async def context_of(who: Agent, session_id: str | None = None) -> session_context.SessionContext:
     return (await who.ask(GetSessionContext(session_id=session_id))).context
 
 
@@ -235,7 +222,7 @@ async def test_notes_of_some_seconds_are_written_at_once_and_not_one_by_one(ente
         for number in range(20):
             at.tick()
             await ann.ask(MemorySearch(query=f"query {number}"))
-        assert await context_of(elsewhere, session) == travel.SessionContext()
+        assert await context_of(elsewhere, session) == session_context.SessionContext()
         await trio.sleep(LATER)
         written = await context_of(elsewhere, session)
         assert [each.query for each in written.recent_searches] == [f"query {n}" for n in reversed(range(20))]
@@ -263,10 +250,10 @@ async def test_of_very_many_notes_at_once_the_newest_are_written(enter: Enter) -
         ann = agent(at, notes)
         await begun(ann)
         for rounds in range(2):
-            for number in range(travel.MOST_SEARCHES + 20):
+            for number in range(session_context.MOST_SEARCHES + 20):
                 await ann.ask(MemorySearch(query=f"query {rounds} {number}"))
                 await ann.ask(MemorySearch(query="again and again"))
-            newest = range(travel.MOST_SEARCHES + 19, 20, -1)
+            newest = range(session_context.MOST_SEARCHES + 19, 20, -1)
             assert await queries(ann) == ["again and again", *(f"query {rounds} {n}" for n in newest)]
 
 
@@ -278,7 +265,7 @@ async def test_what_shows_the_work_shows_what_was_just_noted(enter: Enter) -> No
         await ann.ask(MemorySearch(query="for the context"))
         assert await queries(ann) == ["for the context"]
         await ann.ask(MemorySearch(query="for a record"))
-        recorded = await ann.ask(RecordContext(files_accessed=[travel.FileUse(path="a.py")]))
+        recorded = await ann.ask(RecordContext(files_accessed=[session_context.FileUse(path="a.py")]))
         assert recorded.recent_searches == 2
         await ann.ask(MemorySearch(query="for a passport"))
         passport = msgspec.json.decode(await exported(ann))
@@ -334,7 +321,9 @@ async def test_a_hidden_session_takes_no_notes(enter: Enter) -> None:
         ann = agent(at, projects=frozenset({"p"}))
         session = await begun(ann)
         moved = Principal(agent_id="claude", user="ann", projects=frozenset({"q"}))
-        note = travel.NoteContext(searches=[travel.NotedSearch("of another project", "memory_search")])
+        note = session_context.NoteContext(
+            searches=[session_context.NotedSearch("of another project", "memory_search")]
+        )
         await at.runtime.ask(Address("session", session), note, principal=moved)
         assert await queries(ann) == []
 

@@ -20,7 +20,7 @@ from greenroom.actors import (
     UpdateSession,
     parse_request,
 )
-from greenroom.actors.sessions.handlers.search import CHARACTERS
+from greenroom.actors.sessions.search.search_windows import CHARACTERS
 from greenroom.testing import START, VirtualClock
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.sessions.summary.features import Said
+from greenroom.actors.sessions.summary.features import Utterance
 from greenroom.actors.sessions.summary.summary import GAP, MOST_MESSAGES, summarize
 from greenroom.actors.sessions.summary.units import units
+from greenroom.runtime import finish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,22 +25,16 @@ LOG = """\
 2026-03-02 10:00:05 INFO  worker stopped"""
 
 
-def shortened(said: Sequence[Said], most: int = 3_200) -> list[str]:
-    steps = summarize(said, most)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            lines: list[str] = end.value
-            return lines
+def shortened(said: Sequence[Utterance], most: int = 3_200) -> list[str]:
+    return finish(summarize(said, most))
 
 
-def agent(text: str) -> Said:
-    return Said("claude-code", text)
+def agent(text: str) -> Utterance:
+    return Utterance("claude-code", text)
 
 
-def person(text: str) -> Said:
-    return Said("ann", text, by_person=True)
+def person(text: str) -> Utterance:
+    return Utterance("ann", text, by_person=True)
 
 
 TALK = [
@@ -69,7 +64,9 @@ def test_who_is_a_person_is_said_once() -> None:
 
 @given(st.lists(st.text("aB é", min_size=1, max_size=4), min_size=1, max_size=6, unique=True))
 def test_no_two_senders_are_called_alike(names: list[str]) -> None:
-    said = [Said(name, f"{name} takes the parts of the work that must be done until May.") for name in names]
+    said = [
+        Utterance(name, f"{name} takes the parts of the work that must be done until May.") for name in names
+    ]
     first, *lines = shortened(said)
     assert len({line.partition(":")[0].strip() for line in lines}) == len(names)
     assert all(f"={name}" in first for name in names)
@@ -103,12 +100,12 @@ def test_what_is_left_out_within_a_message_shows() -> None:
 
 @given(
     st.lists(
-        st.builds(Said, st.sampled_from(["ann", "bob", "c"]), st.text(max_size=300), st.booleans()),
+        st.builds(Utterance, st.sampled_from(["ann", "bob", "c"]), st.text(max_size=300), st.booleans()),
         max_size=12,
     ),
     st.integers(0, 2_000),
 )
-def test_it_fits_and_has_nothing_that_was_not_said(said: list[Said], most: int) -> None:
+def test_it_fits_and_has_nothing_that_was_not_said(said: list[Utterance], most: int) -> None:
     lines = shortened(said, most)
     assert sum(len(line.encode(errors="surrogatepass")) + 1 for line in lines) <= most
     whole = [re.sub(r"\s+", "", each.text) for each in said]

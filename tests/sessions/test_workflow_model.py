@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.sessions.workflows.patterns import LONGEST, Match, Pattern, matched, mined
-from greenroom.actors.sessions.workflows.prediction import MOST_ORDER, Prediction, predicted
+from greenroom.actors.sessions.workflows.patterns import LONGEST, Match, Pattern, match_patterns, mine
+from greenroom.actors.sessions.workflows.prediction import MOST_ORDER, Prediction, predict
 from greenroom.actors.sessions.workflows.timeline import HALF_LIFE_DAYS, Step, Timeline
-
-if TYPE_CHECKING:
-    from greenroom.runtime import Slices
+from greenroom.runtime import finish
 
 T = TypeVar("T")
 DAY = 86_400_000_000
 Told = tuple[str, str, bool]
 """A command, its session, and whether it passed."""
-
-
-def done(slices: Slices[T]) -> T:
-    while True:
-        try:
-            next(slices)
-        except StopIteration as ended:
-            result: T = ended.value
-            return result
 
 
 def timeline_of(commands: str | Sequence[Told], *, at: int = 0, each: int = 0, **step: Any) -> Timeline:
@@ -42,7 +31,7 @@ def timeline_of(commands: str | Sequence[Told], *, at: int = 0, each: int = 0, *
 
 
 def suggested(timeline: Timeline, context: str, now: int = 0) -> list[Prediction]:
-    return done(predicted(timeline, context.split(), now, lambda: True))
+    return finish(predict(timeline, context.split(), now))
 
 
 def commands_of(found: Sequence[Prediction]) -> list[str]:
@@ -50,7 +39,7 @@ def commands_of(found: Sequence[Prediction]) -> list[str]:
 
 
 def patterns_of(timeline: Timeline, now: int = 0) -> list[Pattern]:
-    return done(mined(timeline, now, lambda: True))
+    return finish(mine(timeline, now))
 
 
 # -- what comes next ---------------------------------------------------------------------------------
@@ -166,7 +155,7 @@ def shown(found: Sequence[Match]) -> list[str]:
 @pytest.mark.promise("workflows.patterns")
 def test_a_routine_is_found_once_also_with_something_in_between() -> None:
     timeline = timeline_of("pull test commit push x w pull test ls commit push y v pull z test commit push")
-    found = matched(patterns_of(timeline), (), 10)
+    found = match_patterns(patterns_of(timeline), (), 10)
     assert shown(found)[0] == "pull test commit push"
     assert len(shown(found)) == 1
     (pattern,) = [each.pattern for each in found]
@@ -176,9 +165,9 @@ def test_a_routine_is_found_once_also_with_something_in_between() -> None:
 @pytest.mark.promise("workflows.patterns")
 def test_a_pattern_goes_on_from_what_is_done() -> None:
     patterns = patterns_of(timeline_of("pull test commit push " * 4))
-    (match, *_) = matched(patterns, ["x", "pull", "test"], 5)
+    (match, *_) = match_patterns(patterns, ["x", "pull", "test"], 5)
     assert (match.pattern.commands, match.done) == (("pull", "test", "commit", "push"), 2)
-    assert matched(patterns, ["nothing known"], 5) == []
+    assert match_patterns(patterns, ["nothing known"], 5) == []
 
 
 @pytest.mark.promise("workflows.patterns")

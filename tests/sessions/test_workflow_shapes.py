@@ -8,8 +8,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from greenroom.actors.sessions.workflows.shapes import LONGEST, Word, shape_of
-from greenroom.actors.workflow.vocabulary import OPTIONS, PROGRAMS, SECRETIVE, SUBCOMMANDS
+from greenroom.actors.sessions.workflows.shapes import (
+    LONGEST,
+    OPTIONS,
+    PROGRAMS,
+    SECRETIVE,
+    SUBCOMMANDS,
+    Word,
+    build_shape,
+)
 
 pytestmark = pytest.mark.promise("workflows.shapes")
 
@@ -19,7 +26,7 @@ LETTERS = "swordfish"
 
 
 def shape(command: str, *, passed: bool = True) -> str:
-    return shape_of(command, lambda _: False, passed=passed).text
+    return build_shape(command, lambda _: False, passed=passed).text
 
 
 @pytest.mark.parametrize("secret", [SECRET, LETTERS, "Tr0ub4dor#3", "sk-live_9aF", "ghp_" + "a1" * 18])
@@ -75,7 +82,7 @@ def test_no_secret_is_in_a_shape_nor_among_the_words_that_may_be_kept_later(
 ) -> None:
     given_command = command.format(secret)
     for passed in (True, False):
-        found = shape_of(given_command, lambda _: True, passed=passed)
+        found = build_shape(given_command, lambda _: True, passed=passed)
         for part in secret.split():
             assert part not in found.text
             assert part not in str(found.words)
@@ -123,14 +130,14 @@ def test_what_is_done_is_kept_without_what_it_is_done_to(command: str, kept: str
 
 @pytest.mark.promise("workflows.words")
 def test_a_word_is_kept_where_a_name_belongs_once_it_came_often() -> None:
-    first = shape_of("just lint", lambda _: False)
+    first = build_shape("just lint", lambda _: False)
     assert first.words == ()
     assert first.text == "just lint"
-    unknown = shape_of("just frobnicate", lambda _: False)
+    unknown = build_shape("just frobnicate", lambda _: False)
     assert (unknown.text, unknown.words) == ("just <word>", (Word("just", "frobnicate"),))
-    assert shape_of("just frobnicate", lambda _: True).text == "just frobnicate"
+    assert build_shape("just frobnicate", lambda _: True).text == "just frobnicate"
     assert (
-        shape_of("./frobnicate.sh x", lambda word: word == Word("", "frobnicate.sh")).text
+        build_shape("./frobnicate.sh x", lambda word: word == Word("", "frobnicate.sh")).text
         == "frobnicate.sh <word>"
     )
     for never in (
@@ -140,9 +147,9 @@ def test_a_word_is_kept_where_a_name_belongs_once_it_came_often() -> None:
         "echo frobnicate",
         "just login frobnicate",
     ):
-        assert "frobnicate" not in shape_of(never, lambda _: True).text
-        assert "frobnicate" not in str(shape_of(never, lambda _: False).words)
-    assert shape_of("just password", lambda _: True).text == "just <word>"
+        assert "frobnicate" not in build_shape(never, lambda _: True).text
+        assert "frobnicate" not in str(build_shape(never, lambda _: False).words)
+    assert build_shape("just password", lambda _: True).text == "just <word>"
 
 
 KIND = re.compile("<[a-z]+>|--[a-z-]+(=<value>)?|-[a-z]{1,3}|-[a-z]<value>")

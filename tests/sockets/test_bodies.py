@@ -76,7 +76,7 @@ async def test_messages_that_are_not_whole_are_limited_likewise(enter: Enter) ->
         await late.stream.send_all(part)
         code, sentence = await late.closed()
         assert code == 1013, sentence
-        assert "under way" in sentence
+        assert "in flight" in sentence
         other = await here.websocket(modest)
         for _ in range(2 * FIT):  # what is whole is no longer counted
             await other.request("ping", {"x": "x" * (4 * MIB)})

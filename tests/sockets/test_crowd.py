@@ -151,7 +151,7 @@ async def test_those_who_are_too_slow_go_a_few_at_a_time_and_in_one_line(
         assert max(steps) <= 4 * AT_ONCE
         await trio.sleep(TOLD_EVERY + 1)
         lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-        sentence = "500 connections were hung up on before they were let in: 500 said too little in time"
+        sentence = "500 connections were hung up on before they were let in: 500 sent too little in time"
         assert lines == [f"{sentence}, 0 made room for others"]
         assert len(there) == many
         assert autojump_clock.current_time() <= 10 + TOLD_EVERY + 1

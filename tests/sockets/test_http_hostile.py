@@ -253,7 +253,7 @@ async def _serve_another(acts: Stage, _here: Any) -> None:
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize("size", [5_000, 5_000_000])
 async def test_a_body_that_is_too_long_is_answered(size: int, chunked: bool) -> None:  # noqa: FBT001
-    async with place(Desk(), limits=Limits(frame=4096), tcp=True) as here:
+    async with place(Desk(), limits=Limits(max_message_bytes=4096), tcp=True) as here:
         guest = await here.tcp_guest()
         body = b" " * size
         lengths = {"transfer-encoding": "chunked", "content-length": None} if chunked else {}
@@ -266,7 +266,7 @@ async def test_a_body_that_is_too_long_is_answered(size: int, chunked: bool) -> 
 
 @pytest.mark.promise("http.bounded")
 async def test_a_body_without_an_end_is_answered_and_ended(autojump_clock: MockClock) -> None:
-    async with place(Desk(), limits=Limits(frame=4096)) as here:
+    async with place(Desk(), limits=Limits(max_message_bytes=4096)) as here:
         guest = await here.guest()
         await guest.stream.send_all(HEAD + b"transfer-encoding: chunked\r\n\r\n")
 

@@ -112,7 +112,7 @@ def reference() -> StreamableHTTPSessionManager:
 def ours(desk: Desk) -> tuple[McpServer, HttpApp]:
     server = McpServer(NOTES, desk.open)
     return server, HttpApp(
-        server, lambda _caller, name: desk.open(name), HttpOptions(limits=Limits(frame=LIMIT))
+        server, lambda _caller, name: desk.open(name), HttpOptions(limits=Limits(max_message_bytes=LIMIT))
     )
 
 

@@ -83,7 +83,7 @@ async def test_all_that_the_sdks_server_does_not_refuse_is_an_error_of_json_rpc(
     async with server.running(), app.running():
         status, sentence, code = await refused(**SMUGGLED)
         assert (status, code) == (HTTPStatus.BAD_REQUEST, -32600)
-        assert "told twice" in sentence
+        assert "given twice" in sentence
         await app.drain()
         assert await refused() == (HTTPStatus.SERVICE_UNAVAILABLE, "the server is stopping", -32603)
         elsewhere = await call(app, "POST", {**plain, "host": "evil.example"}, b"{}")

@@ -22,7 +22,7 @@ PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
 
 STRAY_PRINTS = """
 import ctypes, os, subprocess, sys
-from greenroom.transports.stdio.pipe import claim_stdio
+from greenroom.transports.sockets.stdio.pipe import claim_stdio
 
 with claim_stdio() as pipe:
     print("printed")
@@ -70,7 +70,7 @@ def test_a_closed_descriptor_is_an_error_and_no_other_file_is_taken_for_it(
 ) -> None:
     program = f"""
 import os
-from greenroom.transports.stdio.pipe import claim_stdio
+from greenroom.transports.sockets.stdio.pipe import claim_stdio
 os.close({closed})
 try:
     with claim_stdio(): pass
@@ -84,7 +84,7 @@ def test_without_stderr_the_wire_still_works(tmp_path: Path) -> None:
     program = """
 import os
 os.close(2)
-from greenroom.transports.stdio.pipe import claim_stdio
+from greenroom.transports.sockets.stdio.pipe import claim_stdio
 with claim_stdio() as pipe:
     print("stray")
     os.write(pipe.output, b"wire")

@@ -192,7 +192,7 @@ async def test_beyond_the_limit_of_connections_is_503_until_one_leaves(virtual_d
     ],
 )
 async def test_a_connection_that_ends_says_why(virtual_desk: Desk, data: bytes, code: int, says: str) -> None:
-    async with venue(virtual_desk, limits=Limits(frame=4096)) as place:
+    async with venue(virtual_desk, limits=Limits(max_message_bytes=4096)) as place:
         other, client = await place.client(), await place.client()
         await client.call("hold", "open")
         await client.stream.send_all(data)

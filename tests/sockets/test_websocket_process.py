@@ -27,7 +27,7 @@ from greenroom.transports.base.errors import InvalidValueError
 
 IDLE = 400
 KB_EACH = 60
-CLIENTS = by_night(10_000, by_day=2_000)
+CLIENTS = by_night(10_000, by_day=1_000)
 FEW = 60
 HEAP_KB = 6 * 1024  # how much the heap may grow or shrink however many clients there were
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from greenroom.runtime import (
+    WAITING,
     Actor,
     Address,
     Context,
     Index,
     IndexReader,
     Message,
-    Query,
+    Procedure,
     Refusal,
     Slices,
     handles,
@@ -26,7 +27,7 @@ class Add(Message[int], frozen=True):
 
 
 class Read(Message[int], frozen=True):
-    pass
+    only_reads: ClassVar[bool] = True
 
 
 class FailAfter(Message[int], frozen=True):
@@ -50,7 +51,7 @@ class AddSlowly(Message[int], frozen=True):
 
 
 class Whoami(Message[str], frozen=True):
-    pass
+    only_reads: ClassVar[bool] = True
 
 
 class Counter(Actor):
@@ -89,8 +90,7 @@ class Counter(Actor):
     def add_slowly(self, message: AddSlowly, context: Context) -> Slices[int]:
         for _ in range(message.steps):
             self.add(Add(), context)
-            if message.yields or context.should_yield():
-                yield
+            yield WAITING if message.yields else None
         return self.sum
 
     @handles(Whoami)
@@ -103,7 +103,7 @@ class Append(Message[int], frozen=True):
 
 
 class Entries(Message[list[str]], frozen=True):
-    pass
+    only_reads: ClassVar[bool] = True
 
 
 class AppendOrFail(Message[int], frozen=True):
@@ -280,8 +280,10 @@ class Shelf(Actor):
         return list(context.scan(str))
 
 
-class Rows(Query[list[tuple[bytes, str, str]]], frozen=True):
+class Rows(Procedure[list[tuple[bytes, str, str]]], frozen=True):
     """All rows of an index: sort key, actor's key, value."""
+
+    runs = "snapshot"
 
     index: str = "shelves"
     prefix: bytes = b""

@@ -21,7 +21,7 @@ from greenroom.actors import (
     SetMemory,
     open_greenroom,
 )
-from greenroom.runtime import IndexReader, InlineCommitter, Query, Refusal, RuntimeOptions
+from greenroom.runtime import IndexReader, InlineCommitter, Procedure, Refusal, RuntimeOptions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -133,9 +133,10 @@ def moment(microseconds: int) -> dt.datetime:
     return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=microseconds)
 
 
-class AuditTrail(Query[list[AuditRow]], frozen=True, kw_only=True):
+class AuditTrail(Procedure[list[AuditRow]], frozen=True, kw_only=True):
     """The audit records, oldest first."""
 
+    runs = "snapshot"
     flushes_journals: ClassVar[bool] = True
 
     def run(self, reader: IndexReader) -> list[AuditRow]:

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -22,7 +23,7 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT, AxeResults
 from harness import clean_environment
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 from playwright.sync_api import TimeoutError as LateError
 from support.forking import forked_program
 
@@ -142,15 +143,35 @@ def launched() -> Iterator[Browser]:
 @contextmanager
 def profile_of(browser: Browser, **options: Any) -> Iterator[BrowserContext]:
     """Give a browser's profile of one's own; at the end no page of it may have had a fault."""
-    faults: list[str] = []
+    faults: list[tuple[str, str]] = []
     made = browser.new_context(**options)
     made.set_default_timeout(PATIENCE)
-    made.on("weberror", lambda error: faults.append(str(error.error)))
-    made.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+    made.on("weberror", lambda error: faults.append((str(error.error), "")))
+    made.on("console", lambda said: faults.append(_fault(said)) if said.type == "error" else None)
     yield made
     made.close()
-    # A refusal that a test asks for is no fault; whatever breaks the content security policy is one.
-    assert not [fault for fault in faults if not re.search("Failed to load.* status of 4", fault)]
+    left = [f"{text} [{url}]" for text, url in faults if not _is_of_the_test(text, url)]
+    assert not left, "\n".join(left)
+
+
+def _fault(message: ConsoleMessage) -> tuple[str, str]:
+    return message.text, message.location["url"]
+
+
+def _is_of_the_test(text: str, url: str) -> bool:
+    """Return whether a fault is a refusal that a test asks for, or told of a server that the test has ended.
+
+    Whatever breaks the content security policy is none, nor a connection to a server that is still there.
+    """
+    if re.search("Failed to load.* status of 4", text):
+        return True
+    if "Failed to load resource: net::ERR" not in text or not url.startswith("http"):
+        return False
+    try:
+        socket.create_connection(("127.0.0.1", urlsplit(url).port or 80)).close()
+    except OSError:
+        return True
+    return False
 
 
 def logged_in(context: BrowserContext, server: ConsoleServer, *, read_only: bool = False) -> Page:

@@ -9,8 +9,8 @@ from pathlib import Path
 from support.agents import FAST
 
 from greenroom.actors import REQUESTS, Agent, Principal, Reach, open_greenroom, parse_request
+from greenroom.actors.knowledge.corpora.requests.code_requests import CodeFound, FileRead
 from greenroom.actors.knowledge.workspaces.index_lease import open_workspaces
-from greenroom.actors.schemas.code import CodeFound, FileRead
 
 ANN = Principal(agent_id="a", user="ann")
 

@@ -52,12 +52,6 @@ class Desk:
     def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
         """Open everything."""
 
-    def must_ask(self, request: Any) -> bool:  # noqa: ARG002  (nothing is)
-        return False
-
-    def fallback(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
-        return None
-
     def __init__(self) -> None:
         self.agents: list[str] = []
         self.accepted: list[str] = []
@@ -101,6 +95,7 @@ class Desk:
         self,
         request: Any,
         done: Callable[[Any], None],
+        in_task: Callable[[Callable[[], Any]], None],  # noqa: ARG002  (nothing needs one)
         *,
         on_accepted: Callable[[], None] | None = None,
         deadline: float = inf,

@@ -45,14 +45,13 @@ from greenroom.actors import (
     ForgetMemory,
     GetMemory,
     ListVersions,
-    Orchestration,
     RateMemory,
     SetMemory,
     StoreMemory,
     UpdateMemory,
     is_write,
 )
-from greenroom.runtime import Procedure, Query, Refusal
+from greenroom.runtime import Procedure
 from greenroom.testing import McpClient, VirtualClock, mcp_client
 from greenroom.transports import Cancellable, SubscriberPort
 
@@ -76,12 +75,6 @@ class Holding:
     def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
         self._agent.check_scope(request, arguments)
 
-    def must_ask(self, request: Any) -> bool:
-        return self._agent.must_ask(request)
-
-    def fallback(self, request: Any, first: Refusal) -> Any:
-        return None if isinstance(request, tuple) else self._agent.fallback(request, first)
-
     def close(self) -> None:
         self._agent.close()
 
@@ -100,12 +93,13 @@ class Holding:
         self,
         request: Any,
         done: Callable[[Any], None],
+        in_task: Callable[[Callable[[], Any]], None],
         *,
         on_accepted: Callable[[], None] | None = None,
         deadline: float = inf,
-    ) -> Cancellable:
+    ) -> Cancellable | None:
         if not isinstance(request, tuple):
-            return self._agent.post(request, done, on_accepted=on_accepted, deadline=deadline)
+            return self._agent.post(request, done, in_task, on_accepted=on_accepted, deadline=deadline)
         if on_accepted is not None:
             on_accepted()
         return Held()
@@ -342,7 +336,7 @@ def _race(first: Line, second: Line) -> bool:
     one, other = _called(first), _called(second)
     if one is None or other is None:
         return False
-    if one not in BY_KEY and not issubclass(one, Query | Procedure | Orchestration):
+    if one not in BY_KEY and not issubclass(one, Procedure):
         return False
     return is_write(one) or is_write(other)
 

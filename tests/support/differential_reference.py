@@ -79,7 +79,7 @@ from greenroom.actors import (
     NameCompletion,
     ReadResource,
 )
-from greenroom.actors.core.auth.scopes import TOOLS
+from greenroom.actors.app.requests import TOOL_SCOPES as TOOLS
 from greenroom.runtime import Refusal, RuntimeClosedError
 from greenroom.transports import AgentPort, SubscriberPort, Tool
 from greenroom.transports.auth.caller import fit_agent_id
@@ -129,7 +129,8 @@ class Reference:
         except ValueError as error:
             await self._sink.send(error)
             return
-        self._desk.learn_name(getattr(message, "method", None), getattr(message, "params", None))
+        if getattr(message, "id", None) is not None:  # a notification asks for nothing
+            self._desk.learn_name(getattr(message, "method", None), getattr(message, "params", None))
         await self._sink.send(SessionMessage(message, ServerMessageMetadata(request_context=line)))
 
 
@@ -271,7 +272,7 @@ async def _call(tools: Mapping[str, Tool], context: Context, params: CallToolReq
             answer = await context.lifespan_context.door.ask(request, checked=True)
             reply = msgspec.json.encode(ToolOffers(tools, DEFAULT).usual.renamed(answer, _NEVER, tool.name))
         except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
-            return _failed(tool_failure(error if older is None else older.reworded(error)), meta)
+            return _failed(tool_failure(error if older is None else older.reword(error)), meta)
         return CallToolResult(
             content=[TextContent(text=reply.decode())],
             structured_content=json.loads(reply),

@@ -215,6 +215,7 @@ references = st.sampled_from(
         {"type": "ref/resource", "uri": "session://{session_id}"},
         {"type": "ref/resource", "uri": "agent://{agent_id}/memory"},
         {"type": "ref/prompt", "name": "p"},
+        {"type": "ref/prompt", "name": "p", "title": 5},
         {"type": "ref/other"},
     ]
 )

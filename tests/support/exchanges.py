@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors import Principal
-from greenroom.actors.memories.transfer.export_actor import exported
+from greenroom.actors.memories.transfer.export_actor import export_lines
 from greenroom.actors.memories.transfer.import_run import Imported, Importer
 from greenroom.actors.memories.transfer.import_run import ImportRefusedError as ImportRefusedError
 from greenroom.actors.memories.transfer.normalize import BadRecord, SourceLine
@@ -60,7 +60,7 @@ async def exported_pages(
     runtime: RuntimeClient, principal: Principal, namespace: str | None = None
 ) -> AsyncGenerator[list[dict[str, Any]]]:
     """Yield what is exported, page by page."""
-    async with aclosing(exported(runtime, principal, namespace)) as pages:
+    async with aclosing(export_lines(runtime, principal, namespace)) as pages:
         async for page in pages:
             yield [json.loads(bytes(each)) for each in page]
 

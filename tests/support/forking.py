@@ -33,9 +33,12 @@ from typing import Any, Final, NamedTuple
 
 from greenroom.transports.ops.cli.catalogue import COMMANDS
 
-COMMAND = "greenroom.transports.ops.cli"
+COMMAND = "greenroom.transports.cli"
+PROGRAM = "greenroom.transports.ops.cli"
 BENCHMARKS = "bench"
-"""The modules that can be run, as by `python -m`."""
+"""The modules that can be run, as by `python -m`; that of the command imports `PROGRAM`."""
+PARSER = "greenroom.actors.knowledge.ingest.parsing.parser_process"
+"""What the product itself starts to parse a file; see `real_parsers`."""
 
 _PR_SET_CHILD_SUBREAPER = 36  # of Linux
 _asking: dict[int, socket.socket] = {}  # who is told how a process ended
@@ -51,7 +54,9 @@ class _Told(NamedTuple):
 
 
 def _settings_of_python(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith("PYTHON")}
+    """Return what an environment tells the interpreter, but for bytecode, of which a fork writes little."""
+    names = (name for name in environment if name.startswith("PYTHON") and name != "PYTHONDONTWRITEBYTECODE")
+    return {name: environment[name] for name in names}
 
 
 _INTERPRETER: Final = _settings_of_python(os.environ)
@@ -107,6 +112,8 @@ class _Forked(subprocess.Popen[Any]):
     """What stands before the arguments of what is forked, once there is what forks."""
     prefix: list[str] | None = None
     """What else is forked: all modules of Greenroom and its benchmarks that this starts. See `all_forked`."""
+    parses: list[str] = [sys.executable, "-P", "-m", PARSER]  # noqa: RUF012 - likewise
+    """How a process that parses is started, which is forked where something else was, too."""
 
     def _execute_child(self, args: Any, *rest: Any) -> None:
         is_one = isinstance(args, (str, bytes, os.PathLike))
@@ -117,7 +124,7 @@ class _Forked(subprocess.Popen[Any]):
         executable, preexec, _, passed, cwd, given, *_ = rest
         environment = dict(os.environ if given is None else given)
         if executable or preexec or passed or _settings_of_python(environment) != _INTERPRETER:
-            started = [sys.executable, "-m", module, *arguments]
+            started = args if module == PARSER else [sys.executable, "-m", module, *arguments]
             super()._execute_child(started, *rest)  # type: ignore[misc]
             return
         read, _, _, written, _, errors = rest[9:15]
@@ -132,6 +139,8 @@ class _Forked(subprocess.Popen[Any]):
     def _module_of(self, command: list[str]) -> tuple[str | None, list[str]]:
         if self.shim and command[: len(self.shim)] == self.shim:
             return command[len(self.shim)], command[len(self.shim) + 1 :]
+        if self.shim and command[:4] == self.parses:
+            return PARSER, command[4:]
         if command[:2] == self.prefix and command[2].partition(".")[0] in {"greenroom", BENCHMARKS}:
             return command[2], command[3:]
         return None, []
@@ -146,6 +155,16 @@ def all_forked() -> Iterator[None]:
         yield
     finally:
         _Forked.prefix = None
+
+
+@contextmanager
+def real_parsers() -> Iterator[None]:
+    """Have processes that parse started and not forked, for what looks at them or at the memory they have."""
+    parses, _Forked.parses = _Forked.parses, []
+    try:
+        yield
+    finally:
+        _Forked.parses = parses
 
 
 def _start_by_fork() -> None:
@@ -245,7 +264,11 @@ def _become(descriptors: list[int], told: _Told) -> None:
     sys.stdin, sys.stdout = (open(place, mode, closefd=False) for place, mode in enumerate("rw"))  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.argv[1:] = told.arguments
-    sys.path[0] = str(Path.cwd())
+    if told.module == PARSER:
+        del sys.path[0]  # it is started with -P
+        del sys.modules[PARSER]  # or Python warns of a module that is run and was imported before
+    else:
+        sys.path[0] = str(Path.cwd())
     os.environ.clear()
     os.environ.update(told.environment)
     time.tzset()
@@ -282,8 +305,9 @@ def _tell_ends(*_: object) -> None:
 
 if __name__ == "__main__":
     for name in {"offline", *(entry.runs[0] for entry in COMMANDS.values())}:
-        import_module(f"{COMMAND}.commands.{name}")
-    import_module(f"{COMMAND}.parsing")  # for each command, and only when one runs
-    import_module(f"{COMMAND}.main")
+        import_module(f"{PROGRAM}.commands.{name}")
+    import_module(PARSER)
+    import_module(f"{PROGRAM}.parsing")  # for each command, and only when one runs
+    import_module(f"{PROGRAM}.main")
     gc.freeze()  # or each process collects at its end what was imported here
     main(socket.socket(fileno=int(sys.argv[1])))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from greenroom.actors.content.text.analyze import code_rules, current_rules
-from greenroom.actors.core.replies.memory_types import Vectors
-from greenroom.actors.index import FIELDS, Document, MemoryIndex, TidyIndex
+from greenroom.actors.search.embedding.vectors import Vectors
+from greenroom.actors.search.index import FIELDS, Document, MemoryIndex, TidyIndex
 from greenroom.actors.search.index.document import analyse
-from greenroom.runtime import Actor, Context, Message, Slices, handles
+from greenroom.runtime import Actor, Context, Message, Slices, finish, handles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -279,7 +279,7 @@ def expected(
 ) -> dict[str, Any]:
     """Return what an index of these documents, in the order of their insertion, must say."""
     every = list(documents)
-    analysed = {document.id: exhaust(analyse(document, lambda: False)) for document in every}
+    analysed = {document.id: finish(analyse(document)) for document in every}
     conversations: dict[str, list[tuple[bool, int, int]]] = {}
     for place, document in enumerate(every):
         if document.conversation is not None:
@@ -336,12 +336,3 @@ def expected(
         "following": following,
         "vectors": {space: given for space, given in kept.items() if given},
     }
-
-
-def exhaust(slices: Slices[Any]) -> Any:
-    """Return what a generator returns."""
-    while True:
-        try:
-            next(slices)
-        except StopIteration as done:
-            return done.value

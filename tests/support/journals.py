@@ -17,7 +17,7 @@ from greenroom.runtime import (
     JournalRow,
     Message,
     PlainCodec,
-    Query,
+    Procedure,
     Refusal,
     RollbackGap,
     handles,
@@ -85,28 +85,35 @@ class Doer(Shelf):
         return message.what
 
 
-class Deeds(Query[list[JournalRow[str]]], frozen=True, kw_only=True):
+class Deeds(Procedure[list[JournalRow[str]]], frozen=True, kw_only=True):
     """All rows, notes among them."""
 
+    runs = "snapshot"
     flushes_journals: ClassVar[bool] = True
 
     def run(self, reader: IndexReader) -> list[JournalRow[str]]:
         return list(reader.entries(NAME, str))
 
 
-class CheckDeeds(Query[JournalReport], frozen=True, kw_only=True):
+class CheckDeeds(Procedure[JournalReport], frozen=True, kw_only=True):
+    runs = "snapshot"
+
     checkpoints: tuple[Checkpoint, ...] = ()
 
     def run(self, reader: IndexReader) -> Any:
         return reader.check(NAME, self.checkpoints)
 
 
-class DeedsCheckpoint(Query[Checkpoint], frozen=True, kw_only=True):
+class DeedsCheckpoint(Procedure[Checkpoint], frozen=True, kw_only=True):
+    runs = "snapshot"
+
     def run(self, reader: IndexReader) -> Checkpoint:
         return reader.checkpoint(NAME)
 
 
-class Breaks(Query[list[RollbackGap]], frozen=True, kw_only=True):
+class Breaks(Procedure[list[RollbackGap]], frozen=True, kw_only=True):
+    runs = "snapshot"
+
     def run(self, reader: IndexReader) -> list[RollbackGap]:
         return reader.rollback_gaps(NAME)
 

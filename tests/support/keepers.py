@@ -8,11 +8,17 @@ import msgspec
 import trio
 
 from greenroom.actors import EmbedderError, TextRefusedError
-from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
-from greenroom.actors.memories.requests.replies import UnembeddedText, UnembeddedTexts, VectorsStored
-from greenroom.actors.memories.requests.requests import StoreVectors, TextsToEmbed
 from greenroom.actors.search.embedding import rows as embedding_rows
 from greenroom.actors.search.embedding.embedder import LocalEmbedder
+from greenroom.actors.search.embedding.vectors import (
+    QueryVectors,
+    StoreVectors,
+    TextsToEmbed,
+    UnembeddedText,
+    UnembeddedTexts,
+    Vectors,
+    VectorsStored,
+)
 from greenroom.runtime import Actor, Context, Message, handles
 
 

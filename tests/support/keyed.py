@@ -25,7 +25,7 @@ from greenroom.actors import (
     open_key_cache,
     open_link,
 )
-from greenroom.actors.core.audit.actor import tell
+from greenroom.actors.core.audit.actor import record_action
 from greenroom.transports import (
     TOOLS,
     BrowserSessions,
@@ -139,7 +139,9 @@ async def premises(
     """
     chosen = Settings(user="owner", **settings)
     async with open_key_cache(at.runtime, required=required, clock=at.clock) as cache:
-        here = Premises(at, cache, Authentication(chosen, cache, tokens, heard=partial(tell, at.runtime)))
+        here = Premises(
+            at, cache, Authentication(chosen, cache, tokens, heard=partial(record_action, at.runtime))
+        )
 
         def agent_for(caller: Caller, name: str) -> Agent:
             principal = here.admitting.principal(name, caller)
@@ -157,19 +159,25 @@ async def premises(
             )
 
         server = McpServer(
-            TOOLS, lambda name: agent_for(Caller(), name), profiles=chosen.tools, schemas=chosen.schemas
+            TOOLS,
+            lambda name: agent_for(Caller(), name),
+            profiles=chosen.tools,
+            schemas=chosen.schemas,
+            request_timeout=chosen.request_timeout,
         )
         here.meter = server.meter
         here.observed = ObservedServer(server.meter, at.runtime)
-        here.observed.told.add_clients(server.connected.seen)
+        here.observed.reporter.add_clients(server.connected.list_clients)
         authenticator = here.admitting.authenticator
         websockets = WebSocketServer(
             server,
             agent_for,
             WebSocketOptions(limits=Limits(), authenticator=authenticator, connections=connections),
         )
-        here.browsers = BrowserSessions(authenticator, here.admitting.owner(), partial(tell, at.runtime))
-        here.observed.told.add_clients(here.browsers.connected, here.browsers.end_by_id)
+        here.browsers = BrowserSessions(
+            authenticator, here.admitting.owner(), partial(record_action, at.runtime)
+        )
+        here.observed.reporter.add_clients(here.browsers.connected, here.browsers.end_by_id)
         browsers = browser_endpoints(
             server, agent_for, authenticator, here.browsers, limits=Limits(), path=path
         )

@@ -13,6 +13,7 @@ from typing import Any
 import trio
 from data.make_corpora import ANN, SEVERAL
 from support.agents import FAST
+from support.archives import unpack
 from support.killed_commits import kill_at_each
 
 from greenroom.actors import Agent, GetFullContent, open_greenroom
@@ -42,5 +43,5 @@ async def _look(home: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     home = Path(sys.argv[1])
     with tarfile.open(SEVERAL) as archive:
-        archive.extractall(home / "begun", filter="data")
+        unpack(archive, home / "begun")
     kill_at_each(home, _open, _look, begun=home / "begun")

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from greenroom.runtime import Actor, Address, Context, Index, IndexReader, Message, Query, Refusal, handles
+from greenroom.runtime import (
+    Actor,
+    Address,
+    Context,
+    Index,
+    IndexReader,
+    Message,
+    Procedure,
+    Refusal,
+    handles,
+)
 
 
 class Deed(NamedTuple):
@@ -101,8 +111,10 @@ class Ledger(Actor):
         context.put(prefix + number.to_bytes(4), entry)
 
 
-class DeedRows(Query[list[tuple[str, str, int]]], frozen=True):
+class DeedRows(Procedure[list[tuple[str, str, int]]], frozen=True):
     """All rows of the index of deeds: ledger, deed, number."""
+
+    runs = "snapshot"
 
     def run(self, reader: IndexReader) -> list[tuple[str, str, int]]:
         return [(row.address.key, row.sort_key.decode(), row.value) for row in reader.rows("deeds", int)]

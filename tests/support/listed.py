@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from greenroom.actors import REQUESTS
+from greenroom.actors.app.requests import TOOL_SCOPES
 from greenroom.actors.core.auth import scopes
 
 CORE = [
@@ -12,5 +13,5 @@ CORE = [
 ]  # fmt: skip
 """What is listed unless somebody chose something else."""
 
-LISTED = {name for name in REQUESTS if scopes.TOOLS[name] not in {scopes.ADMIN, scopes.AUDIT}}
+LISTED = {name for name in REQUESTS if TOOL_SCOPES[name] not in {scopes.ADMIN, scopes.AUDIT}}
 """The tools of administration are listed to those alone who hold their scopes by name."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from harness import PATIENCE
+
 SUBJECTS = (
     ("refund", "refunded", "money", "back", "repay"),
     ("office", "closed", "building", "shut"),
@@ -42,12 +44,12 @@ class Control:
 
     def wait_until_held(self) -> None:
         """Return when one has begun to embed, and cannot go on."""
-        assert self._arrived.wait(60)
+        assert self._arrived.wait(PATIENCE)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a row for each text."""
         self._arrived.set()
-        assert self._go_on.wait(60)
+        assert self._go_on.wait(PATIENCE)
         if self.trouble is not None:
             raise RuntimeError(self.trouble)
         self.texts += texts

@@ -16,9 +16,9 @@ from greenroom.actors import (
     ReadResource,
     StartSession,
 )
-from greenroom.actors.orchestrations.client_session import ClientSessionState
+from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.sessions.passports import envelope
-from greenroom.actors.sessions.passports.export import collected
+from greenroom.actors.sessions.passports.export import collect
 from greenroom.actors.sessions.passports.signing import Signers
 
 if TYPE_CHECKING:
@@ -77,9 +77,7 @@ async def text_of(agent: Agent, exported: SessionExported) -> str:
 
 async def seen(runtime: RuntimeClient, principal: Principal, session_id: str) -> PassportPayload:
     """Return all of a session that somebody sees."""
-    _, content = await collected(
-        ClientSessionState(runtime, principal), session_id, None, include_memories=True
-    )
+    _, content = await collect(ClientContext(runtime, principal), session_id, None, include_memories=True)
     return content
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import outcome
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
+    from greenroom.actors import Agent
     from greenroom.runtime import Result, Ticket
 
 
@@ -16,7 +18,7 @@ class Posting:
     """One posted message.
 
     Attributes:
-        posted: What posting it returned.
+        posted: What posting it returned, unless it goes on in a task.
         accepted: Whether it is in its mailbox.
     """
 
@@ -28,6 +30,7 @@ class Posting:
         self._over = trio.Event()
 
     def accept(self) -> None:
+        assert not self.accepted, "it was accepted before"
         self.accepted = True
 
     def done(self, result: Result) -> None:
@@ -50,3 +53,24 @@ def posting(post: Callable[..., Ticket], *arguments: Any, **options: Any) -> Pos
     one = Posting()
     one.posted = post(*arguments, one.done, on_accepted=one.accept, **options)
     return one
+
+
+def asking(agent: Agent, request: Any, **options: Any) -> Posting:
+    """Post a request through an agent, whose tasks run beside the test."""
+    one = Posting()
+
+    async def run(further: Callable[[], Awaitable[Any]]) -> None:
+        one.done(await outcome.acapture(further))
+
+    def in_task(further: Callable[[], Awaitable[Any]]) -> None:
+        trio.lowlevel.spawn_system_task(run, further)
+
+    ticket = agent.post(request, one.done, in_task, on_accepted=one.accept, **options)
+    if ticket is not None:
+        one.posted = ticket
+    return one
+
+
+async def posted(agent: Agent, request: Any) -> Any:
+    """Return the reply to a request that is posted through an agent, or raise what comes instead."""
+    return await asking(agent, request).reply()

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from greenroom.actors.index import Document
-from greenroom.actors.ranking import Ranked, RankQuery, View
+from greenroom.actors.search.index import Document
 from greenroom.actors.search.index.corpus import Corpus
-from greenroom.actors.search.ranking import rank
+from greenroom.actors.search.ranking import Ranked, RankQuery, View, rank
+from greenroom.runtime import finish
 
 if TYPE_CHECKING:
-    from greenroom.actors.core.replies.memory_types import QueryVectors
-    from greenroom.runtime import Slices
+    from greenroom.actors.search.embedding.vectors import QueryVectors
 
 DAY = 86_400_000_000
 """Microseconds."""
@@ -37,20 +36,6 @@ class Note(NamedTuple):
     """Whether the filters leave it out."""
 
 
-def always() -> bool:
-    """Yield whenever it is possible."""
-    return True
-
-
-def finish(slices: Slices[Any]) -> Any:
-    """Run a generator to its end and return what it returns."""
-    while True:
-        try:
-            next(slices)
-        except StopIteration as done:
-            return done.value
-
-
 def stored(notes: Sequence[Note]) -> Corpus:
     """Put the notes into an index, in order."""
     corpus = Corpus()
@@ -68,7 +53,7 @@ def stored(notes: Sequence[Note]) -> Corpus:
             created_at=note.day * DAY,
             updated_at=note.day * DAY,
         )
-        finish(corpus.add(document, always))
+        finish(corpus.add(document))
     with_vectors = [number for number, note in enumerate(notes, 1) if note.vector is not None]
     if with_vectors:
         vectors = np.array([notes[number - 1].vector for number in with_vectors], np.float32)
@@ -91,14 +76,13 @@ def search(
     *,
     limit: int = 1_000,
     offset: int = 0,
-    should_yield: Callable[[], bool] = always,
 ) -> Ranked:
     """Return what a search of the notes that are not hidden finds among those that are not left out."""
     corpus = stored(notes)
     visible = np.array([not note.hidden for note in notes], np.bool_)
     wanted = np.array([not note.out for note in notes], np.bool_)
     query = RankQuery.read(text, vectors, offset=offset)
-    found: Ranked = finish(rank(View(corpus, visible), query, wanted, should_yield, limit=limit))
+    found: Ranked = finish(rank(View(corpus, visible), query, wanted, limit=limit))
     return found
 
 

@@ -13,7 +13,7 @@ from support.actors import ACTORS, INDEXES, Read, Rows, Shelf
 
 from greenroom.runtime import INDEXES as INDEX_TABLE
 from greenroom.runtime import Address, Context, Message, handles
-from greenroom.runtime.base.unix_socket import listening, socket_path
+from greenroom.runtime.base.unix_socket import bind_socket, socket_path
 from greenroom.runtime.lmdb.keys import RELAYED
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.framed_connection import FramedConnection
@@ -115,7 +115,7 @@ async def attached(join: Join, *, task_status: trio.TaskStatus[Any]) -> None:
 
 def kept(runtime: SharedRuntime) -> list[int]:
     """Return the numbers of the relayed messages whose answers the owner keeps."""
-    own = runtime._member.runtime
+    own = runtime._process.runtime
     assert own is not None, "only the owner has a store"
     store = own.parts()[3]
     return [int.from_bytes(row[-8:]) for row in store.keys(INDEX_TABLE, RELAYED)]
@@ -179,7 +179,7 @@ def bare_guest(folder: Path) -> Iterator[Bare]:
     """Connect to the owner of the folder."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.connect(str(socket_path(folder, SOCKET_NAME)))
-    bare = Bare(connection, frames.decode_from_leader)
+    bare = Bare(connection, frames.decode_from_owner)
     try:
         yield bare
     finally:
@@ -195,7 +195,7 @@ class BareHost:
 
     async def accept(self) -> Bare:
         await trio.lowlevel.wait_readable(self._listener)
-        bare = Bare(self._listener.accept()[0], frames.decode_from_follower)
+        bare = Bare(self._listener.accept()[0], frames.decode_from_attached)
         self._stack.callback(bare.wire.close)
         return bare
 
@@ -203,7 +203,7 @@ class BareHost:
 @contextmanager
 def bare_host(folder: Path) -> Iterator[BareHost]:
     """Listen as the owner of the folder does; the caller holds the lock."""
-    with listening(folder, SOCKET_NAME, 8) as listener, ExitStack() as stack:
+    with bind_socket(folder, SOCKET_NAME, 8) as listener, ExitStack() as stack:
         yield BareHost(listener, stack)
 
 

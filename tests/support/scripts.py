@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
+from conformance.sdk_side import SdkSide
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp_types import CallToolRequestParams, CallToolResult, TextContent
 from support.desk import NOTES, Desk, NoteTool
 from support.https import Guest, Place, place
 
-SCRIPT = NoteTool(name="script", title="", description="", by_sdk=True)
+SCRIPT = NoteTool(name="script", title="", description="")
 TOOLS = {**NOTES, "script": SCRIPT}
 META = {"progressToken": "p"}
 
@@ -33,6 +34,7 @@ class Stage:
         cancelled: How many scripts were called off.
         called_off: Set once one was.
         answers: What clients answered.
+        extend: Lets a server play scripts.
         played: How many scripts came to their end.
     """
 
@@ -44,9 +46,9 @@ class Stage:
         self.played = 0
         self.answers: list[Any] = []
 
-    def extend(self, server: Server[Any]) -> None:
-        """Let an SDK server play scripts."""
+        server: Server[Any] = Server("stage", version="1")
         server.add_request_handler("tools/call", CallToolRequestParams, self._play)
+        self.extend = SdkSide(server, lambda call: call.frame.name == "script").take
 
     async def _play(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         try:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, get_args
 
 import msgspec
 import trio
@@ -17,7 +16,7 @@ import trio
 from greenroom.actors import REQUESTS, open_greenroom
 from greenroom.actors.app.open import shared_indexes
 from greenroom.actors.core.audit.record import action_of, journal
-from greenroom.runtime import reply_type
+from greenroom.runtime import reply_type, reply_variants
 from greenroom.runtime.sharing import frames, type_registry
 from greenroom.transports.ops.control import client as control
 
@@ -40,7 +39,7 @@ def stored_names(registry: type_registry.TypeRegistry) -> list[str]:
 
 
 def _relay_words() -> list[str]:
-    words = {*get_args(frames.FromFollower), *get_args(frames.FromLeader)}
+    words = {*get_args(frames.FromAttached), *get_args(frames.FromOwner)}
     return [_line("relay", f"{word.__struct_config__.tag:02}", word) for word in words]
 
 
@@ -52,8 +51,9 @@ def _control_words() -> list[str]:
 def _variants(message: Any) -> list[str]:
     """Return the names of the types between which a stored answer chooses, if there are several."""
     reply = reply_type(message)
-    members = get_args(reply) if get_origin(reply) in (Union, UnionType) else ()
-    structs = [each for each in members if isinstance(each, type) and issubclass(each, msgspec.Struct)]
+    structs = [
+        each for each in reply_variants(reply) if isinstance(each, type) and issubclass(each, msgspec.Struct)
+    ]
     return [each.__name__ for each in structs] if len(structs) > 1 else []
 
 
@@ -65,7 +65,7 @@ def _line(what: str, name: str, struct: Any) -> str:
 async def names_now(folder: Path) -> list[str]:
     """Return the names of this program, whose registry is made when a folder is opened."""
     async with open_greenroom(folder / "data", embedder="none", secrets=folder / "secrets") as runtime:
-        return stored_names(runtime._member.leader.types)
+        return stored_names(runtime._process.owner_side.types)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -65,6 +66,12 @@ class Place(NamedTuple):
         return True
 
 
+@cache
+def hints_of(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the types of a struct's fields by their names in Python, with the limits that they carry."""
+    return get_type_hints(struct, include_extras=True)
+
+
 def places(request: type[msgspec.Struct], beside: tuple[str, ...] = ()) -> Iterator[Place]:
     """Return every place of a request: arguments, their parts, elements of arrays and objects.
 
@@ -72,7 +79,7 @@ def places(request: type[msgspec.Struct], beside: tuple[str, ...] = ()) -> Itera
         request: The struct.
         beside: Arguments that are given with every other one.
     """
-    hints = get_type_hints(request, include_extras=True)
+    hints = hints_of(request)
     given = {name: sample(hints[name]) for name in beside}
     for path, kind, arguments in _places_in_struct(request):
         yield Place(path.removeprefix("."), kind, json.dumps({**given, **arguments}))
@@ -100,7 +107,7 @@ def sample(kind: Any) -> Any:
 
 
 def _required(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    hints = get_type_hints(struct, include_extras=True)
+    hints = hints_of(struct)
     return {
         field.encode_name: sample(hints[field.name])
         for field in msgspec.structs.fields(struct)
@@ -109,7 +116,7 @@ def _required(struct: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _places_in_struct(struct: type[msgspec.Struct]) -> Iterator[tuple[str, Any, Any]]:
-    hints, required = get_type_hints(struct, include_extras=True), _required(struct)
+    hints, required = hints_of(struct), _required(struct)
     for field in msgspec.structs.fields(struct):
         for path, kind, value in _places(hints[field.name]):
             yield f".{field.encode_name}{path}", kind, {**required, field.encode_name: value}

@@ -105,7 +105,7 @@ async def test_what_fails_is_a_problem_document_with_its_code_and_status(enter: 
 
 
 def test_every_code_has_a_status() -> None:
-    page = (Path(__file__).parents[1] / "docs/reference/tools.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/reference/tools.md").read_text()
     codes = re.findall(r"^\| `([A-Z_]+)` \|", page.partition("\n## Codes\n")[2], re.MULTILINE)
     assert set(codes) == set(STATUSES)
 

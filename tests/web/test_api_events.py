@@ -23,8 +23,7 @@ from greenroom.actors import (
     UpdateMemory,
     WithdrawRating,
 )
-from greenroom.transports.web.rest import browser_sessions
-from greenroom.transports.web.rest import dispatch as asking
+from greenroom.transports.web.rest import browser_sessions, dispatch
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -226,7 +225,7 @@ async def test_a_stream_does_not_keep_a_session_open(enter: Enter, monkeypatch: 
 
 @pytest.mark.promise("api.events")
 async def test_a_key_has_so_many_streams(enter: Enter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "MOST_STREAMS", 2)
+    monkeypatch.setattr(dispatch, "MOST_STREAMS", 2)
     async with enter() as at, premises(at) as here:
         key = await create_key(at, "*")
         await here.settled()

@@ -15,7 +15,8 @@ from support.api import posted
 from support.keyed import administrator, bearer, premises
 
 from greenroom.actors import API_REQUESTS, Agent, CreateApiKey, Principal, is_write
-from greenroom.actors.core.auth.scopes import ADMIN, AUDIT, NEEDED, SCOPES
+from greenroom.actors.app.requests import NEEDED
+from greenroom.actors.core.auth.scopes import ADMIN, AUDIT, SCOPES
 
 if TYPE_CHECKING:
     from support.agents import House

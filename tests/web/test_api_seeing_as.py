@@ -101,7 +101,7 @@ async def test_who_looks_on_is_refused_whatever_changes_something(enter: Enter) 
         ):
             answer = await posted(guest, path, arguments, shown)
             assert (answer.status, answer.json()["code"]) == (403, "PERMISSION_DENIED")
-            sentence = "you look on as 'scribe', which reads and does nothing else; ask for"
+            sentence = "you see as 'scribe', which is read-only; ask for"
             assert answer.json()["detail"] == f"{sentence} {path} as yourself"
         denied = [row for row in await at.runtime.query(AuditTrail()) if row.action == "set_memory"]
         assert [(row.agent, row.outcome, row.details["seen_by"]) for row in denied] == [

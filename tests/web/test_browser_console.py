@@ -97,6 +97,20 @@ def test_a_page_that_has_not_changed_is_not_sent_again(page: Page, console_serve
     page.get_by_text("what nobody knew").wait_for()
 
 
+BREAK_OFF = """() => {
+  const body = () => new ReadableStream({ start: (stream) => stream.error(new TypeError("broken off")) });
+  window.fetch = async () => new Response(body());
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def test_a_page_that_breaks_off_leaves_what_was_shown(page: Page, console_server: ConsoleServer) -> None:
+    page.goto(f"{console_server.url}memories")
+    page.evaluate(BREAK_OFF)
+    page.get_by_role("status").filter(has_text="The server does not answer").wait_for()
+    assert page.get_by_role("link", name="style").is_visible()
+
+
 def test_a_page_goes_on_when_the_folder_gets_another_owner(chromium: Browser, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with (

@@ -233,5 +233,5 @@ def test_what_nobody_looked_at_is_reviewed(page: Page, console_server: ConsoleSe
     page.get_by_role("button", name="It is right").click()
     page.get_by_text("Reviewed.").wait_for()
     page.goto(f"{console_server.url}memories/unreviewed")
-    page.get_by_text("Nothing waits here.").wait_for()
+    page.get_by_text("Nothing awaits a decision here.").wait_for()
     assert "ran" not in page.title()

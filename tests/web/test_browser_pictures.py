@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-STORY = Path(__file__).parent / "data" / "console_story.toml"
-DOCS = Path(__file__).parent.parent / "docs"
+STORY = Path(__file__).parent.parent / "data" / "console_story.toml"
+DOCS = Path(__file__).parent.parent.parent / "docs"
 HANDBOOK = ["security.md", "sharing.md", "how-to/back-up-and-restore.md"]
 CLIENTS = {"planner": "claude-code", "backend": "codex", "frontend": "cursor"}
 MOST_BYTES = 150_000

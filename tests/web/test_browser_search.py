@@ -55,13 +55,13 @@ def test_documents_and_messages_have_bars_too(page: Page, console_server: Consol
     console_server.ask("add_message", session_id=session, content="a grey heron stood in the reeds")
     page.goto(f"{console_server.url}search?in=session&session={session}&q=heron")
     page.locator("meter[aria-label=words]").first.wait_for()
-    assert page.get_by_text("it holds the query as it stands").first.is_visible()
+    assert page.get_by_text("it contains the literal query").first.is_visible()
     check_layouts(page, "search-session")
 
 
 def test_what_another_client_recalls_is_shown_by_itself(page: Page, console_server: ConsoleServer) -> None:
     page.goto(f"{console_server.url}told")
-    page.get_by_text("Nothing that was told fits these filters").wait_for()
+    page.get_by_text("No injection matches these filters").wait_for()
     console_server.ask("recall_context", task="which grey heron is our mascot")
     console_server.ask("recall_context", task=HOSTILE, max_tokens=100)
     page.get_by_text("which grey heron is our mascot").wait_for()
@@ -69,6 +69,6 @@ def test_what_another_client_recalls_is_shown_by_itself(page: Page, console_serv
     page.get_by_role("row", name="which grey heron").get_by_role("link").click()
     page.get_by_role("link", name="mascot").first.wait_for()
     check_layouts(page, "telling")
-    page.get_by_role("link", name="Where else it was told").first.click()
+    page.get_by_role("link", name="Other injections of it").first.click()
     page.wait_for_url("**/told?memory=*")
     page.get_by_text("which grey heron is our mascot").wait_for()

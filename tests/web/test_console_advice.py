@@ -13,7 +13,7 @@ from support.presences import process_of
 
 from greenroom.actors import GetEmbedding
 from greenroom.actors.app.administration.advice import Known, advice
-from greenroom.actors.core.audit.actor import BackupNoted, tell
+from greenroom.actors.core.audit.actor import LastBackup, record_action
 from greenroom.actors.core.audit.query import AuditGap
 from greenroom.actors.core.auth.grants import Grant, KeyRecord
 from greenroom.actors.core.validation.times import DAY, to_datetime
@@ -34,7 +34,7 @@ async def known_of(at: House) -> Known:
         is_sound=True,
         statistics=at.runtime.statistics(),
         embedding=await at.runtime.query(GetEmbedding()),
-        backup=BackupNoted(at=94 * DAY, to="/b", bytes=1),
+        backup=LastBackup(at=94 * DAY, to="/b", bytes=1),
         gaps=[],
         keys=[],
         processes=[process_of("one")],
@@ -68,7 +68,7 @@ WRONG: dict[str, tuple[str, str, str, Callable[[Known], Known]]] = {
     "letters": ("warning", "messages", "log", lambda well: part(well, "messages", dead_letters=1)),
     "notes": ("warning", "messages", "--rate-limit", lambda well: part(well, "commits", dropped_notes=1)),
     "silent": ("warning", "processes", "end it", lambda well: part(well, "relay", silent_seconds=9)),
-    "nobody": ("error", "processes", "takes over", lambda well: part(well, "relay", owner_pid=0)),
+    "nobody": ("error", "processes", "should take over", lambda well: part(well, "relay", owner_pid=0)),
     "versions": (
         "warning",
         "processes",
@@ -86,7 +86,7 @@ WRONG: dict[str, tuple[str, str, str, Callable[[Known], Known]]] = {
         "warning",
         "backup",
         "greenroom backup",
-        lambda well: well._replace(backup=BackupNoted(at=93 * DAY, to="/b", bytes=1)),
+        lambda well: well._replace(backup=LastBackup(at=93 * DAY, to="/b", bytes=1)),
     ),
     "gap": (
         "error",
@@ -139,10 +139,10 @@ async def test_what_is_well_is_not_told_and_errors_come_first(enter: Enter) -> N
 async def test_a_backup_is_known_until_the_next_one(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         owner = await looker(here)
-        assert "no backup is known of" in (await owner.look("/")).text
-        tell(at.runtime, "backup_store", to=f"/backups/{HOSTILE}", bytes=2_048)
+        assert "no backup is known" in (await owner.look("/")).text
+        record_action(at.runtime, "backup_store", to=f"/backups/{HOSTILE}", bytes=2_048)
         await here.settled()
         page = await owner.look("/")
         page.check_inert()
-        assert "no backup is known of" not in page.text
+        assert "no backup is known" not in page.text
         assert "Size 2 kB File /backups/" in page.text

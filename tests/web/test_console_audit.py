@@ -13,7 +13,7 @@ from support.keyed import create_key, premises
 from trio.testing import lockstep_stream_pair
 
 from greenroom.actors import AuditRecord, GetAuditState, StoreMemory
-from greenroom.actors.core.audit.actor import tell
+from greenroom.actors.core.audit.actor import record_action
 from greenroom.actors.core.audit.query import ReadAuditLog
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ async def test_filters_stand_in_the_url_and_narrow_what_is_shown(enter: Enter) -
         await say(alice, "s", "hello")
         at.tick(86_400)
         await at.agent("bot", user=HOSTILE).ask(StoreMemory(content="x"))
-        tell(at.runtime, "authenticate", outcome="denied", address=HOSTILE)
+        record_action(at.runtime, "authenticate", outcome="denied", address=HOSTILE)
         await here.settled()
         owner = await looker(here)
         whole = await owner.look("/audit")
@@ -177,7 +177,7 @@ async def test_a_long_log_comes_in_parts_that_wait_for_the_reader_and_end_with_t
 ) -> None:
     async with enter() as at, premises(at) as here:
         for number in range(MANY):
-            tell(at.runtime, "authenticate", agent=str(number))
+            record_action(at.runtime, "authenticate", agent=str(number))
             if number % 200 == 0:
                 await here.settled()
                 await at.runtime.query(GetAuditState())
@@ -203,6 +203,14 @@ async def test_a_long_log_comes_in_parts_that_wait_for_the_reader_and_end_with_t
 
 
 @pytest.mark.promise("console.audit-export", "console.scopes")
+async def test_a_download_that_takes_too_long_says_so_and_that_nothing_was_changed(enter: Enter) -> None:
+    async with enter() as at, premises(at, request_timeout=0.0) as here:
+        answer = await fetched(await looker(here), "/audit/export")
+        assert answer.status == 504
+        said = answer.body.decode()
+        assert "The file was not read within 0 s; nothing was changed" in said
+
+
 async def test_the_download_is_for_those_alone_who_may_read_the_log(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         await begin(at)

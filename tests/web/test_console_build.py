@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent / "transports"
+ROOT = Path(__file__).parent.parent.parent / "transports"
 SOURCES = ROOT / "console"
-BUILT = ROOT / "greenroom/transports/console/static"
+BUILT = ROOT / "greenroom/transports/web/console/static"
 MOST = 350_000
 """Bytes of everything that is sent to a browser, compressed."""
 

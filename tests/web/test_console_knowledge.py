@@ -16,6 +16,7 @@ from support.workspaces import folder_of_code
 
 from greenroom.actors import (
     Agent,
+    ClientContext,
     DefineEntities,
     DropCorpus,
     EntityDeclaration,
@@ -245,7 +246,7 @@ async def test_a_corpus_that_goes_while_its_page_is_open_says_so(open_at: Opens)
         await put(at, "a.md")
         guest = await looker(here)
         assert rows(await guest.look(f"/knowledge/{CORPUS}")) == 1
-        await DropCorpus(corpus="docs").run(at.runtime, OWNER)
+        await DropCorpus(corpus="docs").run(ClientContext(at.runtime, OWNER))
         for query in ("", "?document=a.md", "?show=entities", "?entity=x", "?q=text"):
             page = await guest.look(f"/knowledge/{CORPUS}{query}")
             assert (page.status, page.named("main")[0]["data-topics"]) == (404, "[]"), query
@@ -349,7 +350,7 @@ async def test_a_workspace_its_files_and_its_symbols_are_shown(open_at: Opens, t
         assert needs in of_user.text
         assert "Imported by user.py" in (await guest.look(f"{lead}?file=part_0.py")).text
         unknown = await guest.look(f"{lead}?file=never.py")
-        assert "no symbols of" in unknown.text
+        assert "never.py' is not there, in " in unknown.text
     async with open_at() as at, premises(at, reach=Reach(())) as here:
         page = await (await looker(here)).look(f"{lead}?symbol=part_0")
         assert "it is not known which folder of code is meant" in page.text

@@ -277,8 +277,8 @@ async def test_a_file_goes_after_its_time_and_so_does_what_a_killed_server_left(
         assert first is not None
         assert second is not None
         assert first.is_absolute()
-        files.used("b")
-        files.used("unknown")
+        files.remove_used("b")
+        files.remove_used("unknown")
         assert (first.exists(), second.exists(), killed.exists()) == (True, False, True)
         await trio.sleep(39)
         assert (first.exists(), killed.exists()) == (True, True)

@@ -80,7 +80,7 @@ TAKES_AWAY = {
     "All",
     "All documents",
     "By time",
-    "All that was told",
+    "The whole injection log",
     "Do not answer it",
 }
 """What links are called by which filters are taken away."""

@@ -285,7 +285,7 @@ async def test_what_was_forgotten_is_listed_to_be_restored_and_nothing_that_is_g
         assert "text of kept" in page.text
         assert not [each for each in page.named("form") if "data-request" in each]
         assert (await guest.look("/memories/forgotten?cursor=nonsense")).status == 422
-        assert "Nothing that was forgotten" in (await guest.look("/memories/forgotten?namespace=team:y")).text
+        assert "No forgotten memory" in (await guest.look("/memories/forgotten?namespace=team:y")).text
 
 
 async def test_pages_hear_of_their_namespace_and_are_not_fetched_by_the_clock(enter: Enter) -> None:

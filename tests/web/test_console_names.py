@@ -14,16 +14,9 @@ from support.corpora import document_of
 from support.hook_events import Client, user
 from support.keyed import create_key, premises
 
-from greenroom.actors import (
-    CreateSession,
-    ListMemories,
-    Principal,
-    PutDocument,
-    StoreMemory,
-    ask_corpus,
-)
-from greenroom.actors.hooks.extraction.turns import session_id_of
-from greenroom.transports.console.path_parts import name_of, path_part
+from greenroom.actors import CreateSession, ListMemories, Principal, PutDocument, StoreMemory, ask_corpus
+from greenroom.actors.sessions.requests.hook_messages import session_id_of
+from greenroom.transports.web.console.rendering import name_of, path_part
 
 if TYPE_CHECKING:
     from support.agents import Enter, House

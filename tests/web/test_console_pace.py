@@ -16,7 +16,7 @@ from support.keyed import create_key, premises
 
 from greenroom.actors import StoreMemory
 from greenroom.transports.web.console.pacing import PASSES, Turns
-from greenroom.transports.web.console.page_cache import MOST_KEPT, KeptPages
+from greenroom.transports.web.console.page_cache import MOST_CACHED, PageCache
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -46,7 +46,7 @@ async def test_pages_take_turns_and_leave_the_event_loop_to_others_between() -> 
             yield f"{name}{number} "
 
     async def page(name: str) -> None:
-        whole[name] = await turns.joined(parts(name))
+        whole[name] = await turns.join(parts(name))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(others)
@@ -72,12 +72,12 @@ async def test_a_page_that_is_given_up_keeps_no_other_from_being_made() -> None:
         raise ValueError("no such value")
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(turns.joined, endless())
+        nursery.start_soon(turns.join, endless())
         with pytest.raises(ValueError, match="no such value"):
-            await turns.joined(failing())
-        assert await turns.joined(["whole"]) == "whole"
+            await turns.join(failing())
+        assert await turns.join(["whole"]) == "whole"
         nursery.cancel_scope.cancel()
-    assert await turns.joined([]) == ""
+    assert await turns.join([]) == ""
 
 
 # -- tags --------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ async def test_nobody_is_answered_with_the_page_of_somebody_else(enter: Enter) -
 
 @pytest.mark.usefixtures("autojump_clock")
 async def test_several_who_want_the_same_page_have_it_made_once() -> None:
-    kept, made = KeptPages(lambda: 60.0), list[str]()
+    kept, made = PageCache(lambda: 60.0), list[str]()
 
     async def make(name: str) -> bytes:
         made.append(name)
@@ -173,7 +173,7 @@ async def test_several_who_want_the_same_page_have_it_made_once() -> None:
 
 
 async def test_who_gives_up_a_page_or_fails_to_make_it_leaves_it_to_the_next() -> None:
-    kept, made = KeptPages(lambda: 60.0), list[str]()
+    kept, made = PageCache(lambda: 60.0), list[str]()
 
     async def never() -> bytes:
         made.append("never")
@@ -201,7 +201,7 @@ async def test_who_gives_up_a_page_or_fails_to_make_it_leaves_it_to_the_next() -
 
 async def test_pages_are_kept_for_a_minute_and_within_their_bytes() -> None:
     now, made = [119.0], list[bytes]()
-    kept = KeptPages(lambda: now[0])
+    kept = PageCache(lambda: now[0])
 
     async def make(page: bytes) -> bytes:
         made.append(page)
@@ -212,7 +212,7 @@ async def test_pages_are_kept_for_a_minute_and_within_their_bytes() -> None:
     assert first != kept.tag("whom", "where", read=[b"reply"])
     assert first != kept.tag("who", "where", read=[b"re", b"ply"])
     assert first != kept.tag("who", read=[b"where", b"reply"])
-    assert first != KeptPages(lambda: 119.0).tag("who", "where", read=[b"reply"]), "it can be guessed"
+    assert first != PageCache(lambda: 119.0).tag("who", "where", read=[b"reply"]), "it can be guessed"
     await kept.page(first, partial(make, b"page"))
     now[0] = 120.0
     assert first != kept.tag("who", "where", read=[b"reply"]), "what was 5 min ago is 6 min ago"
@@ -220,7 +220,7 @@ async def test_pages_are_kept_for_a_minute_and_within_their_bytes() -> None:
     assert made == [b"page", b"page again"], "it is kept beyond its minute"
 
     made.clear()
-    large, half = b"x" * (MOST_KEPT // 8 + 1), b"x" * (MOST_KEPT // 8)
+    large, half = b"x" * (MOST_CACHED // 8 + 1), b"x" * (MOST_CACHED // 8)
     for _ in range(2):
         await kept.page("large", partial(make, large))
     assert made == [large, large]

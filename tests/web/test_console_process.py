@@ -120,7 +120,7 @@ async def test_for_a_folder_that_nobody_has_open_it_ends_with_the_log_out_and_le
             assert (await browser.get("session")).status == 200
             assert (await browser.post("logout")).status == 204
         assert await program.end() == exit_codes.OK
-        assert "nobody is logged in any more" in program.printed
+        assert "no browser is logged in any more" in program.printed
     assert await memories(tmp_path) == before
 
 

@@ -1,5 +1,5 @@
-// Builds src/ into the package: one script, one style sheet, the map's script, and the licenses of what is in them.
-// A digest of the sources stands in each, by which a test sees that somebody forgot to build.
+// Builds src/ into the package: one script, one style sheet, the map's script, and the licenses of their parts.
+// Each has a digest of the sources, so that a test detects a missing build.
 import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
@@ -7,9 +7,9 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const out = join(here, "..", "greenroom", "transports", "console", "static");
+const out = join(here, "..", "greenroom", "transports", "web", "console", "static");
 
-/** Returns the digest of all that is built here, as `tests/test_console_build.py` makes it, too. */
+/** Returns the digest of all sources, as `tests/web/test_console_build.py` computes it, too. */
 function digest() {
   const files = readdirSync(join(here, "src"), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -21,7 +21,7 @@ function digest() {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** Returns the licenses of the packages whose files were bundled. */
+/** Returns the licenses of the bundled packages. */
 function licenses(metafiles) {
   const names = new Set();
   for (const input of metafiles.flatMap((metafile) => Object.keys(metafile.inputs))) {

@@ -1,8 +1,8 @@
-"""Makes what a release hands out: wheel, sdist and MCP bundle, and `server.json` for the MCP registry.
+"""Makes the files of a release: wheel, sdist, MCP bundle, and the registry's `server.json`.
 
     python transports/distribution/release.py dist --namespace com.example
 
-Everything said in them is from pyproject.toml and the settings, so nothing here is changed for a version.
+All contents come from pyproject.toml and the settings, so a new version needs no change here.
 """
 
 import argparse
@@ -24,25 +24,25 @@ REGISTRY_SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/2025-12
 VARIABLES: Final = ("data", "agent", "user", "project", "tools")
 """The settings that a client may offer when it installs the server from the registry."""
 EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-"""The time of every file in the bundle: the oldest that a zip file can tell."""
+"""The time of every file in the bundle: the earliest in a zip file."""
 ENTRY: Final = '''\
 """Starts Greenroom on standard input and output."""
 
 import sys
 
-from greenroom.transports.cli.main import main
+from greenroom.transports.ops.cli.main import main
 
 sys.exit(main(["serve", *sys.argv[1:]]))
 '''
 
 
 def main() -> None:
-    """Make the files."""
+    """Parse the command line and make the files."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path, help="where they are put")
-    parser.add_argument("--namespace", help="whose server.json it is, such as com.example; none without")
+    parser.add_argument("folder", type=Path, help="output folder")
+    parser.add_argument("--namespace", help="namespace of server.json, such as com.example")
     chosen = parser.parse_args()
     release(chosen.folder.absolute(), chosen.namespace)
 
@@ -51,8 +51,8 @@ def release(folder: Path, namespace: str | None = None) -> None:
     """Make the files.
 
     Args:
-        folder: Where they are put.
-        namespace: The publisher's name in the registry, a domain backwards; none makes no `server.json`.
+        folder: The output folder.
+        namespace: The publisher's reversed domain in the registry; None makes no `server.json`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(ROOT)
@@ -64,7 +64,7 @@ def release(folder: Path, namespace: str | None = None) -> None:
 
 
 def make_bundle(bundle: Path, wheel: Path) -> None:
-    """Write the MCP bundle: the wheel, and what tells a client to run it with uv."""
+    """Write the MCP bundle: the wheel, and files to run it with uv."""
     files = {
         "manifest.json": as_json(manifest()).encode(),
         "pyproject.toml": bundle_project(wheel.name).encode(),
@@ -78,7 +78,7 @@ def make_bundle(bundle: Path, wheel: Path) -> None:
 
 
 def manifest() -> dict[str, Any]:
-    """Return the manifest of the bundle; its tools and prompts are those that the server lists."""
+    """Return the manifest of the bundle, with the server's tools and prompts."""
     return {
         "manifest_version": "0.4",
         "name": PROJECT["name"],
@@ -103,7 +103,7 @@ def manifest() -> dict[str, Any]:
 
 
 def bundle_project(wheel: str) -> str:
-    """Return the `pyproject.toml` of the bundle, by which uv installs the wheel beside it."""
+    """Return the `pyproject.toml` of the bundle, by which uv installs the wheel."""
     return (
         f'[project]\nname = "greenroom-bundle"\nversion = "{PROJECT["version"]}"\n'
         f'requires-python = "{PROJECT["requires-python"]}"\ndependencies = ["greenroom"]\n\n'

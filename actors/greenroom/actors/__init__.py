@@ -1,12 +1,12 @@
-"""Shared sessions and agent memory: actors, their requests, and who may see what.
+"""Shared sessions and agent memory: actors, their requests, and the rules of visibility.
 
-The shortest way for a program, which needs no event loop:
+The shortest way for a program, without an event loop:
 
     with Database(folder) as db:
         db.remember("Ada takes no sugar in her tea.", user="ada")
         print(db.search("How does Ada like tea?", user="ada")[0].content)
 
-A program on trio that embeds it, and asks as agents do:
+A program on trio that embeds it, and sends requests as an agent:
 
     async with open_greenroom(folder) as runtime:
         agent = Agent(runtime, Principal(agent_id="planner"))
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from greenroom.runtime.base.lazy import exports
 
 if TYPE_CHECKING:
-    from greenroom.actors.api import Agent as Agent
     from greenroom.actors.app.administration.erase import EraseUser as EraseUser
     from greenroom.actors.app.administration.erase import UserErased as UserErased
     from greenroom.actors.app.administration.index_verification import Imitations as Imitations
@@ -27,12 +26,17 @@ if TYPE_CHECKING:
     from greenroom.actors.app.administration.index_verification import VerifyMemories as VerifyMemories
     from greenroom.actors.app.administration.index_verification import stopped_imitations as stopped_imitations
     from greenroom.actors.app.administration.overview import GetOverview as GetOverview
+    from greenroom.actors.app.administration.people import EndBrowser as EndBrowser
     from greenroom.actors.app.administration.people import GetOwnKey as GetOwnKey
     from greenroom.actors.app.administration.people import ListPeople as ListPeople
     from greenroom.actors.app.administration.server import Health as Health
     from greenroom.actors.app.administration.server import ServerStats as ServerStats
     from greenroom.actors.app.administration.server_stats import GetStats as GetStats
     from greenroom.actors.app.administration.server_stats import HealthCheck as HealthCheck
+    from greenroom.actors.app.api import Agent as Agent
+    from greenroom.actors.app.client.context import ClientContext as ClientContext
+    from greenroom.actors.app.client.open_link import OpenedLink as OpenedLink
+    from greenroom.actors.app.client.open_link import open_link as open_link
     from greenroom.actors.app.client.prompts import OwnPrompt as OwnPrompt
     from greenroom.actors.app.client.prompts import Prompt as Prompt
     from greenroom.actors.app.client.prompts import PromptArgument as PromptArgument
@@ -55,6 +59,9 @@ if TYPE_CHECKING:
     from greenroom.actors.app.prompts.requests import CompletePrompt as CompletePrompt
     from greenroom.actors.app.prompts.requests import GetPrompt as GetPrompt
     from greenroom.actors.app.prompts.requests import ListPrompts as ListPrompts
+    from greenroom.actors.app.requests import API_REQUESTS as API_REQUESTS
+    from greenroom.actors.app.requests import REQUESTS as REQUESTS
+    from greenroom.actors.app.requests import is_write as is_write
     from greenroom.actors.app.resources.kinds import TEMPLATES as TEMPLATES
     from greenroom.actors.app.resources.kinds import ResourceTemplate as ResourceTemplate
     from greenroom.actors.app.resources.listed import ResourceItem as ResourceItem
@@ -65,6 +72,7 @@ if TYPE_CHECKING:
     from greenroom.actors.app.savings.ledger import Ledger as Ledger
     from greenroom.actors.app.savings.ledger import open_savings as open_savings
     from greenroom.actors.app.savings.requests import SavingsReport as SavingsReport
+    from greenroom.actors.app.savings.requests import SavingsResource as SavingsResource
     from greenroom.actors.app.services.base import Askable as Askable
     from greenroom.actors.app.services.base import ServiceError as ServiceError
     from greenroom.actors.app.services.base import ServiceResult as ServiceResult
@@ -82,20 +90,24 @@ if TYPE_CHECKING:
     from greenroom.actors.app.services.session import Session as Session
     from greenroom.actors.app.services.session import SessionService as SessionService
     from greenroom.actors.app.services.short_forms import StoredMemory as StoredMemory
-    from greenroom.actors.base.orchestration import PROGRESS_CALLBACK as PROGRESS_CALLBACK
-    from greenroom.actors.base.orchestration import Orchestration as Orchestration
-    from greenroom.actors.base.orchestration import ProgressCallback as ProgressCallback
+    from greenroom.actors.content.compression.compress_text import CompressText as CompressText
+    from greenroom.actors.content.compression.compress_text import TextCompressed as TextCompressed
+    from greenroom.actors.content.documents.chunks import Chunk as Chunk
+    from greenroom.actors.content.documents.chunks import Document as Document
     from greenroom.actors.core.audit.export import AuditLines as AuditLines
     from greenroom.actors.core.audit.export import ExportAuditLog as ExportAuditLog
     from greenroom.actors.core.audit.query import AuditLog as AuditLog
     from greenroom.actors.core.audit.query import AuditRecord as AuditRecord
     from greenroom.actors.core.audit.query import GetAuditLog as GetAuditLog
     from greenroom.actors.core.audit.query import GetAuditState as GetAuditState
+    from greenroom.actors.core.audit.query import VerifyAudit as VerifyAudit
     from greenroom.actors.core.audit.record import AuditRow as AuditRow
     from greenroom.actors.core.auth.namespaces import memory_address as memory_address
     from greenroom.actors.core.auth.namespaces import owner_of as owner_of
     from greenroom.actors.core.auth.namespaces import user_namespace as user_namespace
     from greenroom.actors.core.auth.principal import Principal as Principal
+    from greenroom.actors.core.client import PROGRESS_CALLBACK as PROGRESS_CALLBACK
+    from greenroom.actors.core.client import ProgressCallback as ProgressCallback
     from greenroom.actors.core.keys.admin import ApiKeyList as ApiKeyList
     from greenroom.actors.core.keys.admin import ApiKeyMade as ApiKeyMade
     from greenroom.actors.core.keys.admin import ApiKeyRevoked as ApiKeyRevoked
@@ -133,31 +145,27 @@ if TYPE_CHECKING:
     from greenroom.actors.core.replies.results_explained import ResultsOfMode as ResultsOfMode
     from greenroom.actors.core.replies.results_explained import SignalPart as SignalPart
     from greenroom.actors.core.replies.results_explained import WhyThatResult as WhyThatResult
+    from greenroom.actors.core.resources.resources import ReadResource as ReadResource
+    from greenroom.actors.core.resources.resources import ResourceInfo as ResourceInfo
     from greenroom.actors.core.validation.parse import parse_request as parse_request
-    from greenroom.actors.corpus.listing import BrowseCorpora as BrowseCorpora
-    from greenroom.actors.corpus.listing import CorpusEntities as CorpusEntities
-    from greenroom.actors.corpus.managing import CorpusDropped as CorpusDropped
-    from greenroom.actors.corpus.managing import CorpusRenamed as CorpusRenamed
-    from greenroom.actors.corpus.managing import DropCorpus as DropCorpus
-    from greenroom.actors.corpus.managing import RenameCorpus as RenameCorpus
-    from greenroom.actors.corpus.managing import ask_corpus as ask_corpus
-    from greenroom.actors.corpus.workspace_listing import ListWorkspaces as ListWorkspaces
-    from greenroom.actors.corpus.workspace_listing import WorkspaceFiles as WorkspaceFiles
     from greenroom.actors.hooks.answer_event import AnswerHook as AnswerHook
-    from greenroom.actors.hooks.findings import Extractor as Extractor
-    from greenroom.actors.hooks.findings import Finding as Finding
+    from greenroom.actors.hooks.extraction.findings import Extractor as Extractor
+    from greenroom.actors.hooks.extraction.findings import Finding as Finding
     from greenroom.actors.hooks.ingest_event import TakeHookEvent as TakeHookEvent
     from greenroom.actors.hooks.provenance import ListTold as ListTold
     from greenroom.actors.hooks.provenance import WhyGiven as WhyGiven
+    from greenroom.actors.knowledge.corpora.handlers.completion import NameCompletion as NameCompletion
     from greenroom.actors.knowledge.corpora.handlers.upkeep import CorporaVerified as CorporaVerified
     from greenroom.actors.knowledge.corpora.handlers.upkeep import VerifyCorpora as VerifyCorpora
-    from greenroom.actors.knowledge.corpora.requests.corpus_requests import Chunk as Chunk
+    from greenroom.actors.knowledge.corpora.requests.code_requests import CodeFilters as CodeFilters
+    from greenroom.actors.knowledge.corpora.requests.code_requests import CodeFound as CodeFound
+    from greenroom.actors.knowledge.corpora.requests.code_requests import FilesRead as FilesRead
+    from greenroom.actors.knowledge.corpora.requests.code_symbols import SymbolsFound as SymbolsFound
     from greenroom.actors.knowledge.corpora.requests.corpus_requests import ChunkContent as ChunkContent
     from greenroom.actors.knowledge.corpora.requests.corpus_requests import ChunkFound as ChunkFound
     from greenroom.actors.knowledge.corpora.requests.corpus_requests import ChunksFound as ChunksFound
     from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorporaListed as CorporaListed
     from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusView as CorpusView
-    from greenroom.actors.knowledge.corpora.requests.corpus_requests import Document as Document
     from greenroom.actors.knowledge.corpora.requests.corpus_requests import DocumentListed as DocumentListed
     from greenroom.actors.knowledge.corpora.requests.corpus_requests import DocumentPage as DocumentPage
     from greenroom.actors.knowledge.corpora.requests.corpus_requests import DocumentsRemoved as DocumentsRemoved
@@ -168,18 +176,14 @@ if TYPE_CHECKING:
     from greenroom.actors.knowledge.corpora.requests.corpus_requests import PutDocument as PutDocument
     from greenroom.actors.knowledge.corpora.requests.corpus_requests import QueryAnalysis as QueryAnalysis
     from greenroom.actors.knowledge.corpora.requests.corpus_requests import RemoveDocuments as RemoveDocuments
-    from greenroom.actors.knowledge.corpora.requests.entity_requests import DeclarationFile as DeclarationFile
     from greenroom.actors.knowledge.corpora.requests.entity_requests import EntitiesDefined as EntitiesDefined
     from greenroom.actors.knowledge.corpora.requests.entity_requests import EntitiesFound as EntitiesFound
     from greenroom.actors.knowledge.corpora.requests.entity_requests import EntitiesSuggested as EntitiesSuggested
-    from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityDeclaration as EntityDeclaration
     from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityFound as EntityFound
     from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityView as EntityView
     from greenroom.actors.knowledge.corpora.requests.entity_requests import MemoryMention as MemoryMention
-    from greenroom.actors.knowledge.corpora.requests.entity_requests import Relation as Relation
     from greenroom.actors.knowledge.corpora.requests.entity_requests import RelationshipView as RelationshipView
     from greenroom.actors.knowledge.corpora.requests.entity_requests import SessionMention as SessionMention
-    from greenroom.actors.knowledge.corpora.requests.entity_requests import Suggestion as Suggestion
     from greenroom.actors.knowledge.corpora.requests.ingestion import DocumentsIngested as DocumentsIngested
     from greenroom.actors.knowledge.corpora.requests.ingestion import FailedFile as FailedFile
     from greenroom.actors.knowledge.corpora.requests.ingestion import LeftOutFile as LeftOutFile
@@ -189,19 +193,52 @@ if TYPE_CHECKING:
     from greenroom.actors.knowledge.corpora.requests.listing_requests import EntitiesShown as EntitiesShown
     from greenroom.actors.knowledge.corpora.requests.listing_requests import FilesShown as FilesShown
     from greenroom.actors.knowledge.corpora.requests.listing_requests import WorkspacesShown as WorkspacesShown
+    from greenroom.actors.knowledge.corpora.requests.resources import CommonPattern as CommonPattern
+    from greenroom.actors.knowledge.corpora.requests.resources import CorpusResource as CorpusResource
+    from greenroom.actors.knowledge.corpora.requests.resources import DocumentItem as DocumentItem
+    from greenroom.actors.knowledge.corpora.requests.resources import DocumentResource as DocumentResource
+    from greenroom.actors.knowledge.corpora.requests.resources import FileIndex as FileIndex
+    from greenroom.actors.knowledge.corpora.requests.resources import KnowledgeGraph as KnowledgeGraph
+    from greenroom.actors.knowledge.corpora.requests.resources import ProjectDecision as ProjectDecision
+    from greenroom.actors.knowledge.corpora.requests.resources import ProjectResource as ProjectResource
+    from greenroom.actors.knowledge.corpora.requests.resources import WorkspaceResource as WorkspaceResource
+    from greenroom.actors.knowledge.corpora.requests.workspace import WorkspaceState as WorkspaceState
+    from greenroom.actors.knowledge.corpora.tools.corpus_admin import CorpusDropped as CorpusDropped
+    from greenroom.actors.knowledge.corpora.tools.corpus_admin import CorpusRenamed as CorpusRenamed
+    from greenroom.actors.knowledge.corpora.tools.corpus_admin import DropCorpus as DropCorpus
+    from greenroom.actors.knowledge.corpora.tools.corpus_admin import RenameCorpus as RenameCorpus
+    from greenroom.actors.knowledge.corpora.tools.corpus_admin import ask_corpus as ask_corpus
     from greenroom.actors.knowledge.corpora.tools.entity_tools import DefineEntities as DefineEntities
     from greenroom.actors.knowledge.corpora.tools.entity_tools import EntityQuestion as EntityQuestion
     from greenroom.actors.knowledge.corpora.tools.entity_tools import FindVendorInfo as FindVendorInfo
     from greenroom.actors.knowledge.corpora.tools.entity_tools import SuggestEntities as SuggestEntities
     from greenroom.actors.knowledge.corpora.tools.explain_documents import ExplainDocuments as ExplainDocuments
+    from greenroom.actors.knowledge.corpora.tools.listing import BrowseCorpora as BrowseCorpora
+    from greenroom.actors.knowledge.corpora.tools.listing import CorpusEntities as CorpusEntities
+    from greenroom.actors.knowledge.corpora.tools.listing import ListWorkspaces as ListWorkspaces
+    from greenroom.actors.knowledge.corpora.tools.listing import WorkspaceFiles as WorkspaceFiles
     from greenroom.actors.knowledge.corpora.tools.query_service import ListCorpora as ListCorpora
+    from greenroom.actors.knowledge.entities.records import DeclarationFile as DeclarationFile
+    from greenroom.actors.knowledge.entities.records import EntityDeclaration as EntityDeclaration
+    from greenroom.actors.knowledge.entities.records import Relation as Relation
+    from greenroom.actors.knowledge.entities.records import Suggestion as Suggestion
     from greenroom.actors.knowledge.ingest.files.places import Reach as Reach
     from greenroom.actors.knowledge.ingest.ingest_documents import DocumentText as DocumentText
     from greenroom.actors.knowledge.ingest.ingest_documents import IngestDocuments as IngestDocuments
+    from greenroom.actors.knowledge.ingest.list_documents import CorpusDocuments as CorpusDocuments
+    from greenroom.actors.knowledge.ingest.search_documents import GetFullContent as GetFullContent
+    from greenroom.actors.knowledge.ingest.search_documents import SemanticSearch as SemanticSearch
     from greenroom.actors.knowledge.workspaces.index_lease import Workspaces as Workspaces
     from greenroom.actors.knowledge.workspaces.index_lease import open_workspaces as open_workspaces
+    from greenroom.actors.knowledge.workspaces.tools.code_search import CodeSearch as CodeSearch
+    from greenroom.actors.knowledge.workspaces.tools.complete_code import CompleteCode as CompleteCode
+    from greenroom.actors.knowledge.workspaces.tools.dependency_search import DependencySearch as DependencySearch
     from greenroom.actors.knowledge.workspaces.tools.explain_code import ExplainCode as ExplainCode
+    from greenroom.actors.knowledge.workspaces.tools.outline import Outline as Outline
     from greenroom.actors.knowledge.workspaces.tools.read_file import ReadFile as ReadFile
+    from greenroom.actors.knowledge.workspaces.tools.search_code import SearchCodeSemantic as SearchCodeSemantic
+    from greenroom.actors.knowledge.workspaces.tools.similar_files import SimilarFiles as SimilarFiles
+    from greenroom.actors.knowledge.workspaces.tools.symbol_search import SymbolSearch as SymbolSearch
     from greenroom.actors.memories.actor import MemoryActor as MemoryActor
     from greenroom.actors.memories.preferences.requests import PreferencesResource as PreferencesResource
     from greenroom.actors.memories.preferences.requests import PreferencesSet as PreferencesSet
@@ -213,9 +250,9 @@ if TYPE_CHECKING:
     from greenroom.actors.memories.recall.explanations import WhyNotFound as WhyNotFound
     from greenroom.actors.memories.recall.memory_search import MemorySearch as MemorySearch
     from greenroom.actors.memories.recall.memory_search import NarrowedSearch as NarrowedSearch
-    from greenroom.actors.memories.recall.memory_search import RecallContext as RecallContext
     from greenroom.actors.memories.recall.memory_search import RetrieveFilters as RetrieveFilters
     from greenroom.actors.memories.recall.memory_search import RetrieveMemory as RetrieveMemory
+    from greenroom.actors.memories.recall.recall_context import RecallContext as RecallContext
     from greenroom.actors.memories.recall.replies import ContextRecalled as ContextRecalled
     from greenroom.actors.memories.recall.replies import FailedNamespace as FailedNamespace
     from greenroom.actors.memories.recall.replies import MemoriesFound as MemoriesFound
@@ -223,6 +260,15 @@ if TYPE_CHECKING:
     from greenroom.actors.memories.recall.replies import RecalledMemory as RecalledMemory
     from greenroom.actors.memories.recall.replies import SearchDebug as SearchDebug
     from greenroom.actors.memories.recall.replies import TimeWindow as TimeWindow
+    from greenroom.actors.memories.requests.keyvalue_requests import DeleteMemory as DeleteMemory
+    from greenroom.actors.memories.requests.keyvalue_requests import GetMemory as GetMemory
+    from greenroom.actors.memories.requests.keyvalue_requests import ListMemory as ListMemory
+    from greenroom.actors.memories.requests.keyvalue_requests import MemoryByScope as MemoryByScope
+    from greenroom.actors.memories.requests.keyvalue_requests import MemoryCounts as MemoryCounts
+    from greenroom.actors.memories.requests.keyvalue_requests import MemoryFigures as MemoryFigures
+    from greenroom.actors.memories.requests.keyvalue_requests import MemoryItem as MemoryItem
+    from greenroom.actors.memories.requests.keyvalue_requests import MemoryResource as MemoryResource
+    from greenroom.actors.memories.requests.keyvalue_requests import SetMemory as SetMemory
     from greenroom.actors.memories.requests.map_replies import MemoryMapped as MemoryMapped
     from greenroom.actors.memories.requests.replies import ForgottenMemory as ForgottenMemory
     from greenroom.actors.memories.requests.replies import MemoryFilters as MemoryFilters
@@ -254,6 +300,7 @@ if TYPE_CHECKING:
     from greenroom.actors.memories.requests.review import RestoreMemory as RestoreMemory
     from greenroom.actors.memories.requests.review import SettleMemoryPair as SettleMemoryPair
     from greenroom.actors.memories.requests.review import WithdrawRating as WithdrawRating
+    from greenroom.actors.memories.requests.transfer import ExportResource as ExportResource
     from greenroom.actors.memories.requests.transfer import MemoriesExported as MemoriesExported
     from greenroom.actors.memories.requests.transfer import MemoriesImported as MemoriesImported
     from greenroom.actors.memories.requests.transfer import MemoryLine as MemoryLine
@@ -262,74 +309,6 @@ if TYPE_CHECKING:
     from greenroom.actors.memories.storage.quota import Quota as Quota
     from greenroom.actors.memories.transfer.import_export import ExportMemories as ExportMemories
     from greenroom.actors.memories.transfer.import_export import ImportMemories as ImportMemories
-    from greenroom.actors.orchestrations.ask_documents import GetFullContent as GetFullContent
-    from greenroom.actors.orchestrations.ask_documents import SemanticSearch as SemanticSearch
-    from greenroom.actors.orchestrations.client_session import PassportOptions as PassportOptions
-    from greenroom.actors.orchestrations.client_session import SessionLocator as SessionLocator
-    from greenroom.actors.orchestrations.complete_code import CompleteCode as CompleteCode
-    from greenroom.actors.orchestrations.compress_text import CompressText as CompressText
-    from greenroom.actors.orchestrations.dependency_search import DependencySearch as DependencySearch
-    from greenroom.actors.orchestrations.list_documents import CorpusDocuments as CorpusDocuments
-    from greenroom.actors.orchestrations.outline import Outline as Outline
-    from greenroom.actors.orchestrations.passport_link import OpenedLink as OpenedLink
-    from greenroom.actors.orchestrations.passport_link import open_link as open_link
-    from greenroom.actors.orchestrations.search_code import SearchCodeSemantic as SearchCodeSemantic
-    from greenroom.actors.orchestrations.similar_files import SimilarFiles as SimilarFiles
-    from greenroom.actors.orchestrations.symbol_search import SymbolSearch as SymbolSearch
-    from greenroom.actors.requests import API_REQUESTS as API_REQUESTS
-    from greenroom.actors.requests import REQUESTS as REQUESTS
-    from greenroom.actors.requests import is_looked_up as is_looked_up
-    from greenroom.actors.requests import is_write as is_write
-    from greenroom.actors.schemas.checkpoints import ChannelValue as ChannelValue
-    from greenroom.actors.schemas.checkpoints import CheckpointHead as CheckpointHead
-    from greenroom.actors.schemas.checkpoints import CheckpointRead as CheckpointRead
-    from greenroom.actors.schemas.checkpoints import CheckpointValue as CheckpointValue
-    from greenroom.actors.schemas.checkpoints import CheckpointWrite as CheckpointWrite
-    from greenroom.actors.schemas.checkpoints import ListCheckpoints as ListCheckpoints
-    from greenroom.actors.schemas.checkpoints import PutCheckpoint as PutCheckpoint
-    from greenroom.actors.schemas.checkpoints import PutWrites as PutWrites
-    from greenroom.actors.schemas.code import CodeFilters as CodeFilters
-    from greenroom.actors.schemas.code import CodeFound as CodeFound
-    from greenroom.actors.schemas.code import FilesRead as FilesRead
-    from greenroom.actors.schemas.code import SymbolsFound as SymbolsFound
-    from greenroom.actors.schemas.completion import NameCompletion as NameCompletion
-    from greenroom.actors.schemas.compression import TextCompressed as TextCompressed
-    from greenroom.actors.schemas.conversations import CompressedMessage as CompressedMessage
-    from greenroom.actors.schemas.conversations import ConversationResource as ConversationResource
-    from greenroom.actors.schemas.conversations import CurrentSessionResource as CurrentSessionResource
-    from greenroom.actors.schemas.conversations import MessageLine as MessageLine
-    from greenroom.actors.schemas.conversations import TierCounts as TierCounts
-    from greenroom.actors.schemas.hook_work import GivenRead as GivenRead
-    from greenroom.actors.schemas.hook_work import GivenView as GivenView
-    from greenroom.actors.schemas.hook_work import MemoriesTold as MemoriesTold
-    from greenroom.actors.schemas.hook_work import MemoryGiven as MemoryGiven
-    from greenroom.actors.schemas.hook_work import TellingView as TellingView
-    from greenroom.actors.schemas.hook_work import ToldMemory as ToldMemory
-    from greenroom.actors.schemas.keyvalue import DeleteMemory as DeleteMemory
-    from greenroom.actors.schemas.keyvalue import GetMemory as GetMemory
-    from greenroom.actors.schemas.keyvalue import ListMemory as ListMemory
-    from greenroom.actors.schemas.keyvalue import SetMemory as SetMemory
-    from greenroom.actors.schemas.projects import CommonPattern as CommonPattern
-    from greenroom.actors.schemas.projects import FileIndex as FileIndex
-    from greenroom.actors.schemas.projects import KnowledgeGraph as KnowledgeGraph
-    from greenroom.actors.schemas.projects import ProjectDecision as ProjectDecision
-    from greenroom.actors.schemas.projects import ProjectResource as ProjectResource
-    from greenroom.actors.schemas.resource_info import ResourceInfo as ResourceInfo
-    from greenroom.actors.schemas.resources import CorpusResource as CorpusResource
-    from greenroom.actors.schemas.resources import DocumentItem as DocumentItem
-    from greenroom.actors.schemas.resources import DocumentResource as DocumentResource
-    from greenroom.actors.schemas.resources import ExportResource as ExportResource
-    from greenroom.actors.schemas.resources import MemoryByScope as MemoryByScope
-    from greenroom.actors.schemas.resources import MemoryCounts as MemoryCounts
-    from greenroom.actors.schemas.resources import MemoryFigures as MemoryFigures
-    from greenroom.actors.schemas.resources import MemoryItem as MemoryItem
-    from greenroom.actors.schemas.resources import MemoryResource as MemoryResource
-    from greenroom.actors.schemas.resources import ReadResource as ReadResource
-    from greenroom.actors.schemas.resources import SavingsResource as SavingsResource
-    from greenroom.actors.schemas.resources import SessionResource as SessionResource
-    from greenroom.actors.schemas.resources import WorkspaceResource as WorkspaceResource
-    from greenroom.actors.schemas.transcripts import ReadTranscript as ReadTranscript
-    from greenroom.actors.schemas.workspace import WorkspaceState as WorkspaceState
     from greenroom.actors.search.embedding.embedder import EmbedderChoice as EmbedderChoice
     from greenroom.actors.search.embedding.embedder import read_choice as read_choice
     from greenroom.actors.search.embedding.embedding_service import EmbeddingStatistics as EmbeddingStatistics
@@ -337,6 +316,14 @@ if TYPE_CHECKING:
     from greenroom.actors.search.embedding.errors import EmbedderError as EmbedderError
     from greenroom.actors.search.embedding.errors import TextRefusedError as TextRefusedError
     from greenroom.actors.sessions.actor import SessionActor as SessionActor
+    from greenroom.actors.sessions.checkpoints.requests import ChannelValue as ChannelValue
+    from greenroom.actors.sessions.checkpoints.requests import CheckpointHead as CheckpointHead
+    from greenroom.actors.sessions.checkpoints.requests import CheckpointRead as CheckpointRead
+    from greenroom.actors.sessions.checkpoints.requests import CheckpointValue as CheckpointValue
+    from greenroom.actors.sessions.checkpoints.requests import CheckpointWrite as CheckpointWrite
+    from greenroom.actors.sessions.checkpoints.requests import ListCheckpoints as ListCheckpoints
+    from greenroom.actors.sessions.checkpoints.requests import PutCheckpoint as PutCheckpoint
+    from greenroom.actors.sessions.checkpoints.requests import PutWrites as PutWrites
     from greenroom.actors.sessions.handlers.find_sessions import FindSessions as FindSessions
     from greenroom.actors.sessions.passports.export import ExportSession as ExportSession
     from greenroom.actors.sessions.passports.issued import ListPassports as ListPassports
@@ -346,15 +333,28 @@ if TYPE_CHECKING:
     from greenroom.actors.sessions.passports.requests import SessionRestored as SessionRestored
     from greenroom.actors.sessions.passports.requests import SessionStarted as SessionStarted
     from greenroom.actors.sessions.passports.restore import RestoreSession as RestoreSession
+    from greenroom.actors.sessions.passports.signing import PassportOptions as PassportOptions
     from greenroom.actors.sessions.passports.start_session import MigrateSession as MigrateSession
     from greenroom.actors.sessions.passports.start_session import StartSession as StartSession
+    from greenroom.actors.sessions.requests.current_session import SessionLocator as SessionLocator
+    from greenroom.actors.sessions.requests.handover import Offer as Offer
+    from greenroom.actors.sessions.requests.handover import ReopenSession as ReopenSession
+    from greenroom.actors.sessions.requests.handover import SessionReopened as SessionReopened
+    from greenroom.actors.sessions.requests.handover import TakenUp as TakenUp
     from greenroom.actors.sessions.requests.hook_events import HookAnswer as HookAnswer
     from greenroom.actors.sessions.requests.hook_events import HookEvent as HookEvent
     from greenroom.actors.sessions.requests.hook_events import Turn as Turn
+    from greenroom.actors.sessions.requests.injection_log import GivenRead as GivenRead
+    from greenroom.actors.sessions.requests.injection_log import GivenView as GivenView
+    from greenroom.actors.sessions.requests.injection_log import MemoriesTold as MemoriesTold
+    from greenroom.actors.sessions.requests.injection_log import MemoryGiven as MemoryGiven
+    from greenroom.actors.sessions.requests.injection_log import TellingView as TellingView
+    from greenroom.actors.sessions.requests.injection_log import ToldMemory as ToldMemory
     from greenroom.actors.sessions.requests.requests import AddMessage as AddMessage
     from greenroom.actors.sessions.requests.requests import CreateSession as CreateSession
     from greenroom.actors.sessions.requests.requests import GetMessages as GetMessages
     from greenroom.actors.sessions.requests.requests import GetSession as GetSession
+    from greenroom.actors.sessions.requests.requests import RenameSession as RenameSession
     from greenroom.actors.sessions.requests.requests import SearchBySender as SearchBySender
     from greenroom.actors.sessions.requests.requests import SearchByTimerange as SearchByTimerange
     from greenroom.actors.sessions.requests.requests import SearchContext as SearchContext
@@ -369,16 +369,19 @@ if TYPE_CHECKING:
     from greenroom.actors.sessions.requests.session_context import GetSessionContext as GetSessionContext
     from greenroom.actors.sessions.requests.session_context import MemoryUse as MemoryUse
     from greenroom.actors.sessions.requests.session_context import Migration as Migration
-    from greenroom.actors.sessions.requests.session_context import Offer as Offer
     from greenroom.actors.sessions.requests.session_context import RecordContext as RecordContext
-    from greenroom.actors.sessions.requests.session_context import ReopenSession as ReopenSession
     from greenroom.actors.sessions.requests.session_context import SearchView as SearchView
     from greenroom.actors.sessions.requests.session_context import SessionContext as SessionContext
     from greenroom.actors.sessions.requests.session_context import SessionEnded as SessionEnded
-    from greenroom.actors.sessions.requests.session_context import SessionReopened as SessionReopened
-    from greenroom.actors.sessions.requests.session_context import TakenUp as TakenUp
     from greenroom.actors.sessions.requests.session_context import WorkflowState as WorkflowState
     from greenroom.actors.sessions.requests.session_context import WorkflowView as WorkflowView
+    from greenroom.actors.sessions.requests.session_views import CompressedMessage as CompressedMessage
+    from greenroom.actors.sessions.requests.session_views import ConversationResource as ConversationResource
+    from greenroom.actors.sessions.requests.session_views import CurrentSessionResource as CurrentSessionResource
+    from greenroom.actors.sessions.requests.session_views import MessageLine as MessageLine
+    from greenroom.actors.sessions.requests.session_views import ReadTranscript as ReadTranscript
+    from greenroom.actors.sessions.requests.session_views import SessionResource as SessionResource
+    from greenroom.actors.sessions.requests.session_views import TierCounts as TierCounts
     from greenroom.actors.sessions.search.context_search import ExplainSessionSearch as ExplainSessionSearch
     from greenroom.actors.sessions.storage.directory import ListSessions as ListSessions
     from greenroom.actors.sessions.workflows.requests import ActionsSuggested as ActionsSuggested

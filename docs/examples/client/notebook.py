@@ -1,4 +1,4 @@
-"""A client that remembers: what one run of it was told, the next one knows, and goes on with the work.
+"""A client that remembers: the next run knows what this one stored.
 
 `python notebook.py FOLDER` starts a server of its own on the folder for each of two runs.
 """
@@ -14,7 +14,7 @@ from mcp.client.stdio import stdio_client
 
 
 def connected(folder: str, agent: str) -> AbstractAsyncContextManager[Client]:
-    """Start a server as an MCP client does it, and connect; it ends with the block."""
+    """Start a server as an MCP client does, and connect until the block ends."""
     arguments = ["serve", "--data", folder, "--agent", agent, "--user", "ann", "--log-level", "warning"]
     return Client(stdio_client(StdioServerParameters(command="greenroom", args=arguments)))
 
@@ -35,7 +35,7 @@ async def monday(client: Client) -> None:
         client,
         "record_context",
         session_id=session["session_id"],
-        decisions=[{"what": "migrate at night", "why": "nobody works then"}],
+        decisions=[{"what": "migrate at night", "why": "no one works then"}],
         workflow_state={"task": "move the database", "step": "copy", "next": ["switch over"]},
     )
     await call(client, "store_memory", key="port", content="The gateway listens on port 8443.", tags=["ops"])

@@ -1,4 +1,4 @@
-"""Two agents look for the same lines of Greenroom's source; what each of them reads until it has them.
+"""Count what two agents read until they find the same lines of source.
 
 `python compare.py FOLDER` copies the source into the folder, and has a server index it there. The agents are
 scripts and no models: what they open depends on nothing but the order of what is found. A token is four
@@ -48,7 +48,7 @@ def counting(*, vocabulary: bool) -> Count:
 
 
 def has(text: str, task: Task) -> bool:
-    """Return whether the line that is looked for was read, as it stands or within JSON."""
+    """Return whether the wanted line was read, as it stands or within JSON."""
     return task.line in text or json.dumps(task.line)[1:-1] in text
 
 
@@ -62,7 +62,7 @@ async def indexed(client: Client) -> None:
 
 
 async def cost(read: AsyncIterator[str], task: Task, count: Count) -> tuple[int, bool]:
-    """Return how many tokens are read until the line is among them, and whether it ever was."""
+    """Return how many tokens an agent reads for a line, and whether it finds it."""
     tokens = 0
     async for text in read:
         tokens += count(text)
@@ -99,7 +99,7 @@ async def main(folder: Path, count: Count) -> None:
                 reached[way] += found
             row = [f"{tokens:,} {'+' if found else '-'}" for tokens, found in costs]
             print(
-                LINE.format(task.asked if task.about == "question" else f"{task.about} of {task.asked}", *row)
+                LINE.format(task.query if task.about == "question" else f"{task.about} of {task.query}", *row)
             )
     print(LINE.format("a task, on average", *(f"{each // len(TASKS):,}" for each in sums)))
     print(LINE.format("reached", *(f"{each} of {len(TASKS)}" for each in reached)))

@@ -7,13 +7,13 @@ class Task(NamedTuple):
     """A task.
 
     Attributes:
-        asked: A question, or the name of a symbol.
+        query: A question, or the name of a symbol.
         path: The file that has the line.
         line: What must be read.
         about: What is looked for: where something is done, a symbol's definition, or its callers.
     """
 
-    asked: str
+    query: str
     path: str
     line: str
     about: Literal["question", "definition", "callers"] = "question"
@@ -27,17 +27,17 @@ TASKS = (
     ),
     Task(
         "Which names of files are left out since they may hold secrets?",
-        "actors/ingest/exclusions.py",
-        "_SECRET_NAMES: Final = frozenset(",
+        "actors/knowledge/ingest/files/secret_files.py",
+        "def is_secret_file(",
     ),
     Task(
         "Where is the memory of a process that parses files limited?",
-        "actors/ingest/parser_process.py",
+        "actors/knowledge/ingest/parsing/parser_process.py",
         "_limit(resource.RLIMIT_AS, MAX_MEMORY)",
     ),
     Task(
         "How long must a client wait whose rate limit has no token left?",
-        "actors/keys/rate_limits.py",
+        "actors/core/keys/rate_limits.py",
         "wait = full_at - now - self._room",
     ),
     Task(
@@ -55,17 +55,17 @@ TASKS = (
         "runtime/kernel/idempotency.py",
         "if first.idempotency != request:",
     ),
-    Task("TokenBucket", "actors/keys/rate_limits.py", "self._interval = _MINUTE / rate", "definition"),
+    Task("TokenBucket", "actors/core/keys/rate_limits.py", "self._interval = _MINUTE / rate", "definition"),
     Task(
-        "checked_file",
-        "actors/workspace/places.py",
+        "resolve_file",
+        "actors/knowledge/workspaces/places.py",
         "root = max((each for each in roots if is_below(path, each)), key=len, default=None)",
         "definition",
     ),
     Task(
-        "checked_root",
-        "actors/orchestrations/workspace_of.py",
-        "found[checked_root(each, closed)] = None",
+        "check_root",
+        "actors/knowledge/workspaces/tools/workspace_of.py",
+        "found[check_root(each, closed)] = None",
         "callers",
     ),
 )

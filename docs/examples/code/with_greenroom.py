@@ -25,7 +25,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> str:
 async def reads(client: Client, task: Task) -> AsyncIterator[str]:
     """Yield what the agent reads, one after the other."""
     if task.about == "question":
-        found = await call(client, "search_code_semantic", query=task.asked, limit=FILES)
+        found = await call(client, "search_code_semantic", query=task.query, limit=FILES)
         yield found
         results = json.loads(found)["results"]
         for each in results[:PASSAGES]:
@@ -33,7 +33,7 @@ async def reads(client: Client, task: Task) -> AsyncIterator[str]:
             yield await call(client, "read_file", path=each["file_path"], lines=lines)
         yield await call(client, "read_file", path=results[0]["file_path"])
         return
-    found = await call(client, "symbol_search", symbol=task.asked)
+    found = await call(client, "symbol_search", symbol=task.query)
     yield found
     if task.about == "definition":
         for each in json.loads(found)["definitions"]:

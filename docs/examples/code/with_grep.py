@@ -21,7 +21,7 @@ def reads(texts: Mapping[str, str], task: Task) -> Iterator[str]:
 
 def _words(texts: Mapping[str, str], task: Task) -> Iterator[str]:
     """Have `grep -ric` count each word, then open the files with most of the words."""
-    words = set(re.findall(r"\w+", task.asked.lower())) - SMALL_WORDS
+    words = set(re.findall(r"\w+", task.query.lower())) - SMALL_WORDS
     counts = {path: [text.lower().count(word) for word in words] for path, text in texts.items()}
     order = sorted(texts, key=lambda path: (sum(map(bool, counts[path])), sum(counts[path])), reverse=True)
     yield "\n".join(f"{path}:{sum(counts[path])}" for path in order[:LISTED])
@@ -29,10 +29,10 @@ def _words(texts: Mapping[str, str], task: Task) -> Iterator[str]:
 
 
 def _name(texts: Mapping[str, str], task: Task) -> Iterator[str]:
-    """Have `grep -rnw` list the lines with a name, then open the files that define or call it."""
-    name = re.compile(rf"\b{task.asked}\b")
+    """List the lines with a name by `grep -rnw`, then open defining or calling files."""
+    name = re.compile(rf"\b{task.query}\b")
     wanted = re.compile(
-        rf"(def|class) {task.asked}\b" if task.about == "definition" else rf"(?<!def ){task.asked}\("
+        rf"(def|class) {task.query}\b" if task.about == "definition" else rf"(?<!def ){task.query}\("
     )
     yield "\n".join(
         f"{path}:{number}:{line}"

@@ -1,4 +1,4 @@
-"""A help desk that keeps its tickets and what it has learned: a program with Greenroom in it, and no server.
+"""A help desk with its tickets and notes in Greenroom, without a server.
 
 `python help_desk.py asyncio FOLDER` runs it on asyncio, `python help_desk.py trio FOLDER` on trio.
 """
@@ -16,7 +16,7 @@ ALICE = "user:alice:preferences"
 
 
 async def refused(call: Awaitable[Any]) -> None:
-    """Show what is said to a call that cannot be carried out; nothing has changed then."""
+    """Print the refusal of a call, which has changed nothing."""
     try:
         await call
     except ValueError as error:
@@ -40,7 +40,7 @@ async def contact(database: Database, version: int | None = None) -> Memory:
 
 
 async def take_a_call(database: Database) -> None:
-    """Open a ticket, and keep what is said and done."""
+    """Open a ticket, and record messages and steps."""
     print("A call comes in")
     sessions = database.sessions
     await sessions.create_session(
@@ -66,11 +66,11 @@ async def take_a_call(database: Database) -> None:
 
     await refused(sessions.create_session("ticket-17", "help desk", "bob"))
     await refused(sessions.append_event("ticket-18", said))
-    # An event and its change of the state are one step: with a value that nobody can keep, neither happens.
+    # An event and its change of the state are one step: with a value that cannot be stored, neither happens.
     await refused(sessions.append_event("ticket-17", {**said, "event_id": "call-2"}, {"severity": object()}))
     await refused(sessions.append_event("ticket-17", {**said, "content": {"text": "Not what it was."}}))
     print("  still", len((await ticket_17(database)).events), "events")
-    print("  a ticket that nobody opened:", await sessions.get_session("ticket-18"))
+    print("  a ticket that does not exist:", await sessions.get_session("ticket-18"))
 
 
 async def solve_it(database: Database) -> None:
@@ -112,7 +112,7 @@ async def learn(database: Database) -> None:
     for version in await memory.list_versions(ALICE, "contact"):
         print("   ", version["version"], "by", version["author"], "for", version["task_id"])
 
-    # Two who have read version 2 write: the second one is told instead of overwriting.
+    # Two who have read version 2 write: the second one is refused and overwrites nothing.
     seen = (await contact(database)).version
     await memory.update_memory(ALICE, "contact", {"by": "letter"}, "ann", "t-1", expected_version=seen)
     await refused(memory.update_memory(ALICE, "contact", {"by": "fax"}, "bob", "t-2", expected_version=seen))

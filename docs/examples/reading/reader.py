@@ -1,4 +1,4 @@
-"""An agent that looks things up in documentation, in three ways, and what each of them costs it.
+"""Compare three ways in which an agent looks things up in documentation.
 
 `python reader.py FOLDER` puts Greenroom's own pages into a corpus in the folder, and asks ten questions. The
 agent is a script and no model: which passages it opens depends on nothing but the order of what is found.
@@ -24,25 +24,23 @@ PER_TOKEN = 4
 
 QUESTIONS = {
     "Can I back up the store while the server is running?": (
-        "It works on a stopped store and on the store of a running `greenroom serve`"
+        "made of a stopped store or of a running `greenroom serve`"
     ),
-    "What happens when the encryption key is lost?": "**Without the key the data are lost**",
-    "How long is an API key valid?": "A key ends after 90 days unless it was made for another time.",
+    "What happens when the encryption key is lost?": "Without the key the data and every backup are lost",
+    "How long is an API key valid?": "A key expires after 90 days unless made for another time.",
     "Does the server download a model when it starts?": "A server never downloads anything",
     "What happens when the tool that owns the folder is killed?": (
-        "another server goes on; what it had answered is on disk"
+        "another server takes over; acknowledged writes are on disk"
     ),
     "How do I check whether the server is healthy?": 'answers 200 and `{"status":"ok"}`',
     "How do I delete all that is kept of somebody who leaves?": (
-        "One command counts what there is, and with a yes erases it"
+        "One command counts what is stored about a person and, after confirmation, erases it"
     ),
-    "Why are keys not kept with a slow hash?": "Of 256 random bits there is nothing to guess",
-    "Is a private memory of another user counted in what I see?": (
-        "it is not counted, not ranked and not named"
-    ),
-    "What do I do about an actor that was set aside?": "mend the cause, and let it in again",
+    "Why are keys not kept with a slow hash?": "256 random bits cannot be guessed",
+    "Is a private memory of another user counted in what I see?": ("it is not counted, ranked or named"),
+    "What do I do about an actor that was set aside?": "fix the cause, and readmit it",
 }
-"""What is asked, and the words of the pages that answer it."""
+"""Questions, and the words of the pages that answer them."""
 
 SMALL_WORDS = set("a all an do does how i in is it of that the was what when why".split())  # noqa: SIM905 - a sentence
 
@@ -72,7 +70,7 @@ async def full_at_once(client: Client, question: str) -> list[str]:
 
 
 async def grep_and_files(_client: Client, question: str) -> list[str]:
-    """Ask `grep -c`, so to speak, then read the three files with most of the words."""
+    """Count words as `grep -c` does, then read the three best files."""
     words = set(re.findall(r"\w+", question.lower())) - SMALL_WORDS
     texts = {path: path.read_text() for path in FILES}
     counts = {path: [text.lower().count(word) for word in words] for path, text in texts.items()}
@@ -93,7 +91,7 @@ WAYS: dict[str, Read] = {
 async def fill(client: Client) -> None:
     """Put the pages into a corpus, and wait until meaning finds them, too."""
     await call(client, "ingest_documents", paths=[str(path) for path in FILES], corpus="pages")
-    while json.loads(await call(client, "list_corpora"))["corpora"][0]["waiting_for_vectors"]:  # noqa: ASYNC110 - a client is not told
+    while json.loads(await call(client, "list_corpora"))["corpora"][0]["waiting_for_vectors"]:  # noqa: ASYNC110 - a client gets no notification
         await trio.sleep(0.05)
 
 

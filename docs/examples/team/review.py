@@ -1,4 +1,4 @@
-"""A planner and a reviewer work in one session, each with a key of its own, at one server.
+"""A planner and a reviewer work in one session, each with its own key.
 
 `python review.py FOLDER` makes the keys and runs the server and both agents.
 """
@@ -24,7 +24,7 @@ async def greenroom(*arguments: str) -> Any:
 
 
 async def new_key(folder: str, agent: str, agent_type: str) -> dict[str, Any]:
-    """Make a key that is bound to an agent, its type and the project, and is listed every tool."""
+    """Create a key for an agent, its type and the project, with every tool listed."""
     bound = ["--for-agent", agent, "--for-type", agent_type, "--for-user", "crew", "--for-project", "atlas"]
     made: dict[str, Any] = await greenroom(
         "keys", "create", "--data", folder, "--name", agent, *bound, "--tools", "all"
@@ -49,7 +49,7 @@ async def serving(folder: str) -> AsyncIterator[str]:
 
 
 def connected(url: str, key: str) -> AbstractAsyncContextManager[Client]:
-    """Connect as whoever the key says."""
+    """Connect as the key's holder."""
     return Client(websocket_client(url, headers={"Authorization": f"Bearer {key}"}, reconnect=False))
 
 
@@ -67,7 +67,7 @@ async def say(client: Client, content: str, **more: Any) -> None:
     await call(client, "add_message", session_id="release-2", content=content, **more)
 
 
-async def heard(client: Client, since: str | None = None) -> dict[str, Any]:
+async def read(client: Client, since: str | None = None) -> dict[str, Any]:
     """Show what an agent may read of the session, and return it."""
     page = await call(client, "get_messages", session_id="release-2", since_id=since)
     for message in page["messages"]:
@@ -81,14 +81,14 @@ async def work_together(planner: Client, reviewer: Client) -> None:
     await say(planner, "Can the migration go out?")
     await say(planner, "If not I need a week more.", visibility="private")
     print("the reviewer reads")
-    last = (await heard(reviewer))["messages"][-1]["message_id"]
+    last = (await read(reviewer))["messages"][-1]["message_id"]
 
     async with planner.listen(resource_subscriptions=["session://release-2"]) as changes:
         await say(reviewer, "It locks the table for an hour; batch it.")
         async for change in changes:
             assert isinstance(change, ResourceUpdated)
-            print("the planner is told of", change.uri, "and reads")
-            await heard(planner, since=last)
+            print("the planner is notified of", change.uri, "and reads")
+            await read(planner, since=last)
             break
 
     await call(

@@ -49,7 +49,7 @@ User = Annotated[str, Depends(user_of)]
 
 
 class Note(BaseModel):
-    """What a user wants kept; with a key, in the place of what has the key."""
+    """A user's note; with a key it replaces the note with that key."""
 
     content: str
     key: str | None = None
@@ -103,7 +103,7 @@ async def refused(_: Request, error: Exception) -> JSONResponse:
 
 @app.exception_handler(OverloadedError)
 async def overloaded(_: Request, error: Exception) -> JSONResponse:
-    """Answer what is to be tried again: too much at once, or an owner that does not answer."""
+    """Answer what the client may retry: overload, or an owner that does not answer."""
     return JSONResponse({"detail": str(error)}, 503, {"Retry-After": "1"})
 
 

@@ -1,4 +1,4 @@
-"""Serve notes.py by uvicorn, with as many workers as is said, and ask it: `python try_it.py 2 notes`."""
+"""Serve notes.py by uvicorn with several workers, and try it: `python try_it.py 2 notes`."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ async def ask(base: str) -> None:
 
 
 def main(workers: str, folder: str) -> None:
-    """Serve, ask when every worker is there, stop, and read what is left in the folder."""
+    """Serve, send requests once every worker runs, stop, and read the folder."""
     command = [sys.executable, "-m", "uvicorn", "notes:app", "--port", "0", "--workers", workers]
     with subprocess.Popen(  # noqa: S603 - our own program
         [*command, "--app-dir", Path(__file__).parent, "--no-access-log", "--no-use-colors"],

@@ -1,9 +1,8 @@
 """Actors on trio that own their state in LMDB.
 
-An actor is addressed by (kind, key) and exists when it is addressed. It handles one
-message at a time; the effects of a message commit together or not at all; a reply
-leaves when everything it could have seen is on disk. The runtime knows neither MCP
-nor what a session is.
+An actor is addressed by (kind, key) and exists when it is addressed. It handles one message at a time; the
+effects of a message commit together or not at all; a reply leaves when everything it could have seen is on
+disk. The runtime knows neither MCP nor sessions.
 
     async with open_runtime(folder, actors=[Counter]) as runtime:
         count = await runtime.ask(Address("counter", "visits"), Increment(by=1))
@@ -19,12 +18,15 @@ if TYPE_CHECKING:
     from greenroom.runtime.actor.actor import Actor as Actor
     from greenroom.runtime.actor.actor import handles as handles
     from greenroom.runtime.actor.context import Context as Context
+    from greenroom.runtime.actor.message import WAITING as WAITING
     from greenroom.runtime.actor.message import Message as Message
     from greenroom.runtime.actor.message import Replay as Replay
     from greenroom.runtime.actor.message import Slices as Slices
+    from greenroom.runtime.actor.message import Variants as Variants
+    from greenroom.runtime.actor.message import finish as finish
     from greenroom.runtime.actor.message import reply_type as reply_type
+    from greenroom.runtime.actor.message import reply_variants as reply_variants
     from greenroom.runtime.actor.query import IndexReader as IndexReader
-    from greenroom.runtime.actor.query import Query as Query
     from greenroom.runtime.api.client import RuntimeClient as RuntimeClient
     from greenroom.runtime.api.open import CommonConfig as CommonConfig
     from greenroom.runtime.api.open import RuntimeConfig as RuntimeConfig
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from greenroom.runtime.base.errors import IdempotencyConflictError as IdempotencyConflictError
     from greenroom.runtime.base.errors import InvalidAddressError as InvalidAddressError
     from greenroom.runtime.base.errors import OverloadedError as OverloadedError
+    from greenroom.runtime.base.errors import OwnershipLostError as OwnershipLostError
+    from greenroom.runtime.base.errors import RecordDamagedError as RecordDamagedError
     from greenroom.runtime.base.errors import Refusal as Refusal
     from greenroom.runtime.base.errors import RuntimeClosedError as RuntimeClosedError
     from greenroom.runtime.base.errors import StorageFullError as StorageFullError
@@ -81,6 +85,7 @@ if TYPE_CHECKING:
     from greenroom.runtime.kernel.pubsub import Subscriber as Subscriber
     from greenroom.runtime.lmdb.codec import PlainCodec as PlainCodec
     from greenroom.runtime.lmdb.codec import RecordCodec as RecordCodec
+    from greenroom.runtime.lmdb.codec import pass_over as pass_over
     from greenroom.runtime.lmdb.encryption import Encryption as Encryption
     from greenroom.runtime.lmdb.encryption import key_source as key_source
     from greenroom.runtime.lmdb.environment import ACTORS as ACTORS
@@ -100,6 +105,7 @@ if TYPE_CHECKING:
     from greenroom.runtime.maintenance.backup import older_stores as older_stores
     from greenroom.runtime.maintenance.backup import restore as restore
     from greenroom.runtime.maintenance.backup import verify as verify
+    from greenroom.runtime.maintenance.damaged_store import MissingRange as MissingRange
     from greenroom.runtime.maintenance.expunge import ExpungeInfo as ExpungeInfo
     from greenroom.runtime.maintenance.expunge import expunge as expunge
     from greenroom.runtime.maintenance.offline_stats import StoppedStore as StoppedStore
@@ -109,8 +115,10 @@ if TYPE_CHECKING:
     from greenroom.runtime.maintenance.reencrypt import encrypt as encrypt
     from greenroom.runtime.maintenance.reencrypt import rekey as rekey
     from greenroom.runtime.maintenance.reencrypt import renew_secret as renew_secret
+    from greenroom.runtime.maintenance.remains import KeptRecords as KeptRecords
+    from greenroom.runtime.maintenance.remains import Remains as Remains
+    from greenroom.runtime.maintenance.remains import RepairRule as RepairRule
     from greenroom.runtime.maintenance.repair import Losses as Losses
-    from greenroom.runtime.maintenance.repair import MissingRange as MissingRange
     from greenroom.runtime.maintenance.repair import RepairInfo as RepairInfo
     from greenroom.runtime.maintenance.repair import Restate as Restate
     from greenroom.runtime.maintenance.repair import repair as repair

@@ -1,4 +1,4 @@
-// Lists from which several are chosen, and what is done with them, one after the other.
+// Lists with a selection, and actions on the selected items, one by one.
 import { ask, tellDone } from "./forms.js";
 import { refresh, tell } from "./page.js";
 import { undoOf } from "./undo.js";
@@ -13,7 +13,7 @@ const EACH = {
   forget: (row) => ["forget_memory", named(row)],
 };
 
-/** Sends forms with `data-bulk`, counts what is chosen, and chooses all. */
+/** Sends forms with `data-bulk`, counts the selected items, and selects all. */
 export function doForMany() {
   document.addEventListener("submit", (event) => {
     const form = event.target.closest("form[data-bulk]");
@@ -90,7 +90,7 @@ async function submit(form, submitter) {
         done += 1;
       } catch (error) {
         refusals.push(`${name}: ${error.message}`);
-        if (!error.problem) break; // nobody answers
+        if (!error.problem) break; // no server answers
       }
     }
     if (done) {

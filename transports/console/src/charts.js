@@ -1,11 +1,11 @@
-// Charts, drawn from the tables that pages have: without the script, and for screen readers, the table is the chart.
+// Charts, drawn from the pages' tables. Without the script, and for screen readers, the table is the chart.
 import uPlot from "uplot";
 import { REFRESHED } from "./page.js";
 import { onOtherColours, resolved } from "./theme.js";
 
 const HEIGHT = 180;
 const HOUR = 3_600;
-/** How times are written: from how many seconds between two marks on, and what is added where a day or year begins. */
+/** Formats of times: the least seconds between two marks, and the addition where a day or year begins. */
 const DATES = [
   [365 * 24 * HOUR, "{YYYY}", null, null, null, null, null, null, 1],
   [28 * 24 * HOUR, "{MMM}", "\n{YYYY}", null, null, null, null, null, 1],
@@ -69,7 +69,7 @@ function placeFor(table) {
   return place;
 }
 
-/** Returns what is in a table: its first column are times or labels, each further one is a line or bars. */
+/** Returns the contents of a table: the first column has times or labels, each further one is a line or bars. */
 function numbersOf(table) {
   const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
   const rows = [...(table.tBodies[0]?.rows ?? [])].map((row) => [...row.cells]);
@@ -125,12 +125,12 @@ function plotOf(table, place, { heads, isTime, firsts, labels, columns }) {
   );
 }
 
-/** Returns the range of an axis of times: from the first to the last, or half a day on either side of one alone. */
+/** Returns the range of a time axis: from the first to the last, or half a day on either side of a single one. */
 function around([first, ...others]) {
   return others.length ? undefined : [first - 12 * HOUR, first + 12 * HOUR];
 }
 
-/** Returns a cell's number: what `data-value` says, else its text without separators; nothing is a gap. */
+/** Returns a cell's number: `data-value`, else its text without separators; an empty cell is a gap. */
 function valueOf(cell) {
   const text = cell.dataset.value ?? cell.textContent.replaceAll(",", "");
   const value = Number.parseFloat(text);

@@ -1,7 +1,7 @@
-// What is asked once more before something is done: a code of the terminal, or the key that one logged in by.
+// The dialog for confirmations: a code of the terminal, or the key of the log-in.
 
 /**
- * Asks for what confirms something, as the server's refusal says; returns what is typed, or null for who gives up.
+ * Asks for a confirmation, with the sentence of the server's refusal; returns the typed text, or null if cancelled.
  */
 export function askToConfirm(problem) {
   const isCode = problem.details.by === "code";

@@ -1,4 +1,4 @@
-// The script of every page. Pages are whole without it; it sends forms, shows changes, draws charts, and hears keys.
+// The script of every page. Pages work without it; it sends forms, updates pages, draws charts, and handles keys.
 import { doForMany } from "./bulk.js";
 import { drawCharts } from "./charts.js";
 import { sendForms } from "./forms.js";

@@ -1,9 +1,9 @@
-// Forms that have requests carried out: their fields become JSON, which is posted below /api/v1.
+// Forms that send requests: their fields become JSON, which is posted below /api/v1.
 import { askToConfirm } from "./confirmation.js";
 import { asSeen, button, main, refresh, tell, urlOf } from "./page.js";
 import { undoOf } from "./undo.js";
 
-/** Sends forms with `data-request`, and marks those into which something was typed. */
+/** Sends forms with `data-request`, and marks forms with typed text. */
 export function sendForms() {
   document.addEventListener("submit", (event) => {
     const form = event.target.closest("form[data-request]");
@@ -18,9 +18,9 @@ export function sendForms() {
 }
 
 /**
- * Has a request carried out, and returns its answer. Of a refusal it throws an error with the server's sentence, and
- * all that was said as its `problem`. Who asks too often waits. What is to be confirmed is asked again with what is
- * typed for that.
+ * Sends a request and returns its reply. For a refusal it throws an error with the server's sentence, and the
+ * problem document as its `problem`. After a rate limit it waits. If a confirmation is needed, it sends the
+ * request again with the typed code or key.
  */
 export async function ask(name, values, confirmation) {
   let answer;
@@ -50,7 +50,7 @@ export async function ask(name, values, confirmation) {
   return said;
 }
 
-/** Has requests carried out one after the other: `[[name, values], ...]`; returns the sentences of refusals. */
+/** Sends requests one by one: `[[name, values], ...]`; returns the sentences of refusals. */
 async function askAll(requests) {
   const refusals = [];
   for (const [name, values] of requests) {
@@ -63,7 +63,7 @@ async function askAll(requests) {
   return refusals;
 }
 
-/** Tells what was done, and offers to take it back by other requests, if there are any. */
+/** Reports what was done, and offers to undo it by other requests, if there are any. */
 export function tellDone(text, undo) {
   if (!undo?.length) return tell(text);
   const back = button("Undo", async () => {
@@ -82,7 +82,7 @@ async function submit(form, submitter) {
   try {
     const name = form.dataset.request;
     const values = valuesOf(form, submitter);
-    if (submitter) submitter.disabled = true; // not before: what is disabled has no value
+    if (submitter) submitter.disabled = true; // not earlier: a disabled button has no value
     const answer = await ask(name, values);
     const undo = form.dataset.undo ? JSON.parse(form.dataset.undo) : undoOf(name, values, answer);
     if (alert) alert.hidden = true;
@@ -102,7 +102,7 @@ async function submit(form, submitter) {
   }
 }
 
-/** Shows what somebody else wrote meanwhile, beside what was typed, and offers to save that over it. */
+/** Shows what someone else saved meanwhile beside the typed text, and offers to overwrite it. */
 function offerToSaveOver(form, alert, details) {
   const expected = form.elements.expected_version;
   if (!expected || !form.hasAttribute("data-dirty")) return;
@@ -114,7 +114,7 @@ function offerToSaveOver(form, alert, details) {
   refresh();
 }
 
-/** Says whether what must be typed to confirm is typed; where it is not, the field says so. */
+/** Checks the text to type as a confirmation; the field shows an error if it is wrong. */
 function isConfirmed(form) {
   for (const field of form.querySelectorAll("[data-must-be]")) {
     field.setCustomValidity(field.value === field.dataset.mustBe ? "" : "This is not the name.");
@@ -123,7 +123,7 @@ function isConfirmed(form) {
   return form.reportValidity();
 }
 
-/** Shows a member of the answer: in the form's `output`, or in the place that it names, until the page is left. */
+/** Shows a member of the reply: in the form's `output` or the element that it names, until the page is left. */
 function show(form, answer) {
   const { shows, shownIn } = form.dataset;
   if (!shows) return;
@@ -139,7 +139,7 @@ function inWords(value) {
   return parts.join(", ") || "nothing";
 }
 
-/** Returns the values of a form's fields, by the types that `data-type` says. */
+/** Returns the values of a form's fields, converted by `data-type`. */
 function valuesOf(form, submitter) {
   const values = {};
   for (const field of form.elements) {

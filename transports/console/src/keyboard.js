@@ -1,7 +1,7 @@
-// Keys: `g` and a letter go to a view, `/` to the search, `j` and `k` along rows, `?` tells of them.
+// Keys: `g` and a letter go to a view, `/` to the search, `j` and `k` along rows, `?` lists them.
 let isGoing = null;
 
-/** Hears keys, but where somebody types. */
+/** Handles keys, except in text fields. */
 export function hearKeys() {
   const help = document.querySelector("[data-help]");
   if (help) {
@@ -46,7 +46,7 @@ function act(key) {
   }
 }
 
-/** Moves along rows by the links in them, so that Enter opens one. */
+/** Moves along rows by their links, so that Enter opens one. */
 function step(by) {
   const rows = [...document.querySelectorAll("[data-row]")];
   const at = rows.findIndex((row) => row.contains(document.activeElement));

@@ -1,15 +1,15 @@
-// Changes, as the server tells of them: the page is fetched again when a resource of it changes.
+// Updates: the page is fetched again when the server reports a change of one of its resources.
 import { REFRESHED, asSeen, main, refreshChanged, urlOf } from "./page.js";
 
 const GATHER = 250; // milliseconds in which several changes become one fetch
-const APART = 500; // and at most so many more, by chance: many tabs that hear of a change do not all fetch at once
-const REST = 4; // times as long as a fetch took the page is left alone then, however much changes
+const APART = 500; // at most so many more, at random, so that many tabs do not fetch at once
+const REST = 4; // the pause after a fetch, as a multiple of its duration
 let ready = 0;
 let stream = null;
 let topics = "";
 let soon = null;
 
-/** Keeps the page as it is on the server, while somebody looks at it. */
+/** Keeps a visible page up to date. */
 export function keepLive() {
   follow();
   document.addEventListener(REFRESHED, follow);
@@ -36,7 +36,7 @@ function follow() {
   stream = new EventSource(asSeen(url));
   stream.addEventListener("change", later);
   stream.addEventListener("end", later);
-  stream.addEventListener("open", later); // for what changed since the page was made, or while it was away
+  stream.addEventListener("open", later); // for changes since the page was made, or during a disconnect
 }
 
 function stop() {
@@ -55,7 +55,7 @@ function later() {
   }, Math.max(GATHER + APART * Math.random(), ready - performance.now()));
 }
 
-/** Fetches a page again from time to time that shows what no resource tells of. */
+/** Fetches a page again at intervals, for data without a resource. */
 function every() {
   const seconds = Number(main()?.dataset.every ?? 0);
   setTimeout(
@@ -63,6 +63,6 @@ function every() {
       if (seconds && !document.hidden && main().dataset.csrf) refreshChanged().then(every);
       else every();
     },
-    (seconds || 5) * (900 + 200 * Math.random()), // so that tabs opened together part
+    (seconds || 5) * (900 + 200 * Math.random()), // so that tabs opened together drift apart
   );
 }

@@ -1,13 +1,13 @@
-// The script of the map. The list below it is the page without this.
+// The script of the map. Without it the page has only the list below the map.
 import { ask } from "./forms.js";
 import { MapView } from "./map/view.js";
 import { REFRESHED } from "./page.js";
 
-const TIMES = 10; // as long as a map took to come, no other one is asked for
+const TIMES = 10; // the pause after a map, as a multiple of its loading time
 const AFTER_FAILURE = 30_000;
 const section = document.querySelector("section[data-map]");
 let view = null;
-let revision = null; // that of what is drawn, as the page said it when the map was asked for
+let revision = null; // the page's revision when the drawn map was requested
 let isAsking = false;
 let restsUntil = 0;
 let soon = null;
@@ -15,7 +15,7 @@ let soon = null;
 document.addEventListener(REFRESHED, look);
 look();
 
-/** Draws the map, or draws it anew, if the page says that what it shows has changed. */
+/** Draws the map, or redraws it if the page reports a change. */
 function look() {
   const count = document.getElementById("map-count");
   if (!section || !count) return;
@@ -34,7 +34,7 @@ function look() {
     isAsking = true;
     draw(count.dataset.revision).finally(() => {
       isAsking = false;
-      look(); // what the page says may have changed meanwhile, and a map that failed is asked for again
+      look(); // the page may have changed meanwhile, and a failed map is requested again
     });
   }
 }
@@ -57,7 +57,7 @@ async function draw(wanted) {
   }
 }
 
-/** Says how it is with the map: in its place, or beside it if it is there. */
+/** Shows the state of the map: in its place, or beside it if it is drawn. */
 function say(text, isRefusal = false) {
   if (view) return view.tell(isRefusal ? `This map is not drawn anew: ${text}` : text);
   const said = document.createElement("p");

@@ -1,10 +1,10 @@
-// The page that is shown: where it is, fetching it again, and telling people what happened.
+// The current page: its address, updates of it, and messages.
 import { Idiomorph } from "idiomorph";
 
 export const REFRESHED = "greenroom:refreshed";
 const HELD = "form[data-dirty], [role=alert]:not([hidden])";
 
-/** Returns the main part of the page, which is replaced when the page is fetched again. */
+/** Returns the main part of the page, which updates replace. */
 export function main() {
   return document.getElementById("main");
 }
@@ -14,7 +14,7 @@ export function urlOf(path) {
   return new URL(document.documentElement.dataset.root + path, location.href);
 }
 
-/** Has a URL say as whom the page is seen, so that what it leads to is seen so, too. */
+/** Adds the page's impersonation to a URL. */
 export function asSeen(url) {
   for (const [name, value] of new URLSearchParams(location.search)) {
     if (/^as(_|$)/.test(name)) url.searchParams.append(name, value);
@@ -22,7 +22,7 @@ export function asSeen(url) {
   return url;
 }
 
-/** Says something to people, also to those who hear the page; `button` is what they can do about it. */
+/** Shows a message, also to screen readers; `button` is an action for it. */
 export function tell(text, button) {
   const status = document.getElementById("status");
   status.replaceChildren(text, ...(button ? [" ", button] : []));
@@ -31,7 +31,7 @@ export function tell(text, button) {
   tell.timer = setTimeout(() => status.classList.remove("shown"), button ? 30_000 : 6_000);
 }
 
-/** Returns a button that does something once. */
+/** Returns a button that works once. */
 export function button(label, act) {
   const made = document.createElement("button");
   made.type = "button";
@@ -45,18 +45,18 @@ export function button(label, act) {
 
 let refreshing = null;
 let again = null;
-let tag = null; // the server's name for what is shown; null where something of that was not taken over
+let tag = null; // the server's tag of the page; null if a part of it was not updated
 
 /**
- * Fetches the page again and shows what has changed in it; what is being typed stays. A fetch that is under way may
- * have been answered before what changed, so another one follows it.
+ * Fetches the page again and updates what has changed; typed text stays. A fetch in progress may have been
+ * answered before the change, so another one follows it.
  */
 export function refresh() {
   tag = null;
   return refreshChanged();
 }
 
-/** Does the same, but has the server send nothing where the page is what it sent last. */
+/** Does the same, but the server sends nothing if the page has not changed. */
 export function refreshChanged() {
   if (refreshing) {
     again ??= refreshing.then(() => {
@@ -74,15 +74,17 @@ export function refreshChanged() {
 async function fetchAgain() {
   const address = location.href.replace(/#.*/, "");
   let answer;
+  let text;
   try {
     const headers = { accept: "text/html", ...(tag && { "if-none-match": tag }) };
     answer = await fetch(address, { headers, redirect: "error" });
+    text = await answer.text();
   } catch {
     tell("The server does not answer. This page shows what was last known.");
     return;
   }
   if (answer.status === 304) return;
-  const fetched = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const fetched = new DOMParser().parseFromString(text, "text/html");
   const shown = fetched.getElementById("main");
   if (fetched.getElementById("confirm-form")) return location.reload();
   if (!shown?.dataset.csrf) {
@@ -98,22 +100,22 @@ async function fetchAgain() {
   document.dispatchEvent(new CustomEvent(REFRESHED));
 }
 
-/** Returns whether something on the page stays as it is now, so that it is to be fetched whole again. */
+/** Returns whether a part of the page was not updated, so that the next fetch must be complete. */
 function isInUse() {
   return main().querySelector(`${HELD}, :is(input, select, textarea):focus`) !== null;
 }
 
-/** A form into which something was typed, a refusal, and what the script itself drew, stay as they are. */
+/** A form with typed text, a refusal, and what the script drew are not updated. */
 function mayChange(old) {
   return !(old instanceof Element && old.matches(`${HELD}, [data-drawn]`));
 }
 
-/** What the script drew goes with what it was drawn for, by the script. What somebody types into does not go. */
+/** The script removes what it drew. A form with typed text is not removed. */
 function mayGo(old) {
   return !(old instanceof Element && (old.hasAttribute("data-drawn") || old.querySelector("form[data-dirty]") || old.matches("form[data-dirty]")));
 }
 
-/** What people opened stays open. */
+/** Opened details stay open. */
 function keepsState(name, node) {
   return !(name === "open" && (node.localName === "details" || node.localName === "dialog"));
 }

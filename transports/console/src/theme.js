@@ -1,9 +1,9 @@
-// Light or dark: what the system says, unless somebody has chosen here; and the colours that the page has then.
+// Light or dark: the system's choice, unless the user has chosen here; and the page's current colours.
 const KEY = "greenroom-theme";
 const CHANGED = "greenroom:theme";
 const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
 
-/** Shows the theme that was chosen, and has the button switch it. */
+/** Shows the chosen theme, and lets the button switch it. */
 export function switchTheme() {
   show(localStorage.getItem(KEY));
   const button = document.querySelector("[data-theme-switch]");
@@ -18,13 +18,13 @@ export function switchTheme() {
   });
 }
 
-/** Has something done when the page gets other colours, by who looks at it or by the system. */
+/** Calls a function when the user or the system changes the colours. */
 export function onOtherColours(act) {
   document.addEventListener(CHANGED, act);
   systemIsDark.addEventListener("change", act);
 }
 
-/** Returns a colour of the style sheet as a canvas takes it: light or dark, as the page is. */
+/** Returns a colour of the style sheet for a canvas, in the current theme. */
 export function resolved(name, beside) {
   const probe = document.createElement("span");
   probe.style.color = `var(${name})`;

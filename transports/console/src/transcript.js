@@ -1,7 +1,7 @@
-// What is said in a session, while it grows: who reads at its end goes along, everybody else is told what is new.
+// A transcript while it grows: a reader at its end follows it, others see how many messages are new.
 import { REFRESHED, button } from "./page.js";
 
-const NEAR = 120; // pixels from the end within which somebody reads at the end
+const NEAR = 120; // pixels from the end that count as its end
 let atEnd = false;
 let seen = 0;
 let note = null;
@@ -37,7 +37,7 @@ function toEnd() {
   document.getElementById("end")?.scrollIntoView({ block: "end" });
 }
 
-/** Keeps the first message of the page where it is as long as somebody reads above the end. */
+/** Keeps the first message of the page in place while the reader is above the end. */
 function look() {
   const now = isAtEnd();
   if (now) told();

@@ -1,6 +1,6 @@
-// How what was done is taken back: the requests that do it, by the request that was carried out and its answer.
+// Undoing an action: the requests for it, by the request that was sent and its reply.
 
-/** Returns requests that take a request with its values back, to be carried out in this order; none where nothing does. */
+/** Returns the requests that undo a request, in order; none if it cannot be undone. */
 export function undoOf(name, values, answer) {
   switch (name) {
     case "update_memory":
@@ -23,7 +23,7 @@ export function undoOf(name, values, answer) {
   }
 }
 
-/** The version before, unless somebody has changed or forgotten the memory since. */
+/** The version before, unless someone has changed or forgotten the memory since. */
 function before({ memory_id, version }) {
   return ["restore_memory", { memory_id, version: version - 1, expected_version: version, expected_forgotten: false }];
 }

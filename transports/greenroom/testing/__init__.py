@@ -1,7 +1,7 @@
-"""What tests of programs that embed Greenroom, or have actors of their own, need in the place of the world.
+"""Test doubles for programs that embed Greenroom or have their own actors.
 
-A clock that a test moves, committers that wait, a disk that fails, and a client of MCP without sockets or
-processes. All of them are handed over as arguments, so nothing of Greenroom is patched.
+A clock that a test moves, committers that wait, a disk that fails, and an MCP client without sockets or processes.
+All of them are passed as arguments, so nothing of Greenroom is patched.
 
     disk = FaultyDisk("full", at=2)
     async with open_runtime("data", actors=[Counter], clock=VirtualClock(), committer=InlineCommitter(disk)):

@@ -1,4 +1,4 @@
-"""A client that speaks MCP in lines over any pair of streams, and shows every line it gets."""
+"""An MCP client over any pair of streams, with access to every line."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ MODERN_META: Final[dict[str, Any]] = {
     "io.modelcontextprotocol/clientInfo": {"name": "tester", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-"""What each request of the protocol's era without a handshake says of its client; for `McpClient.meta`."""
+"""The ``_meta`` of each request in the era without a handshake, for `McpClient.meta`."""
 
 
 class McpClient:
     """A client of either era of MCP.
 
-    It neither checks what it sends nor hides what it receives, so tests can be as wrong as they want.
+    It neither checks what it sends nor hides what it receives, so tests can send invalid requests.
 
     Args:
-        source: Where the server's lines come from.
-        sink: Where the client's go.
+        source: The stream of the server's lines.
+        sink: The stream of the client's lines.
 
     Attributes:
-        meta: What every request has as ``_meta``.
+        meta: The ``_meta`` of every request.
     """
 
     def __init__(self, source: trio.abc.ReceiveStream, sink: trio.abc.SendStream) -> None:
@@ -37,7 +37,7 @@ class McpClient:
         self.meta: Mapping[str, Any] = {}
 
     async def send_bytes(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send raw bytes."""
         await self._sink.send_all(data)
 
     async def send(self, message: Mapping[str, Any]) -> None:
@@ -56,7 +56,7 @@ class McpClient:
         return line
 
     async def receive(self) -> dict[str, Any]:
-        """Return the next message, be it an answer or a notification."""
+        """Return the next message, a reply or a notification."""
         line = await self.receive_line()
         assert line, "the output has ended"
         message: dict[str, Any] = json.loads(line)
@@ -70,7 +70,7 @@ class McpClient:
         return messages
 
     async def end_input(self) -> None:
-        """Say that nothing more will be sent."""
+        """End the input of the server."""
         await self._sink.aclose()
 
     async def send_request(self, method: str, params: Mapping[str, Any] | None = None) -> int:
@@ -90,14 +90,14 @@ class McpClient:
         return await self.send_request("tools/call", params)
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the answer to one request when no other is open."""
+        """Send one request and return its reply, when no other is open."""
         number = await self.send_request(method, params)
         answer = await self.receive()
         assert answer["id"] == number, f"an answer to another request: {answer}"
         return answer
 
     async def initialize(self, name: str = "tester", version: str = "2025-11-25") -> dict[str, Any]:
-        """Shake hands as a client of the handshake era, and return what the server says of itself."""
+        """Initialize as a client of the handshake era; return the server's result."""
         info = {"name": name, "version": "1"}
         answer = await self.request(
             "initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": info}
@@ -107,7 +107,7 @@ class McpClient:
         return result
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Return what a tool answers, be it a success or a failure."""
+        """Call a tool and return its reply, a success or a failure."""
         result = (await self.request("tools/call", {"name": tool, "arguments": arguments}))["result"]
         answer: dict[str, Any] = json.loads(result["content"][0]["text"])
         return answer

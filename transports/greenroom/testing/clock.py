@@ -1,4 +1,4 @@
-"""A wall clock that follows trio's (virtual) time and jumps when told."""
+"""A wall clock that follows trio's (virtual) time and can jump."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 import trio
 
 START: Final = 1_700_000_000_000_000
-"""What a `VirtualClock` shows when trio's clock stands at 0: a moment of November 2023."""
+"""The time of a `VirtualClock` when trio's clock is at 0, in November 2023."""
 
 SECOND: Final = 1_000_000
 """A second in the microseconds that a clock counts."""
@@ -20,14 +20,14 @@ DAY: Final = 24 * HOUR
 
 
 class VirtualClock:
-    """A `Clock` whose wall time is trio's time plus an offset, so that a test moves it.
+    """A `Clock` with trio's time plus an offset, which a test can move.
 
-    With trio's ``MockClock(autojump_threshold=0)`` every wait is over at once. Each look at `perf`
-    takes a tick, so that slices of a handler end by counting and not by the machine's speed.
+    With trio's ``MockClock(autojump_threshold=0)`` every wait ends at once. Each call of `perf` takes a tick,
+    so that slices of a handler end by counting and not by the machine's speed.
 
     Args:
-        start: The wall clock when trio's clock stands at 0, in microseconds since 1970 UTC.
-        tick: Seconds that pass between two looks at `perf`.
+        start: The wall clock when trio's clock is at 0, in microseconds since 1970 UTC.
+        tick: Seconds between two calls of `perf`.
     """
 
     def __init__(self, start: int = START, tick: float = 0.000_1) -> None:
@@ -40,10 +40,10 @@ class VirtualClock:
         return self._offset + round(trio.current_time() * SECOND)
 
     def perf(self) -> float:
-        """Return a time that is one tick later with every call, in seconds."""
+        """Return a time in seconds that grows by one tick with every call."""
         self._perf += self._tick
         return self._perf
 
     def jump(self, microseconds: int) -> None:
-        """Set the wall clock forward, or back."""
+        """Move the wall clock forward or back."""
         self._offset += microseconds

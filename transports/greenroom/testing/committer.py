@@ -1,4 +1,4 @@
-"""Committers that stand still, and disks that are full or fail, when a test says so."""
+"""Committers that wait, and disks that are full or fail, under a test's control."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from greenroom.runtime import StorageFullError, Store, StoreFailedError, WriteBa
 
 
 class CrashError(Exception):
-    """The process dies here, as far as the runtime can tell; leaves the block of `open_runtime`."""
+    """A simulated crash of the process; it leaves the block of `open_runtime`."""
 
 
 Fault = Literal["full", "dead", "crash before", "crash after"]
-"""What goes wrong: no room for the first work of a commit, no disk from then on, or the process ends."""
+"""The fault: no room for the first unit of a commit, no disk from then on, or the process ends."""
 
 
 class FaultyDisk:
-    """A disk that strikes at one commit: ``InlineCommitter(FaultyDisk("full", at=2))``.
+    """A disk that fails at one commit: ``InlineCommitter(FaultyDisk("full", at=2))``.
 
-    After a crash nothing is committed any more, as a process that died would commit nothing.
+    After a crash nothing more is committed.
 
     Args:
-        fault: What happens; with None commits are only counted.
-        at: At which commit; 1 is the first.
+        fault: The fault; with None commits are only counted.
+        at: The number of the commit; 1 is the first.
 
     Attributes:
-        commits: How many commits there were, the one with the fault included.
-        struck: Whether it came to the fault.
+        commits: The number of commits, the one with the fault included.
+        struck: Whether the fault has happened.
     """
 
     def __init__(self, fault: Fault | None = None, at: int = 1) -> None:
@@ -40,8 +40,8 @@ class FaultyDisk:
         self.commits = 0
         self.struck = False
 
-    def __call__(self, store: Store, works: Sequence[WriteBatch]) -> None:
-        """Commit the works, unless this is where the fault is.
+    def __call__(self, store: Store, units: Sequence[WriteBatch]) -> None:
+        """Commit the units, unless the fault happens here.
 
         Raises:
             CrashError: the process has crashed, here or before.
@@ -51,23 +51,23 @@ class FaultyDisk:
         strikes = self._fault is not None and self.commits == self._at
         self.struck = self.struck or strikes
         if strikes and self._fault == "full":
-            works[0].error = StorageFullError("no room, says the test")
+            units[0].error = StorageFullError("no room, says the test")
         if self._fault == "dead" and self.struck:
             raise StoreFailedError("the disk is gone, says the test")
         self._crashed = self._crashed or (strikes and self._fault == "crash before")
         if not self._crashed:
-            store.commit(works)
+            store.commit(units)
         self._crashed = self._crashed or (strikes and self._fault == "crash after")
         if self._crashed:
             raise CrashError
 
 
 class GatedCommitter:
-    """A `Committer` that holds each group until the test lets it through.
+    """A `Committer` that holds each group until the test releases it.
 
     Attributes:
-        held: The groups at the gate (the runtime sees to it that there is one at most).
-        group_sizes: How many works each group had.
+        held: The groups at the gate; the runtime submits one at a time.
+        group_sizes: The number of units of each group.
         open: Whether groups pass without being held.
     """
 
@@ -80,19 +80,19 @@ class GatedCommitter:
     def start(
         self, store: Store, done: Callable[[Sequence[WriteBatch], StoreFailedError | None], None]
     ) -> None:
-        """Remember both."""
+        """Store both arguments."""
         self._store, self._done = store, done
 
-    def submit(self, works: Sequence[WriteBatch]) -> None:
+    def submit(self, units: Sequence[WriteBatch]) -> None:
         """Hold a group at the gate."""
-        self.group_sizes.append(len(works))
-        self.held.append(works)
+        self.group_sizes.append(len(units))
+        self.held.append(units)
         self._arrived.set()
         if self.open:
             self.let_through()
 
     def close(self) -> None:
-        """Do nothing: what is still held is not committed."""
+        """Do nothing: groups still held are not committed."""
 
     async def arrived(self) -> Sequence[WriteBatch]:
         """Wait until a group is at the gate, and return it."""
@@ -112,17 +112,17 @@ class GatedCommitter:
             self.let_through()
 
     def reach_the_disk(self) -> Sequence[WriteBatch]:
-        """Commit the group at the gate and return it, but let the runtime not know."""
-        works = self.held.popleft()
-        self._store.commit(works)
-        return works
+        """Commit the group at the gate and return it, without reporting it."""
+        units = self.held.popleft()
+        self._store.commit(units)
+        return units
 
-    def report(self, works: Sequence[WriteBatch]) -> None:
-        """Tell the runtime of a group that reached the disk."""
-        self._done(works, None)
+    def report(self, units: Sequence[WriteBatch]) -> None:
+        """Report a committed group to the runtime."""
+        self._done(units, None)
 
     def refuse(self, *which: int) -> None:
-        """Commit the group at the gate except for the works at these places, for which there is no room."""
+        """Commit the group at the gate, and refuse units at these places as if full."""
         for number in which:
             self.held[0][number].error = StorageFullError("no room, says the test")
         self.let_through()

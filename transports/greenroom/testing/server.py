@@ -1,4 +1,4 @@
-"""An MCP server in this process, whose clients are connected over streams in memory."""
+"""An MCP server in this process, with clients over streams in memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from greenroom.runtime.base.arguments import check_options
 from greenroom.testing.client import McpClient
 from greenroom.transports.base.observability.tracing import Tracer
 from greenroom.transports.mcp.agent_port import AgentPort
+from greenroom.transports.mcp.clients.subscriptions import ListChanges
 from greenroom.transports.mcp.connection import Connection
+from greenroom.transports.mcp.frames.calls import Limits
 from greenroom.transports.mcp.frames.line_io import LineSink, LineSource
-from greenroom.transports.mcp.limits import Limits
-from greenroom.transports.mcp.list_changes import ListChanges
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.server_info import ServerInfo
 from greenroom.transports.mcp.tools.tools import TOOLS, Tool
@@ -31,18 +31,18 @@ class ServerOptions(TypedDict, total=False):
     """The options of the server in a test.
 
     Attributes:
-        profile: What it says of itself.
+        profile: The server's information about itself.
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
         profiles: The tool profiles of clients that chose none.
-        schemas: The form of parameters' schemas of clients that chose none.
-        lists: The changes of the list of prompts, where that changes.
-        extend: Registers what else the SDK's server answers.
+        schemas: The form of parameters' schemas for clients that chose none.
+        lists: The changes of the list of prompts, if any.
+        extend: Handles requests before the table of methods; returns whether it handled one.
         now: Returns the wall clock in nanoseconds since 1970 UTC.
         tracer: Makes the spans of requests.
-        run_ready: Has the domain do at once what was posted to it.
-        hold_dispatch: A block that is ended with that.
-        logs_requests: Whether each request that is over has a line in the log.
+        run_ready: Handles posted requests at once.
+        hold_dispatch: Returns a block that ends with ``run_ready``.
+        logs_requests: Whether each request has a line in the log at its end.
     """
 
     profile: ServerInfo
@@ -51,7 +51,7 @@ class ServerOptions(TypedDict, total=False):
     profiles: tuple[str, ...]
     schemas: SchemaForm
     lists: ListChanges | None
-    extend: Callable[[Any], None] | None
+    extend: Callable[[Any, Any], bool] | None
     now: Callable[[], int]
     tracer: Tracer | None
     run_ready: Callable[[], None]
@@ -63,7 +63,7 @@ class ClientOptions(ServerOptions, total=False):
     """The options of the server of one client.
 
     Attributes:
-        limits: What the client may take.
+        limits: The limits of the client.
         stop: Set it to end gracefully, as a signal ends a server.
     """
 
@@ -72,11 +72,11 @@ class ClientOptions(ServerOptions, total=False):
 
 
 def import_sdk() -> None:
-    """Import MCP's SDK, which a server otherwise does in a thread when a request first needs it.
+    """Import MCP's SDK now, which a server otherwise does in a thread at first need.
 
-    Call it before a test in virtual time: such a time runs on while it waits for a thread.
+    Call it before a test in virtual time, which runs on during a wait for a thread.
     """
-    import_module("greenroom.transports.mcp.sdk_server")
+    import_module("greenroom.transports.mcp.frames.checks")
 
 
 class InMemoryServer:
@@ -101,7 +101,9 @@ class InMemoryServer:
         return McpClient(ours.receive_stream, ours.send_stream)
 
     async def _serve(self, source: trio.abc.ReceiveStream, sink: trio.abc.SendStream) -> None:
-        connection = Connection(LineSource(source, self._limits.frame), LineSink(sink), self._limits)
+        connection = Connection(
+            LineSource(source, self._limits.max_message_bytes), LineSink(sink), self._limits
+        )
         await connection.serve(self._server, stop=self._stop)
         await sink.aclose()
 
@@ -116,15 +118,15 @@ async def mcp_server(
     stop: trio.Event | None = None,
     **options: Unpack[ServerOptions],
 ) -> AsyncIterator[InMemoryServer]:
-    """Serve MCP in this process to the clients that a test connects; cancel them at the end of the block.
+    """Serve MCP in this process to a test's clients; cancel them at the end.
 
     Args:
-        agent_for: Returns the agent of a client by the name that it gives itself, such as
+        agent_for: Returns the agent of a client by the client's name, such as
             ``lambda name: Agent(runtime, Principal(agent_id=name))``.
         tools: The tools by name.
-        limits: What each client may take.
+        limits: The limits of each client.
         stop: Set it to end gracefully, as a signal ends a server.
-        options: As the settings of `greenroom serve` say; see `ServerOptions`.
+        options: As the settings of `greenroom serve`; see `ServerOptions`.
 
     Raises:
         TypeError: there is no such option; the call itself raises it.
@@ -142,6 +144,6 @@ async def mcp_client(
     tools: Mapping[str, Tool] = TOOLS,
     **options: Unpack[ClientOptions],
 ) -> AsyncIterator[McpClient]:
-    """Connect one client to an `mcp_server` of its own, whose arguments it takes."""
+    """Connect one client to its own `mcp_server`, with the same arguments."""
     async with mcp_server(agent_for, tools, **options) as server:
         yield server.connect()

@@ -1,4 +1,4 @@
-"""Bytes to messages and replies to bytes: MCP over standard input and output and WebSocket, the command line.
+"""MCP over standard input and output, WebSocket and HTTP; the command line.
 
 For programs there is the client's side of WebSocket, and what serves MCP beside their own work: an
 `McpServer` behind an `HttpServer`, a `WebSocketServer` or `serve_stdio`. The door to a runtime in the same
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from greenroom.transports.mcp.agent_port import AgentPort as AgentPort
     from greenroom.transports.mcp.agent_port import Cancellable as Cancellable
     from greenroom.transports.mcp.agent_port import SubscriberPort as SubscriberPort
-    from greenroom.transports.mcp.limits import Limits as Limits
-    from greenroom.transports.mcp.list_changes import ListChanges as ListChanges
+    from greenroom.transports.mcp.clients.subscriptions import ListChanges as ListChanges
+    from greenroom.transports.mcp.frames.calls import Limits as Limits
     from greenroom.transports.mcp.server import McpServer as McpServer
     from greenroom.transports.mcp.server_info import ServerInfo as ServerInfo
     from greenroom.transports.mcp.tools.tools import TOOLS as TOOLS

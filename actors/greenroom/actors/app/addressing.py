@@ -1,4 +1,4 @@
-"""Where the requests of one client go: the actor of each, and what is meant where a request leaves it out."""
+"""Route a client's requests: find each one's actor, and fill in defaults."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from greenroom.actors.app.client.context import ClientContext
+from greenroom.actors.app.requests import Route
 from greenroom.actors.app.resources.kinds import ResourceReader, find_kind, scope_kind
 from greenroom.actors.app.resources.listing import CompleteResource, ListResources
 from greenroom.actors.core.auth import errors as auth_errors
@@ -22,16 +24,14 @@ from greenroom.actors.core.auth.namespaces import (
     user_namespace,
 )
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.base.unicode_forms import composed
+from greenroom.actors.core.base.unicode_forms import compose
 from greenroom.actors.core.resources.resource_uris import is_of_current_session
-from greenroom.actors.core.validation.strict_json import canonical
+from greenroom.actors.core.resources.resources import ReadResource
+from greenroom.actors.core.validation.strict_json import canonicalize
 from greenroom.actors.knowledge.corpora.handlers.completion import CompleteNames
 from greenroom.actors.memories.preferences.actor import preferences_address
 from greenroom.actors.memories.recall.memory_search import MemorySearch
 from greenroom.actors.memories.storage.directory import RootOfMemory
-from greenroom.actors.orchestrations.client_session import ClientSessionState
-from greenroom.actors.requests import Route
-from greenroom.actors.schemas.resources import ReadResource
 from greenroom.actors.sessions.requests import requests as sessions
 from greenroom.actors.sessions.search.context_search import SearchSession
 from greenroom.runtime import Address, Idempotency, Procedure, RuntimeClient
@@ -43,18 +43,18 @@ class Addressing:
     """Finds the actors of a client's requests.
 
     Args:
-        runtime: What `open_greenroom` opened.
-        principal: Who asks.
-        state: Knows the session that the client works in.
-        scope: Of the principal, as `idempotency_scope` returns it.
-        timezone: Of words such as "yesterday" in searches that name none; the machine's for None.
+        runtime: The open runtime.
+        principal: The caller's identity.
+        state: The client, which knows its current session.
+        scope: The idempotency scope of the principal (`idempotency_scope`).
+        timezone: The default time zone of words such as "yesterday"; None means the machine's.
     """
 
     def __init__(
         self,
         runtime: RuntimeClient,
         principal: Principal,
-        state: ClientSessionState,
+        state: ClientContext,
         scope: str,
         timezone: str | None,
     ) -> None:
@@ -68,19 +68,19 @@ class Addressing:
         self._resources = auth_scopes.resources_of(principal.scopes)
 
     def addressed(self, request: Any, route: Route) -> tuple[Address, Any, Idempotency | None]:
-        """Return the request's actor, the request with an id if it had none, and what marks a repeat."""
+        """Return a request's actor, the request with an id, and its idempotency data."""
         idempotency = None
         if route.is_write and request.idempotency_key is not None:
-            # The caller's arguments count, not the id that is made up for a nameless session.
+            # The caller's arguments count, not the generated id of a session without one.
             arguments = msgspec.structs.replace(request, idempotency_key=None)
             scope = f"{self._scope} {route.tool}"
-            idempotency = Idempotency(scope, composed(request.idempotency_key), _fingerprint(arguments))
-        if route.makes_name and request.session_id is None:
+            idempotency = Idempotency(scope, compose(request.idempotency_key), _fingerprint(arguments))
+        if route.makes_id and request.session_id is None:
             session_id = "session_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(16))
             request = msgspec.structs.replace(request, session_id=session_id)
         if route.kind == "session":
             if request.session_id is None:
-                request = self._client_state.with_session(request)
+                request = self._client_state.session.fill_in(request)
             return Address("session", request.session_id), request, idempotency
         if route.kind == "agent":
             named = getattr(request, "namespace", None)
@@ -94,11 +94,11 @@ class Addressing:
         return self.address_of_resource(request.uri), request, idempotency
 
     def address_of_resource(self, uri: str) -> Address:
-        """Return the actor that has a resource.
+        """Return the actor of a resource.
 
         Raises:
-            Refusal: ``RESOURCE_NOT_FOUND``: no actor has such a one, for this client;
-                ``PERMISSION_DENIED``: its scopes do not reach so far.
+            Refusal: ``RESOURCE_NOT_FOUND``: no actor has it, for this client; ``PERMISSION_DENIED``: its
+                scopes do not suffice.
         """
         if (scoped := scope_kind(uri)) is not None:
             self.check_resource_kind(scoped)
@@ -114,22 +114,22 @@ class Addressing:
         raise auth_errors.denial(auth_errors.resource_not_found(uri))
 
     async def address_of(self, memory_id: str) -> Address:
-        """Return the actor of a memory; for one that is nowhere the user's, which does not know it either."""
+        """Return the actor of a memory; for an unknown memory, the user's own."""
         if tag_of_root(self._namespace) == tag_of_id(memory_id):
             return memory_address(self._namespace)
         root = await self._runtime.query(RootOfMemory(memory_id=memory_id), principal=self._principal)
         return memory_address(root or self._namespace)
 
     def in_full(self, request: Any) -> Any:
-        """Return the query or procedure that carries a request out, with what is known of the client."""
+        """Return the procedure for a request, with the state of the client."""
         if isinstance(request, sessions.SearchContext):
             return SearchSession(
-                session_id=self._client_state.resolve_session(request.session_id), asked=request
+                session_id=self._client_state.session.resolve(request.session_id), asked=request
             )
         if isinstance(request, ReadResource):
             return self._procedure(request.uri)
         if isinstance(request, ListResources):
-            return msgspec.structs.replace(request, current=self._client_state.current_session)
+            return msgspec.structs.replace(request, current=self._client_state.session.latest)
         if isinstance(request, CompleteResource) and request.is_path and CORPUS_KIND in self._resources:
             corpus = request.known.get("corpus", "")
             return CompleteNames(corpus=corpus, kind="path", value=request.value)
@@ -139,18 +139,18 @@ class Addressing:
         """Check that a kind of resource is open to the client.
 
         Raises:
-            Refusal: ``PERMISSION_DENIED``: its scopes do not reach so far.
+            Refusal: ``PERMISSION_DENIED``: its scopes do not suffice.
         """
         if kind not in self._resources:
             raise auth_errors.scope_missing("this resource", auth_scopes.RESOURCES[kind])
 
     def reader(self) -> ResourceReader:
-        """Return who reads resources now."""
+        """Return the current reader of resources."""
         state = self._client_state
-        return ResourceReader(self._principal, state.current_session, state.token)
+        return ResourceReader(self._principal, state.session.latest, state.session.token)
 
     def _procedure(self, uri: str) -> Procedure[Any]:
-        """Return what reads a resource of several actors; raises as `address_of_resource`."""
+        """Return the procedure for a resource of several actors; raises as `address_of_resource`."""
         self.address_of_resource(uri)
         found = find_kind(uri)
         assert found is not None, "it has an address"
@@ -158,7 +158,7 @@ class Addressing:
         return found[0].procedure(uri)
 
     def _namespaced(self, request: Any) -> Any:
-        """Return a request with the namespace that is meant, unless an id tells it."""
+        """Return a request with its default namespace, unless an id implies it."""
         if getattr(request, "memory_id", None) is not None or request.namespace is not None:
             return request
         filters = getattr(request, "filters", None)
@@ -166,17 +166,17 @@ class Addressing:
         return msgspec.structs.replace(request, namespace=within or self._namespace)
 
     def _timed(self, request: Any) -> Any:
-        """Return a request with the time zone in which its words are meant."""
+        """Return a request with its default time zone."""
         if isinstance(request, MemorySearch) and self._timezone is not None:
             return request.with_words_in(self._timezone)
         return request
 
 
 def idempotency_scope(principal: Principal) -> str:
-    """Return the idempotency scope of an identity, a digest: one that may see less gets no old answer.
+    """Return the idempotency scope of an identity, a digest: fewer rights get no old answer.
 
-    The key and the address are no part of it: a repeat may come by others. That there was a key is, since
-    without one more is seen. The spelling is that of stores from before there were scopes.
+    The key and the address are not part of it, because a retry may use others. Whether there was a key is,
+    since a caller without one sees more. The encoding is that of stores older than scopes.
     """
     everything = auth_scopes.EVERYTHING in principal.scopes
     identity = {
@@ -191,13 +191,13 @@ def idempotency_scope(principal: Principal) -> str:
 
 
 def _fingerprint(arguments: msgspec.Struct) -> bytes:
-    """Return a digest of the arguments, however they are written.
+    """Return a digest of the arguments, independent of their spelling.
 
-    What older versions did not take counts where it is given alone, so that their repeats are known.
+    Arguments that older versions lack count only if present, so that their retries are recognised.
     """
     said = msgspec.json.encode(arguments)
     newer = [name for name in getattr(arguments, "newer", ()) if getattr(arguments, name) is None]
     if newer:
         members = msgspec.json.decode(said, type=dict[str, msgspec.Raw])
         said = msgspec.json.encode({name: value for name, value in members.items() if name not in newer})
-    return blake2b(canonical(said), digest_size=16).digest()
+    return blake2b(canonicalize(said), digest_size=16).digest()

@@ -1,7 +1,7 @@
-"""A folder of sessions and memories for a program, with an event loop or without.
+"""A folder of sessions and memories for a program, with or without an event loop.
 
-The runtime runs on trio, here in a thread of its own; anyio's portal carries calls, cancellations and errors
-across. So a handler is never interrupted by Ctrl-C, which Python raises in the main thread.
+The runtime runs on trio in a thread of its own; anyio's portal carries calls, cancellations and errors. So
+Ctrl-C, which Python raises in the main thread, never interrupts a handler.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from contextlib import (
     contextmanager,
     suppress,
 )
+from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
 from types import MethodType
@@ -26,6 +27,7 @@ from typing import (
     Any,
     ClassVar,
     Concatenate,
+    Final,
     Generic,
     ParamSpec,
     Self,
@@ -43,31 +45,41 @@ from anyio.lowlevel import checkpoint
 
 from greenroom.actors.app.hosting import RuntimeHost
 from greenroom.actors.app.open import open_checked
-from greenroom.actors.app.options import GreenroomOptions, check_greenroom_options
+from greenroom.actors.app.options import CheckedOptions, GreenroomOptions, check_greenroom_options
 from greenroom.actors.app.services.memory import MemoryService
 from greenroom.actors.app.services.search import MemoryMatch
 from greenroom.actors.app.services.session import SessionService
 from greenroom.actors.app.services.short_forms import StoredMemory, find_texts, store_text
-from greenroom.actors.core.presence.heartbeat import tell_of_program
+from greenroom.actors.core.presence.heartbeat import send_program_heartbeats
 from greenroom.runtime import (
     Address,
     Message,
+    OverloadedError,
+    OwnershipLostError,
     Procedure,
-    Query,
     RuntimeClient,
     RuntimeClosedError,
     SharedRuntime,
+    StoreIdleError,
+    StoreOwnedError,
 )
+from greenroom.runtime.sharing.lock_or_attach import May
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Arguments = TypeVarTuple("Arguments")
 
+REOPEN_SECONDS: Final = 30.0
+"""How long to wait for a folder that was taken away."""
+SILENT_SECONDS: Final = 5.0
+"""How long a call waits meanwhile, before it is refused with a retry."""
+RETRY_SECONDS: Final = 0.01
+
 
 class _EitherWay(Generic[P, R]):
-    """A method that is awaited; in a plain ``with`` block it waits by itself and returns the result.
+    """A method that is awaited, but in a plain ``with`` block returns its result.
 
-    Where nothing is open the call raises: what it would return might be awaited by nobody.
+    If the database is not open, the call itself raises, because its result might never be awaited.
     """
 
     def __init__(self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> None:
@@ -91,7 +103,7 @@ class _EitherWay(Generic[P, R]):
             if instance.is_blocking:
                 result: R = instance.call(partial(method, *arguments, **options))
                 return result
-            instance._open_keeper()  # noqa: SLF001  (what is not open says so at the call)
+            instance._open_keeper()  # noqa: SLF001  (a closed database raises at the call)
             awaited: Coroutine[Any, Any, R] = method(*arguments, **options)
             return awaited
 
@@ -101,31 +113,31 @@ class _EitherWay(Generic[P, R]):
 class Database(RuntimeHost):
     """Sessions and memories in a folder, for a program with or without an event loop.
 
-    In a plain ``with`` block `remember` and `search` return their results, in an ``async with`` block, on
-    asyncio or on trio, they are awaited. Everything else is asked through `sessions`, `memory`, other
-    services or an `Agent`, which are awaited, or waited for by `call`.
+    In a plain ``with`` block `remember` and `search` return their results. In an ``async with`` block, on
+    asyncio or trio, they are awaited. All other requests go through `sessions`, `memory`, other services
+    or an `Agent`; these are awaited, or run by `call`.
 
-    Its runtime has a thread of its own, and is called from any thread and event loop. It ends by `close` or
-    with its block; failing that, with the event loop that opened it, or with the program. A process that is
-    forked opens a database of its own. A program on trio that wants the runtime in its own loop takes
-    `open_greenroom`.
+    Its runtime has a thread of its own, and can be called from any thread and event loop. It ends by `close`
+    or with its block, else with the event loop that opened it, or with the program. A forked process must
+    open a database of its own. A program on trio can run the runtime in its own loop with `open_greenroom`.
 
-    A call that is cancelled, by ``asyncio.timeout`` or otherwise, is cancelled in the runtime, too: what was
-    not begun is not done, and what was begun is done whole or not at all. What was committed stays so.
+
+    A call that is cancelled, by ``asyncio.timeout`` or otherwise, is also cancelled in the runtime. An action
+    that has not begun is not done; one that has begun is done whole or not at all. Commits stay.
 
     Args:
         path: The folder of the data; made when missing.
-        options: What it is opened with; see `GreenroomOptions`.
+        options: Options; see `GreenroomOptions`.
 
     Attributes:
-        sessions: The sessions in it, asked as the agent ``app``. For another one make a `SessionService` with
-            the database in the place of a runtime.
-        memory: The memories in it; likewise by `MemoryService`.
-        is_blocking: Whether a plain ``with`` block has it open.
+        sessions: Its sessions, for the agent ``app``. For another agent, make a `SessionService` with the
+            database as its runtime.
+        memory: Its memories; likewise, with `MemoryService`.
+        is_blocking: Whether a plain ``with`` block has opened it.
 
     Raises:
-        TypeError: there is no such option, two decide the same, or one is of a wrong type.
-        ValueError: a value is not allowed.
+        TypeError: An option is unknown or of a wrong type, or two options set the same.
+        ValueError: A value is not allowed.
     """
 
     def __init__(self, path: str | Path, **options: Unpack[GreenroomOptions]) -> None:
@@ -139,23 +151,23 @@ class Database(RuntimeHost):
         self.memory = MemoryService(self)
 
     async def initialize(self) -> None:
-        """Open the folder; if that is cancelled it is closed again.
+        """Open the folder; if cancelled, close it again.
 
         Raises:
-            RuntimeError: it is open already.
-            ValueError: there is no such language.
-            EmbedderError, StoreError: as `open_greenroom`.
+            RuntimeError: It is open already.
+            ValueError: A language does not exist.
+            EmbedderError, StoreError: As `open_greenroom`.
         """
         self._life = self._new_keeper().running()
         await self._life.__aenter__()
 
     async def close(self) -> None:
-        """Answer what was asked, take no more, and close the folder; again, it does nothing.
+        """Answer pending calls, accept no more, and close the folder; idempotent.
 
-        Cancelled, it only waits for the commit in flight.
+        If cancelled, it only waits for the commit in flight.
 
         Raises:
-            StoreError: a commit had failed for good, so that the runtime ended by itself.
+            StoreError: A commit had failed for good, so that the runtime ended by itself.
         """
         life, self._life = self._life, None
         if life is not None:
@@ -171,7 +183,7 @@ class Database(RuntimeHost):
     def __enter__(self) -> BlockingDatabase:
         _check_may_block()
         self._blocking.enter_context(self._new_keeper().blocking())
-        atexit.register(self._blocking.close)  # runs before what the thread has registered
+        atexit.register(self._blocking.close)  # runs before the thread's own exit handlers
         self._blocking.callback(atexit.unregister, self._blocking.close)
         self.is_blocking = True
         return cast("BlockingDatabase", self)
@@ -190,18 +202,18 @@ class Database(RuntimeHost):
         key: str | None = None,
         tags: Sequence[str] = (),
     ) -> StoredMemory:
-        """Store a text for a user, a project, or this program; it is on disk when this returns.
+        """Store a text for a user, a project, or this program; durable on return.
 
         Args:
             content: The text, up to 1 MB.
-            user: Whose it is: searches for others do not find it. Agents that work for this user do.
-            project: Which project it is of, and shared with. With ``user``, it is that user's own.
-            key: Its name there. What has the name gets a new version; without one it is a new memory.
-            tags: Labels, by which searches are narrowed.
+            user: The user that it belongs to. Only searches for this user, and agents of this user, find it.
+            project: The project that shares it. With ``user``, it is that user's own within the project.
+            key: Its key there. An existing key gets a new version; without a key it is a new memory.
+            tags: Labels by which searches can filter.
 
         Raises:
-            ServiceError: an argument breaks a rule. It is a ``ValueError``, and nothing was stored.
-            RuntimeClosedError: the database is not open; the call says so, without being awaited.
+            ServiceError: An argument breaks a rule. It is a ``ValueError``, and nothing was stored.
+            RuntimeClosedError: The database is not open; the call raises this without being awaited.
         """
         return await store_text(self, content, user, project, key, tags)
 
@@ -215,31 +227,31 @@ class Database(RuntimeHost):
         tags: Sequence[str] = (),
         limit: int = 10,
     ) -> list[MemoryMatch]:
-        """Find by words and meaning what was stored for a user, a project, or this program; best first.
+        """Search stored texts of a user, a project, or this program; best first.
 
-        `SearchService` searches by time as well, and everywhere that a principal may see.
+        `SearchService` also searches by time, and everything that a principal may see.
 
         Args:
             query: A question, or some words.
-            user: Whose memories, those of any project included.
-            project: Those of the project; with ``user``, that user's own of it.
-            tags: With any of these labels.
-            limit: How many at most, 1-100.
+            user: The user, including their memories in any project.
+            project: The project; with ``user``, that user's own memories in it.
+            tags: Only memories with any of these labels.
+            limit: The most results, 1-100.
 
         Raises:
-            ServiceError: an argument breaks a rule. It is a ``ValueError``.
-            RuntimeClosedError: as `remember`.
+            ServiceError: An argument breaks a rule. It is a ``ValueError``.
+            RuntimeClosedError: As `remember`.
         """
         return await find_texts(self, query, user, project, tags, limit)
 
     def call(self, function: Callable[[*Arguments], Awaitable[R]], *arguments: *Arguments) -> R:
         """Run an async function in the runtime's thread, and wait: ``database.call(store.get, "key")``.
 
-        For threads without an event loop: one that runs it would stand still meanwhile.
+        For threads without an event loop: it would block one.
 
         Raises:
-            RuntimeError: trio runs in this thread.
-            RuntimeClosedError: the database is not open, or closed before the function returned.
+            RuntimeError: Trio runs in this thread.
+            RuntimeClosedError: The database is not open, or closed before the function returned.
         """
         _check_may_block()
         keeper = self._open_keeper()
@@ -249,22 +261,23 @@ class Database(RuntimeHost):
             async def cancellable() -> R:
                 with scope:
                     return await function(*arguments)
-                raise AssertionError("nobody waits for what was cancelled")
+                raise AssertionError("a cancelled call has no waiter")
 
             try:
                 return keeper.portal.call(cancellable)
-            except BaseException:  # Ctrl-C among them, which may come before anything is begun there
+            except BaseException:  # also Ctrl-C, which may come before the call has begun there
                 keeper.run_soon(scope.cancel)
                 raise
 
     async def call_async(self, function: Callable[[*Arguments], Awaitable[R]], *arguments: *Arguments) -> R:
         """Run an async function in the runtime's thread, on trio there, and await it.
 
-        Who is cancelled cancels it, and waits until it has ended: so an ``anyio.CancelScope(shield=True)`` in
-        it stands also where asyncio cancels the task, which one in the task itself does not.
+        Cancelling this call cancels the function and waits for its end. So an
+        ``anyio.CancelScope(shield=True)`` in the function also holds when asyncio cancels the task; one in
+        the task itself would not.
 
         Raises:
-            RuntimeClosedError: the database is not open, or closed before the function returned.
+            RuntimeClosedError: The database is not open, or closed before the function returned.
         """
         return await self.with_runtime(lambda _: function(*arguments))
 
@@ -272,21 +285,21 @@ class Database(RuntimeHost):
         """Return an actor's reply, as `RuntimeClient.ask` does."""
         return await self.with_runtime(lambda runtime: runtime.ask(address, message, principal=principal))
 
-    async def query(self, query: Query[R] | Procedure[R], *, principal: Any = None) -> R:
+    async def query(self, query: Procedure[R], *, principal: Any = None) -> R:
         """Return the answer of a query, as `RuntimeClient.query` does."""
         return await self.with_runtime(lambda runtime: runtime.query(query, principal=principal))
 
     async def with_runtime(self, function: Callable[[RuntimeClient], Awaitable[R]]) -> R:
         """Run an async function of the open runtime in its thread, as `call_async` does."""
         keeper = self._open_keeper()
-        await checkpoint()  # who is cancelled already begins nothing
+        await checkpoint()  # a cancelled caller begins nothing
         if keeper.thread == threading.get_ident():
-            return await function(keeper.runtime)
+            return await keeper.ask(function)
         with self._closing(keeper):
-            return await keeper.portal.call_async(function, keeper.runtime)
+            return await keeper.portal.call_async(keeper.ask, function)
 
     def post_to_runtime(self, function: Callable[[RuntimeClient], object]) -> None:
-        """Schedule a function of the open runtime, if there is one, and return at once."""
+        """Schedule a function of the open runtime, if any, and return at once."""
         keeper = self._keeper
         if keeper is not None and keeper.is_open:
             keeper.run_soon(partial(function, keeper.runtime))
@@ -294,7 +307,7 @@ class Database(RuntimeHost):
     def _new_keeper(self) -> _Keeper:
         if self._keeper is not None and not self._keeper.has_ended:
             raise RuntimeError(f"the database {self._path} is open already")
-        self._keeper = _Keeper(open_checked(self._path, self._options))
+        self._keeper = _Keeper(self._path, self._options)
         return self._keeper
 
     def _open_keeper(self) -> _Keeper:
@@ -302,8 +315,8 @@ class Database(RuntimeHost):
         if keeper is None or not keeper.is_open:
             if keeper is not None and keeper.is_parents:
                 raise RuntimeClosedError(
-                    f"the database {self._path} is open in the process of which this is a fork; open it "
-                    "here by a block of its own"
+                    f"the database {self._path} is open in the parent of this forked process; open it "
+                    "here with a block of its own"
                 )
             why = None if keeper is None else keeper.failure
             raise RuntimeClosedError(
@@ -314,29 +327,29 @@ class Database(RuntimeHost):
 
     @contextmanager
     def _closing(self, keeper: _Keeper) -> Iterator[None]:
-        """Say what happened where the portal ends in the middle of a call."""
+        """Report what happened when the portal ends during a call."""
         try:
             yield
         except (RuntimeError, CancelledError) as error:
             if keeper.is_open:
                 raise
             raise RuntimeClosedError(
-                f"the database {self._path} closed before the reply; look whether the call took effect"
+                f"the database {self._path} closed before the reply; check whether the call took effect"
             ) from error
 
 
 class BlockingDatabase(Database):
-    """What a plain ``with`` block has, for type checkers: `remember` and `search` return results.
+    """The type of a database in a plain ``with`` block: `remember` and `search` return results.
 
-    It is the `Database` itself: nothing is made of this class.
+    For type checkers only; the object is a `Database`.
     """
 
 
 def _check_may_block() -> None:
-    """Check that this thread may wait for that of a database.
+    """Check that this thread may wait for a database's thread.
 
     Raises:
-        RuntimeError: trio runs in it, which does not let one thread wait for another.
+        RuntimeError: Trio runs in it, and would be blocked.
     """
     if trio.lowlevel.in_trio_run():
         raise RuntimeError("this would stop trio, which runs in this thread: use `async with`, and await")
@@ -345,17 +358,18 @@ def _check_may_block() -> None:
 class _Keeper:
     """Keeps a runtime open in a thread of its own.
 
-    There it is a system task: it ends when the thread's loop does, whoever ended that.
+    In that thread it is a system task, which ends with the thread's loop however that ends. If the folder is
+    taken from the runtime, another runtime is opened, attached to the new owner or owning it again.
 
     Attributes:
-        portal: Where the thread is reached.
-        thread: Its identity.
-        token: Where functions of the thread are left that it calls soon.
-        runtime: What is kept open.
-        is_open: Whether it takes calls.
+        portal: The portal to the thread.
+        thread: The thread's identity.
+        token: The trio token of the thread, for functions to run soon.
+        runtime: The open runtime.
+        is_open: Whether it accepts calls.
         failure: Why it could not be opened, or ended by itself.
-        has_ended: Whether the thread is done with.
-        is_parents: Whether the thread is in the process that this one was forked from.
+        has_ended: Whether the thread has ended.
+        is_parents: Whether the thread belongs to the parent of this forked process.
     """
 
     _every: ClassVar[WeakSet[_Keeper]] = WeakSet()
@@ -364,10 +378,13 @@ class _Keeper:
     token: trio.lowlevel.TrioToken
     runtime: SharedRuntime
 
-    def __init__(self, opening: AbstractAsyncContextManager[SharedRuntime]) -> None:
-        self._opening = opening
+    def __init__(self, path: str | Path, options: CheckedOptions) -> None:
+        self._path = Path(path)
+        self._options = options
+        self._place: os.stat_result | None = None
         self._scope = trio.CancelScope()
         self._settled = trio.Event()
+        self._renewed = trio.Event()
         self._leaving = trio.Event()
         self._ended = trio.Event()
         self.failure: Exception | None = None
@@ -379,9 +396,9 @@ class _Keeper:
 
     @classmethod
     def leave_to_parent(cls) -> None:
-        """Let go of every runtime in a child that was forked: the thread stayed with the parent.
+        """Release every runtime in a forked child, because the thread stayed with the parent.
 
-        Who would wait for it would wait for ever.
+        Waiting for it would never end.
         """
         for keeper in cls._every:
             if not keeper.has_ended:
@@ -392,13 +409,13 @@ class _Keeper:
     async def running(self) -> AsyncIterator[None]:
         """Keep it open while the block runs.
 
-        An event loop that ends closes the generators that are left, and so this one. Where a program does not
-        let it, the thread ends when the program exits.
+        An ending event loop closes its generators, and so this one. If a program prevents that, the thread
+        ends at the program's exit.
         """
         try:
             with self._started():
                 async with AsyncExitStack() as life:
-                    # What `start_blocking_portal` does at its end it cannot do in a thread where trio runs.
+                    # `start_blocking_portal` cannot do its own clean-up in a thread where trio runs.
                     life.push_async_callback(self._in_thread, self.portal.stop)
                     life.push_async_callback(self._in_thread, self._close)
                     await self.portal.call_async(self._open)
@@ -408,7 +425,7 @@ class _Keeper:
 
     @contextmanager
     def blocking(self) -> Iterator[None]:
-        """Keep it open while the block runs, in a thread that has no event loop."""
+        """Keep it open while the block runs, in a thread without an event loop."""
         try:
             with self._started(), ExitStack() as life:
                 life.callback(self._close_blocking)
@@ -426,7 +443,7 @@ class _Keeper:
             yield
 
     def run_soon(self, function: Callable[[], object]) -> None:
-        """Have a function called in the thread, unless that has ended."""
+        """Schedule a function in the thread, unless that has ended."""
         with suppress(trio.RunFinishedError):
             self.token.run_sync_soon(function)
 
@@ -463,22 +480,65 @@ class _Keeper:
     async def _run(self) -> None:
         try:
             with self._scope:
-                async with self._opening as self.runtime, trio.open_nursery() as nursery:
-                    nursery.start_soon(tell_of_program, self.runtime)
-                    self.is_open = True
-                    self._settled.set()
-                    await self._leaving.wait()
-                    nursery.cancel_scope.cancel()
-        except Exception as error:  # noqa: BLE001  `_open` or `_close` raises it: nobody waits for a system task
+                lost = await self._serve(self._options)
+                while lost is not None:
+                    lost = await self._serve_again(lost)
+        except Exception as error:  # noqa: BLE001  `_open` or `_close` raises it: no caller awaits a system task
             self.failure = error
         finally:
             self.is_open = False
             self._settled.set()
+            self._renewed.set()
             self._ended.set()
+
+    async def _serve(self, options: CheckedOptions) -> OwnershipLostError | None:
+        """Keep a runtime open until this ends; return the error if it lost the folder."""
+        try:
+            async with open_checked(self._path, options) as self.runtime, trio.open_nursery() as nursery:
+                nursery.start_soon(send_program_heartbeats, self.runtime)
+                if self._place is None:
+                    self._place = self._path.stat()
+                self.is_open = True
+                self._settled.set()
+                self._renewed.set()
+                self._renewed = trio.Event()
+                await self._leaving.wait()
+                nursery.cancel_scope.cancel()
+        except OwnershipLostError as lost:
+            if not self._leaving.is_set():
+                return lost
+            raise
+        return None
+
+    async def _serve_again(self, lost: OwnershipLostError) -> OwnershipLostError | None:
+        """Reopen the same folder, if it is back in time; else raise the loss."""
+        may: May = "attach" if self._options.may == "attach" else "own"
+        deadline = trio.current_time() + REOPEN_SECONDS
+        while not self._leaving.is_set() and trio.current_time() < deadline:
+            with suppress(FileNotFoundError, NotADirectoryError, StoreOwnedError, StoreIdleError):
+                if self._place is not None and os.path.samestat(self._path.stat(), self._place):
+                    return await self._serve(replace(self._options, may=may))
+            await trio.sleep(RETRY_SECONDS)
+        raise lost
+
+    async def ask(self, function: Callable[[RuntimeClient], Awaitable[R]]) -> R:
+        """Call a function with the runtime in its thread; wait while it is reopened.
+
+        Raises:
+            OverloadedError: Reopening takes too long; nothing was done.
+        """
+        with trio.move_on_after(SILENT_SECONDS):
+            while self.is_open and not self.runtime.is_sound:
+                await self._renewed.wait()
+        if self.is_open and not self.runtime.is_sound:
+            raise OverloadedError.of(
+                f"{self._path} was taken from this process, which reopens it; repeat later", 1_000
+            )
+        return await function(self.runtime)
 
 
 def _refuse_in_child(*_: object, **__: object) -> Any:
-    """Refuse calls into a thread that a forked child does not have; so anyio takes the portal for ended."""
+    """Refuse calls to a thread that a forked child lacks, so that anyio gives up."""
     raise RuntimeError("the thread of the database stayed with the parent")
 
 

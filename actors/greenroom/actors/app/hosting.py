@@ -1,4 +1,4 @@
-"""A runtime that another thread keeps open, and what is made of it and used there."""
+"""A runtime that another thread keeps open."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 class RuntimeHost(ABC):
-    """Keeps a runtime open in a thread of its own, and may open it anew: a `Database`."""
+    """Keeps a runtime open in its own thread and may reopen it: a `Database`."""
 
     @abstractmethod
     async def with_runtime(self, function: Callable[[RuntimeClient], Awaitable[R]]) -> R:
-        """Run an async function of the open runtime in its thread, on trio there, and await it.
+        """Run an async function of the runtime in its thread, and await the result.
 
         Raises:
             RuntimeClosedError: it is not open, or closed before the function returned.
@@ -52,7 +52,7 @@ class Hosted(Generic[T]):
         return await self._host.with_runtime(lambda runtime: function(self._made_of(runtime)))
 
     def post(self, function: Callable[[T], object]) -> None:
-        """Have a function of it called in the thread of the runtime soon, if it is in use there."""
+        """Schedule a call in the runtime's thread, if the object is in use there."""
         self._host.post_to_runtime(self._posted(function))
 
     def _posted(self, function: Callable[[T], object]) -> Callable[[RuntimeClient], object]:

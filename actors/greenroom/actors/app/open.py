@@ -1,4 +1,4 @@
-"""Opening a runtime with everything that sessions and memory need."""
+"""Open a runtime with everything that sessions and memory need."""
 
 from __future__ import annotations
 
@@ -11,57 +11,41 @@ from typing import Final, Unpack
 from greenroom.actors.app.administration.erase import FindTraces
 from greenroom.actors.app.administration.index_verification import AllNamespaces, Imitations, VerifyMemories
 from greenroom.actors.app.administration.people import FindPeople
-from greenroom.actors.app.map.entity_mentions import FindEntity
-from greenroom.actors.app.map.request import MemoryMap
 from greenroom.actors.app.options import AUDIT_DAYS, CheckedOptions, GreenroomOptions, check_greenroom_options
-from greenroom.actors.app.resources.listing import CompleteResource, ListResources
+from greenroom.actors.app.requests import READS
 from greenroom.actors.app.resources.project import ReadProject
 from greenroom.actors.app.savings.actor import SavingsActor
-from greenroom.actors.audit.erasures import ERASURES, ErasureActor, redacted
 from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.audit.actor import LOG, AuditActor, NoteDeed
-from greenroom.actors.core.audit.export import ExportAuditLog
-from greenroom.actors.core.audit.query import (
-    CheckAudit,
-    CheckpointAudit,
-    GetAuditLog,
-    GetAuditState,
-    ReadAuditLog,
-    VerifyAudit,
-)
+from greenroom.actors.core.audit.query import CheckAudit, CheckpointAudit, ReadAuditLog
 from greenroom.actors.core.audit.record import AuditRow
-from greenroom.actors.core.auth.person import Person
 from greenroom.actors.core.auth.policy import ChangeLabel
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.base.default_folders import default_secrets
-from greenroom.actors.core.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoked
+from greenroom.actors.core.base.default_folders import default_secrets_folder
+from greenroom.actors.core.erasure import ERASURES, ErasureActor, Person, redact
+from greenroom.actors.core.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoke_all
 from greenroom.actors.core.presence.actor import PresenceActor
 from greenroom.actors.core.validation.times import DAY
-from greenroom.actors.corpus.actor import CorpusActor
-from greenroom.actors.corpus.code_asking import AskForCode
-from greenroom.actors.corpus.listing import BrowseCorpora, CorpusEntities, ReadPage
-from greenroom.actors.corpus.workspace_listing import ListWorkspaces, WorkspaceFiles
 from greenroom.actors.hooks.actor import HookActor
 from greenroom.actors.hooks.answer_event import AnswerHook
 from greenroom.actors.hooks.ingest_event import TakeHookEvent
-from greenroom.actors.hooks.offering import FindKept
-from greenroom.actors.hooks.provenance import ListTold, WhyGiven
+from greenroom.actors.hooks.provenance import WhyGiven
 from greenroom.actors.hooks.store_settings import store_settings
+from greenroom.actors.knowledge.corpora.actor import CorpusActor
 from greenroom.actors.knowledge.corpora.handlers.completion import CompleteNames
 from greenroom.actors.knowledge.corpora.handlers.resource import ReadCorpusResource
 from greenroom.actors.knowledge.corpora.requests import catalogue
 from greenroom.actors.knowledge.corpora.requests.catalogue import CatalogueActor
 from greenroom.actors.knowledge.corpora.storage.chunk_ids import IdPrefixActor, give_prefixes
-from greenroom.actors.knowledge.corpora.tools.entity_tools import FindVendorInfo, SuggestEntities
-from greenroom.actors.knowledge.corpora.tools.explain_documents import ExplainDocuments
-from greenroom.actors.knowledge.corpora.tools.query_service import ListCorpora, ReadPassages, SearchCorpora
+from greenroom.actors.knowledge.corpora.storage.records import MASKED_INDEX
+from greenroom.actors.knowledge.corpora.tools.listing import ReadPage
+from greenroom.actors.knowledge.corpora.tools.query_service import ReadPassages, SearchCorpora
+from greenroom.actors.knowledge.workspaces.tools.search_code import AskForCode
 from greenroom.actors.memories.actor import MemoryActor
 from greenroom.actors.memories.preferences.actor import PreferencesActor
 from greenroom.actors.memories.recall.emptiness import WhyNoneListed
 from greenroom.actors.memories.recall.evaluate import TrySearch
-from greenroom.actors.memories.recall.explain import ExplainSearch
 from greenroom.actors.memories.recall.key_resolution import PlacesOfKey
-from greenroom.actors.memories.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
 from greenroom.actors.memories.recall.roots import ChooseRoots
 from greenroom.actors.memories.storage import directory as namespaces
 from greenroom.actors.memories.storage import root_summary
@@ -69,22 +53,21 @@ from greenroom.actors.memories.transfer import import_actor
 from greenroom.actors.memories.transfer.export_actor import ExportActor
 from greenroom.actors.memories.transfer.import_actor import ImportActor
 from greenroom.actors.memories.transfer.import_run import UnembeddedRoots
+from greenroom.actors.memories.writing import repair as memory_repair
 from greenroom.actors.search.embedding import rows as embedding
 from greenroom.actors.search.embedding.embedder import EmbedderChoice
 from greenroom.actors.search.embedding.embedder_loader import check_choice
 from greenroom.actors.search.embedding.embedding_service import EmbeddingService, GetEmbedding, open_embedding
 from greenroom.actors.search.embedding.rows import EmbedderActor
-from greenroom.actors.sessions import migrations
+from greenroom.actors.sessions.actor import SessionActor
 from greenroom.actors.sessions.checkpoints import directory as threads
 from greenroom.actors.sessions.checkpoints.actor import CheckpointsActor
-from greenroom.actors.sessions.erasure import ErasableSession
-from greenroom.actors.sessions.handlers.find_sessions import FindSessions
+from greenroom.actors.sessions.handlers import repair as session_repair
 from greenroom.actors.sessions.passports import issued
 from greenroom.actors.sessions.passports.actor import PassportActor
-from greenroom.actors.sessions.passports.offers import FindOffers
-from greenroom.actors.sessions.search.context_search import ExplainSessionSearch, SearchSession
-from greenroom.actors.sessions.storage import directory
-from greenroom.actors.sessions.storage.directory import ListSessions
+from greenroom.actors.sessions.passports.offers import FindKept, FindOffers
+from greenroom.actors.sessions.search.context_search import SearchSession
+from greenroom.actors.sessions.storage import directory, migrations
 from greenroom.actors.sessions.workflows import actor as workflow
 from greenroom.actors.sessions.workflows.actor import WorkflowActor
 from greenroom.actors.sessions.workflows.tools import FindProject
@@ -108,6 +91,7 @@ from greenroom.runtime import (
 )
 
 KINDS: Final = (
+    SessionActor,
     MemoryActor,
     EmbedderActor,
     ImportActor,
@@ -126,11 +110,18 @@ KINDS: Final = (
     CheckpointsActor,
     PresenceActor,
 )
-"""All actors but those of sessions, which are configured."""
+"""All actors."""
+
+
+REPAIR_RULES: Final = {
+    MemoryActor.kind: memory_repair.RULE,
+    SessionActor.kind: session_repair.RULE,
+}
+"""Actors that keep sound records in a repair; those of other kinds are set aside whole, or mended."""
 
 
 def shared_indexes(audit_days: int) -> list[Index]:
-    """Return the shared indexes; audit rows from before there was a journal are kept so many days."""
+    """Return the shared indexes; audit rows older than the journal expire after so many days."""
     return [
         Index(directory.INDEX, names=directory.names_in),
         Index(migrations.INDEX, names=migrations.names_in),
@@ -138,6 +129,7 @@ def shared_indexes(audit_days: int) -> list[Index]:
         Index(namespaces.INDEX, names=namespaces.names_in),
         Index(root_summary.INDEX, names=root_summary.names_in),
         Index(catalogue.INDEX, names=catalogue.row_names),
+        Index(MASKED_INDEX),
         Index(workflow.INDEX),
         Index(threads.INDEX, names=threads.names_in),
         Index(import_actor.INDEX),
@@ -150,53 +142,44 @@ def shared_indexes(audit_days: int) -> list[Index]:
 def open_greenroom(
     path: str | Path, **options: Unpack[GreenroomOptions]
 ) -> AbstractAsyncContextManager[SharedRuntime]:
-    """Open a runtime with shared sessions and agent memory, inside an ``async with`` block.
+    """Open a runtime with shared sessions and agent memory, in an ``async with`` block.
 
-    Ask it through an `Agent`. Several processes may have the same folder open: one owns it, the others
-    relay to it, and when it ends another one takes over; `SharedRuntime.role` says which this one is.
+    Send requests through an `Agent`. Several processes may open the same folder. One owns it; the others are
+    attached and use the relay. When the owner ends, another takes over. `SharedRuntime.role` is this one's
+    role.
 
     Args:
         path: The folder of the data.
-        options: What it is opened with; see `GreenroomOptions`.
+        options: Options; see `GreenroomOptions`.
 
     Raises:
-        TypeError: there is no such option, two decide the same, or one is of a wrong type. The call itself
-            raises this, before anything is opened or made.
-        ValueError: a value is not allowed; likewise, but for a language that does not exist.
-        EmbedderError: what the embedder needs is not there, as far as that can be told without loading it.
-        StoreError: as `open_shared_runtime`.
+        TypeError: An option is unknown or of a wrong type, or two options set the same. The call itself
+            raises this, before anything is opened.
+        ValueError: A value is not allowed; raised likewise, except for an unknown language.
+        EmbedderError: The embedder lacks something, as far as is known without loading it.
+        StoreError: As `open_shared_runtime`.
     """
     return open_checked(path, check_greenroom_options("open_greenroom", options))
 
 
 @asynccontextmanager
 async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterator[SharedRuntime]:
-    """Open a runtime as `open_greenroom` does, with options that were checked."""
+    """Open a runtime as `open_greenroom` does, with checked options."""
     check_choice(options.embedder)
-    settings = store_settings(options.languages, options.extractor)
-    own = {"content_limit": options.content_limit, "tiers": options.tiers}
+    settings = store_settings(options.languages, options.content_limit, options.tiers, options.extractor)
     async with open_shared_runtime(
         path,
         principal_type=Principal,
         label_type=ChangeLabel,
-        actors=[type("SessionActor", (ErasableSession,), own), *KINDS, *options.actors],
+        actors=[*KINDS, *options.actors],
         indexes=[*shared_indexes(options.audit_days), *options.indexes],
         queries=[
-            ListSessions,
-            FindSessions,
-            issued.ListPassports,
+            *READS,
             directory.SessionsOfProgram,
-            ListResources,
-            CompleteResource,
             namespaces.ListNamespaces,
-            namespaces.BrowseNamespaces,
             namespaces.NewRoots,
             namespaces.RootOfMemory,
             ChooseRoots,
-            MemorySearch,
-            RetrieveMemory,
-            MemoryMap,
-            RecallContext,
             WhyNoneListed,
             PlacesOfKey,
             GetEmbedding,
@@ -209,13 +192,9 @@ async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterat
             AllNamespaces,
             Imitations,
             VerifyMemories,
-            GetAuditLog,
             ReadAuditLog,
-            ExportAuditLog,
             CheckAudit,
             CheckpointAudit,
-            GetAuditState,
-            VerifyAudit,
             FindPeople,
             directory.CountSessions,
             catalogue.VisibleCorpora,
@@ -225,25 +204,13 @@ async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterat
             catalogue.FindCorpus,
             SearchCorpora,
             ReadPassages,
-            ListCorpora,
-            BrowseCorpora,
-            CorpusEntities,
-            ListWorkspaces,
             ReadPage,
-            WorkspaceFiles,
             AskForCode,
-            FindVendorInfo,
-            FindEntity,
-            SuggestEntities,
             ReadCorpusResource,
             CompleteNames,
             ReadProject,
             AnswerHook,
             TakeHookEvent,
-            ListTold,
-            ExplainSearch,
-            ExplainDocuments,
-            ExplainSessionSearch,
             WhyGiven,
             *options.queries,
         ],
@@ -259,7 +226,7 @@ async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterat
 
 @asynccontextmanager
 async def _beside(runtime: Runtime, choice: EmbedderChoice) -> AsyncIterator[EmbeddingService]:
-    """Bring an older store up to date, and run the embedding service."""
+    """Migrate an older store, and run the embedding service."""
     await give_prefixes(runtime, renew=runtime.has_gone_back)
     async with open_embedding(runtime, choice) as embedding_service:
         yield embedding_service
@@ -273,22 +240,22 @@ def encrypt_greenroom(
     indexes: Iterable[Index] = (),
     options: RuntimeOptions | None = None,
 ) -> EncryptInfo:
-    """Encrypt a store that is in the clear, by rewriting it, while no process uses it. It blocks.
+    """Encrypt an unencrypted store by rewriting it, while no process uses it. Blocks.
 
     Args:
         path: The folder of the data.
-        encryption: Has the key.
-        actors: Actor classes of one's own that have records in it.
-        indexes: Shared indexes of one's own that have rows in it.
+        encryption: The encryption with its key.
+        actors: Further actor classes with records in it.
+        indexes: Further shared indexes with rows in it.
         options: Limits of the new file.
 
     Raises:
-        StoreError, ConfigurationError: as `greenroom.runtime.encrypt`.
+        StoreError, ConfigurationError: As `greenroom.runtime.encrypt`.
     """
     return encrypt(
         Path(path),
         encryption,
-        actors=[ErasableSession, *KINDS, *actors],
+        actors=[*KINDS, *actors],
         indexes=[*shared_indexes(AUDIT_DAYS), *indexes],
         options=options,
     )
@@ -301,19 +268,19 @@ def finish_erasing(
     encryption: Encryption | None = None,
     options: RuntimeOptions | None = None,
 ) -> ExpungeInfo:
-    """Rewrite a store that no process uses, so that nothing of erased persons is in its file; it blocks.
+    """Rewrite an unused store without any data of erased persons. Blocks.
 
-    The audit log does not name them any more. Answers that were kept for requests that are repeated, and
-    messages that could not be delivered, are gone, whoever they are of: nobody can tell.
+    The audit log then no longer names them. Cached answers for repeated requests and dead letters are
+    dropped for everyone, because their persons are unknown.
 
     Args:
         path: The folder of the data.
         secrets: As in `open_greenroom`.
-        encryption: Has the key of a store that is encrypted.
+        encryption: The encryption with the key of an encrypted store.
         options: Limits of the store.
 
     Raises:
-        StoreError: as `greenroom.runtime.expunge`.
+        StoreError: As `greenroom.runtime.expunge`.
     """
     return expunge(
         Path(path),
@@ -324,30 +291,31 @@ def finish_erasing(
         of=AuditRow,
         about=ERASURES,
         says=Person,
-        redact=redacted,
+        redact=redact,
         options=options,
     )
 
 
 def _secret_places(path: str | Path, secrets: str | Path | None) -> list[Path]:
-    return [Path(path), default_secrets()] if secrets is None else [Path(secrets)]
+    return [Path(path), default_secrets_folder()] if secrets is None else [Path(secrets)]
 
 
 def repair_greenroom(
     path: str | Path, destination: str | Path, *, encryption: Encryption | None = None, now: int
 ) -> RepairInfo:
-    """Write what is sound of a damaged store that no process uses into a new file, which `restore` takes.
+    """Write the sound records of a damaged, unused store into a new file. Blocks.
 
-    What may lack something is set aside whole, and says so; of the API keys all are revoked then. It blocks.
+    Of damaged memories and sessions an entry is kept if no lost record could contradict it. All others are
+    set aside whole, and all API keys are then revoked. The reply names everything.
 
     Args:
-        path: The folder of the data; it is left as it is.
+        path: The folder of the data; it is not changed.
         destination: A file that does not exist.
-        encryption: Has the key of a store that is encrypted.
+        encryption: The encryption with the key of an encrypted store.
         now: The time in microseconds since 1970, at which keys are revoked.
 
     Raises:
-        StoreError: as `greenroom.runtime.repair`.
+        StoreError: As `greenroom.runtime.repair`.
     """
 
     def tell(losses: Losses) -> tuple[Address, NoteDeed]:
@@ -357,7 +325,8 @@ def repair_greenroom(
         Path(path),
         Path(destination),
         encryption=encryption,
-        mends={KEYS_ADDRESS: partial(revoked, key=KEY_PREFIX, now=now)},
-        restating=[each.kind for each in (ErasableSession, *KINDS) if Restate in each.handlers],
+        mends={KEYS_ADDRESS: partial(revoke_all, key=KEY_PREFIX, now=now)},
+        rules=REPAIR_RULES,
+        restating=[each.kind for each in KINDS if Restate in each.handlers],
         tell=tell,
     )

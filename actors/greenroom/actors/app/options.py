@@ -1,7 +1,7 @@
 """The options of `Database` and `open_greenroom`: names, allowed values and defaults.
 
-Beside the older names there are those of the settings of `greenroom serve` that concern the store. They mean
-the same here as on the command line.
+Besides the older names there are those of the settings of `greenroom serve` for the store. They mean the same
+here as on the command line.
 """
 
 from __future__ import annotations
@@ -13,19 +13,10 @@ from typing import Any, Final, cast, get_args
 
 from greenroom.actors.core.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.core.base.byte_sizes import AUDIT_SIZES, FREE_SIZES, STORE_SIZES, SizeRange
-from greenroom.actors.hooks.findings import Extractor
+from greenroom.actors.hooks.extraction.findings import Extractor
 from greenroom.actors.search.embedding.embedder import EmbedderChoice, read_choice
-from greenroom.actors.sessions.conversation_tiers import TierSizes, checked_tiers
-from greenroom.runtime import (
-    Actor,
-    CommonConfig,
-    Encryption,
-    Index,
-    Procedure,
-    Query,
-    RuntimeOptions,
-    key_source,
-)
+from greenroom.actors.sessions.conversation_tiers import TierSizes, parse_tiers
+from greenroom.runtime import Actor, CommonConfig, Encryption, Index, Procedure, RuntimeOptions, key_source
 from greenroom.runtime.base.arguments import option_names, refuse_unknown
 from greenroom.runtime.base.options import Durability
 from greenroom.runtime.lmdb.encryption import KEY_BYTES
@@ -38,48 +29,46 @@ CONTENT_LIMIT: Final = 10_000
 class GreenroomOptions(CommonConfig, total=False):
     """The options of `Database` and `open_greenroom`.
 
-    The settings of `greenroom serve` that concern the store have their own names here, too. Where an older
-    name sets the same, one of the two is given.
+    The store settings of `greenroom serve` have their own names here, too. Where an older name sets the same,
+    give one of the two.
 
     Attributes:
-        content_limit: The most characters that a message may have, up to 1,048,576; 10,000 unless given.
-        conversation_tiers: How many of the newest messages a conversation has as they are, how many older
-            ones shortened, and how many of those before them by a line; 20, 80 and 200 unless given.
-        audit_days: How long audit records are kept, in days; 90 unless given.
-        audit_size: How many bytes of them are kept, the newest ones: a number, or a text such as ``1GiB``;
-            all unless given.
-        audit_bytes: The same as a number; None for all.
-        embedder: What makes vectors of memories: ``minilm`` for the model that `greenroom embedder install`
-            brings, ``static`` for word vectors that ship with the program, ``auto`` for the best of these
-            that is there (unless given), ``onnx:DIR`` for a sentence-transformers export, ``http:URL`` for an
-            endpoint, ``python:MODULE:CLASS`` for a class, ``none``, or an `EmbedderChoice`. That of the
-            process that owns the folder counts.
-        embedder_model: The name of the model that an endpoint is to embed with.
-        embedder_key: The API key that an endpoint asks for.
-        models: The folder of installed models; in the user's data folder unless given.
-        language: Snowball's names of the languages whose words are reduced to their stems, in this store;
-            ``english`` unless given. After another choice an index is made anew when
-            it is wanted.
-        languages: The same.
-        extractor: Finds what is worth a memory in what hooks tell about this store; plain rules do unless
-            given. That of the process that owns the folder counts.
-        actors: Actor classes of one's own besides.
-        indexes: Shared indexes of one's own besides.
-        queries: Queries and procedures of one's own besides.
-        secrets: The folder of the store's secret, from which the keys of the audit log, of API keys and of
-            passports follow; made there at first need. None for where it is: in the folder of the data, or
-            where the command keeps it by default. A new one is then made in the folder of the data, where it
-            does not protect against a reader of that folder.
+        content_limit: The most characters of a message, up to 1,048,576; 10,000 by default.
+        conversation_tiers: How many of a conversation's newest messages are whole, how many older ones are
+            shortened, and how many before them are one line; 20, 80 and 200 by default.
+        audit_days: How long audit records are kept, in days; 90 by default.
+        audit_size: How many bytes of the newest audit records are kept: a number, or a text such as ``1GiB``;
+            all by default.
+        audit_bytes: The same as a number; None means all.
+        embedder: What makes embeddings of memories: ``minilm`` for the model of `greenroom embedder install`,
+            ``static`` for the word vectors that ship with the program, ``auto`` (the default) for the best of
+            these that is installed, ``onnx:DIR`` for a sentence-transformers export, ``http:URL`` for an
+            endpoint, ``python:MODULE:CLASS`` for a class, ``none``, or an `EmbedderChoice`. The owner
+            process decides.
+        embedder_model: The model name for an endpoint.
+        embedder_key: The API key for an endpoint.
+        models: The folder of installed models; in the user's data folder by default.
+        language: Snowball's name of the language whose words are stemmed in this store; ``english`` by
+            default. After a change an index is rebuilt when it is next used.
+        languages: Several such languages.
+        extractor: Extracts memories from hook events of this store; plain rules by default. The owner process
+            decides.
+        actors: Further actor classes.
+        indexes: Further shared indexes.
+        queries: Further queries and procedures.
+        secrets: The folder of the store's secret, from which the keys of the audit log, API keys and
+            passports are derived; made at first need. None means where it already is: in the folder of the
+            data, or in the command's default place. A new one is then made in the folder of the data, where
+            it does not protect against a reader of that folder.
         may: How far this process may go, as in `open_shared_runtime`.
-        durability: What an answered write outlives: ``power`` a power cut, ``process`` only the end of the
-            process; ``power`` unless given.
-        max_size: How large the store may grow: a number of bytes, or a text such as ``256GiB``.
+        durability: What an answered write survives: ``power`` (the default) a power cut, ``process`` only the
+            end of the process.
+        max_size: The largest size of the store: a number of bytes, or a text such as ``256GiB``.
         min_free: Writes stop when the disk has less free than this, likewise.
-        encryption_key: The key of an encrypted store: its 32 bytes, or where it is kept, as
-            ``file:PATH``, ``env:NAME`` or ``keyring:NAME``. A new store is made encrypted, and one that is
-            not encrypted is refused.
-        encrypt: Whether the store is to be encrypted. True goes with ``encryption_key``, which says so
-            already.
+        encryption_key: The key of an encrypted store: its 32 bytes, or its place as ``file:PATH``,
+            ``env:NAME`` or ``keyring:NAME``. A new store is made encrypted, and an unencrypted one is
+            refused.
+        encrypt: Whether the store must be encrypted. True needs ``encryption_key``, which implies it.
     """
 
     content_limit: int
@@ -96,7 +85,7 @@ class GreenroomOptions(CommonConfig, total=False):
     extractor: Extractor | None
     actors: Iterable[type[Actor]]
     indexes: Iterable[Index]
-    queries: Iterable[type[Query[Any] | Procedure[Any]]]
+    queries: Iterable[type[Procedure[Any]]]
     secrets: str | Path | None
     may: May
     durability: Durability
@@ -117,7 +106,7 @@ _SAME: Final = (
     ("encryption_key", "codec"),
     ("encrypt", "codec"),
 )
-"""Names of settings, each with another option that decides the same."""
+"""Names of settings, each with another option that sets the same."""
 
 _KEY_ALLOWED: Final = (
     f"{KEY_BYTES} bytes are allowed, or where they are kept: file:PATH, env:NAME or keyring:NAME"
@@ -126,12 +115,12 @@ _KEY_ALLOWED: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedOptions:
-    """What the options come to, each under one name and with its default.
+    """Checked options, each under one name and with its default.
 
     Attributes:
-        content_limit: As in `GreenroomOptions`, and so are all that are not named here.
+        content_limit: As in `GreenroomOptions`, like all that are not named here.
         tiers: The sizes of the tiers of a conversation.
-        common: What the runtime takes as it is.
+        common: The options that the runtime takes unchanged.
     """
 
     content_limit: int
@@ -143,30 +132,28 @@ class CheckedOptions:
     extractor: Extractor | None
     actors: tuple[type[Actor], ...]
     indexes: tuple[Index, ...]
-    queries: tuple[type[Query[Any] | Procedure[Any]], ...]
+    queries: tuple[type[Procedure[Any]], ...]
     secrets: Path | None
     may: May
     common: CommonConfig
 
 
 def check_greenroom_options(function: str, options: GreenroomOptions) -> CheckedOptions:
-    """Check options and return what they come to; nothing is opened or made.
+    """Check options, and return them with defaults; nothing is opened.
 
     Args:
-        function: What was called.
-        options: What it was given.
+        function: The name of the called function.
+        options: Its options.
 
     Raises:
-        TypeError: there is no such option, two of them decide the same, or one is of a wrong type.
-        ValueError: a value is not allowed.
+        TypeError: An option is unknown or of a wrong type, or two options set the same.
+        ValueError: A value is not allowed.
     """
     given: Mapping[str, Any] = options
     refuse_unknown(function, given, option_names(GreenroomOptions))
     for new, old in _SAME:
         if new in given and old in given:
-            raise TypeError(
-                f"{function}() was given both {new!r} and {old!r}; give one, they decide the same"
-            )
+            raise TypeError(f"{function}() was given both {new!r} and {old!r}; give one, they set the same")
     common = {name: given[name] for name in option_names(CommonConfig) if name in given}
     common.update(_runtime_options(given))
     common.update(_encryption(function, given))
@@ -206,7 +193,7 @@ def _runtime_options(given: Mapping[str, Any]) -> dict[str, RuntimeOptions]:
 def _encryption(function: str, given: Mapping[str, Any]) -> dict[str, Encryption]:
     """Return the encryption of the store.
 
-    Where a key is given, or ``encrypt``, the store is never opened in the clear.
+    With a key, or ``encrypt``, the store is never opened unencrypted.
     """
     encrypt = given.get("encrypt", "encryption_key" in given)
     if not isinstance(encrypt, bool):
@@ -272,7 +259,7 @@ def _tiers(sizes: Any) -> TierSizes:
         raise TypeError(
             f"conversation_tiers is {sizes!r}, but three whole numbers such as (20, 80, 200) are allowed"
         )
-    return checked_tiers([_count("conversation_tiers", each, 0) for each in sizes])
+    return parse_tiers([_count("conversation_tiers", each, 0) for each in sizes])
 
 
 def _count(name: str, value: Any, least: int, most: int | None = None) -> int:

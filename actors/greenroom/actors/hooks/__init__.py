@@ -1,1 +1,1 @@
-"""Hooks of clients: what they tell is kept without its secrets, what they ask is answered as inert data."""
+"""Hook events of clients: store what they report, and answer with context."""

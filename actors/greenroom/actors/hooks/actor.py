@@ -1,4 +1,4 @@
-"""The actor that keeps what a user's hooks did: which events are taken, and what was given to whom."""
+"""The actor that stores a user's hook events and injection log."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.erasure import ErasedPart, EraseFrom
 from greenroom.actors.core.validation.times import (
     DAY,
     SECOND,
@@ -22,56 +23,58 @@ from greenroom.actors.core.validation.times import (
     to_microseconds,
 )
 from greenroom.actors.hooks import records
-from greenroom.actors.hooks.records import StoredGiven, StoredHas, StoredMemory, StoredSession
-from greenroom.actors.schemas import hook_work as schemas
-from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
+from greenroom.actors.hooks.records import StoredContents, StoredInjection, StoredMemory, StoredSession
+from greenroom.actors.memories.storage.injection_log import KIND, GivenMemory, NoteRecalled
+from greenroom.actors.sessions.requests import hook_messages, injection_log
 from greenroom.actors.sessions.requests.hook_events import Turn
 from greenroom.runtime import Actor, Address, Context, Slices, handles
 
 TIMER: Final = "forget"
 LAST: Final = 10
-"""Sessions of a project that are looked at for what may be offered."""
+"""Sessions of a project that are offered for a hand-over."""
 EARLIER: Final = 3
-"""Sessions of the same project that are told of."""
+"""Earlier sessions of the same project that a briefing may name."""
 WRITE: Final = "recalled"
 WRITTEN_AFTER: Final = 10 * SECOND
 ROW_BYTES: Final = 1_000
 MEMORY_BYTES: Final = 600
-"""What a row of the ledger takes that waits to be written, about, and each memory in it."""
+"""Estimated bytes of a waiting row of the injection log, and of each memory in it."""
 _MOST_OPEN: Final = 50
-"""Rows of a session that are looked at for uses; of older ones none is seen any more."""
+"""Rows of a session in which a use is looked for; older rows count as unused."""
 
 
 def hook_address(owner: str) -> Address:
-    """Return the actor of an owner, a user's namespace or that of an agent that works for none."""
-    return Address(schemas.KIND, owner)
+    """Return the hook actor of an owner: the namespace of a user or agent."""
+    return Address(KIND, owner)
 
 
 class HookActor(Actor):
-    """What the hooks of one user's clients told and were given; its key is the user's namespace."""
+    """Hook events and injection log of one user; the key is the user's namespace."""
 
-    kind = schemas.KIND
+    kind = KIND
     names = staticmethod(records.names_in)
 
     def __init__(self) -> None:
-        self._waiting: list[StoredGiven] = []
+        self._waiting: list[StoredInjection] = []
 
     def resident_bytes(self) -> int:
-        """Return an estimate of what waits to be written."""
+        """Estimate the memory of the rows that wait to be written."""
         return sum(ROW_BYTES + MEMORY_BYTES * len(row.memories) for row in self._waiting)
 
-    @handles(schemas.LookUpSession)
-    def look_up(self, request: schemas.LookUpSession, context: Context) -> Slices[schemas.HookState]:
-        """Answer what a session has, and whether an event is taken."""
+    @handles(hook_messages.LookUpSession)
+    def look_up(
+        self, request: hook_messages.LookUpSession, context: Context
+    ) -> Slices[hook_messages.HookState]:
+        """Return what a session already has, and whether an event was ingested."""
         self._check(context)
-        has = context.get(records.has_key(request.of), StoredHas) or StoredHas()
+        has = context.get(records.has_key(request.of), StoredContents) or StoredContents()
         earlier = yield from self._earlier(request.of, context)
-        return schemas.HookState(
+        return hook_messages.HookState(
             taken=bool(request.event_id)
             and context.get(records.event_key(request.event_id), int) is not None,
             memories=has.memories,
             lines=has.lines,
-            open=list(_open(has, context)),
+            open=list(_list_open(has, context)),
             carried=context.get(records.carried_key(request.of), list[Turn]) or [],
             earlier=earlier,
             findings=[
@@ -79,17 +82,19 @@ class HookActor(Actor):
             ],
         )
 
-    @handles(schemas.LastSessions)
-    def last_sessions(self, request: schemas.LastSessions, context: Context) -> Slices[list[schemas.Earlier]]:
-        """Answer the newest sessions of a project, those with a request before those without one."""
+    @handles(hook_messages.LastSessions)
+    def last_sessions(
+        self, request: hook_messages.LastSessions, context: Context
+    ) -> Slices[list[hook_messages.Earlier]]:
+        """Return the newest sessions of a project; those with a request come first."""
         self._check(context)
-        found = yield from _of_project(request.project, context)
+        found = yield from _find_sessions(request.project, context)
         found.sort(key=lambda each: each.request == "")
         return [_earlier(each) for each in found[:LAST]]
 
-    @handles(schemas.NoteGiven)
-    def note_given(self, request: schemas.NoteGiven, context: Context) -> None:
-        """Keep a row of the ledger, and that the session has what is in it."""
+    @handles(injection_log.NoteGiven)
+    def note_given(self, request: injection_log.NoteGiven, context: Context) -> None:
+        """Add a row to the injection log, and record that the session has its contents."""
         self._check(context)
         given = request.given
         self._touch(request, context, request=given.query)
@@ -98,7 +103,7 @@ class HookActor(Actor):
         if not given.memories and not given.lines:
             return
         self._write_waiting(context)
-        row = StoredGiven(
+        row = StoredInjection(
             at=context.now,
             client=request.of.client,
             session=request.of.session,
@@ -107,7 +112,7 @@ class HookActor(Actor):
             hook=given.hook,
             reason=given.reason,
             query=given.query,
-            memories=_stored(given.memories),
+            memories=_to_stored(given.memories),
             lines=len(given.lines),
             tokens=given.tokens,
             partial=given.partial,
@@ -115,11 +120,11 @@ class HookActor(Actor):
             left_out=given.left_out,
         )
         number = _add_row(row, context)
-        has = context.get(records.has_key(request.of), StoredHas) or StoredHas()
+        has = context.get(records.has_key(request.of), StoredContents) or StoredContents()
         memories = {**has.memories, **{each.memory_id: each.version for each in given.memories}}
-        changed = StoredHas(
-            memories=dict(list(memories.items())[-schemas.MOST_HAD :]),
-            lines=list(dict.fromkeys([*has.lines, *given.lines]))[-schemas.MOST_HAD :],
+        changed = StoredContents(
+            memories=dict(list(memories.items())[-hook_messages.MOST_HAD :]),
+            lines=list(dict.fromkeys([*has.lines, *given.lines]))[-hook_messages.MOST_HAD :],
             open=[*has.open, *([number] if given.memories else [])][-_MOST_OPEN:],
         )
         context.put(records.has_key(request.of), changed)
@@ -134,11 +139,11 @@ class HookActor(Actor):
             tokens=given.tokens,
         )
 
-    @handles(schemas.NoteRecalled)
-    def note_recalled(self, request: schemas.NoteRecalled, context: Context) -> None:
-        """Remember a recall, and write it with others soon: who recalls waits for no disk."""
+    @handles(NoteRecalled)
+    def note_recalled(self, request: NoteRecalled, context: Context) -> None:
+        """Log a recall, to be written later: a recall must not wait for the disk."""
         self._check(context)
-        row = StoredGiven(
+        row = StoredInjection(
             at=context.now,
             client="",
             session="",
@@ -147,26 +152,26 @@ class HookActor(Actor):
             hook="recall",
             reason="",
             query=without_secrets(request.task)[0],
-            memories=_stored(request.memories),
+            memories=_to_stored(request.memories),
             lines=0,
             tokens=request.tokens,
             partial=request.partial,
             left_out=request.left_out,
         )
         self._waiting.append(row)
-        if len(self._waiting) > schemas.MOST_WAITING:
+        if len(self._waiting) > injection_log.MOST_WAITING:
             self._write_waiting(context)
         elif len(self._waiting) == 1:
-            context.set_timer(WRITE, context.now + WRITTEN_AFTER, schemas.WriteRecalled())
+            context.set_timer(WRITE, context.now + WRITTEN_AFTER, injection_log.WriteRecalled())
 
-    @handles(schemas.WriteRecalled)
-    def write_recalled(self, _: schemas.WriteRecalled, context: Context) -> None:
+    @handles(injection_log.WriteRecalled)
+    def write_recalled(self, _: injection_log.WriteRecalled, context: Context) -> None:
         """Write the recalls that wait."""
         self._write_waiting(context)
 
-    @handles(schemas.NoteTaken)
-    def note_taken(self, request: schemas.NoteTaken, context: Context) -> None:
-        """Keep that an event is taken, and which memories were used."""
+    @handles(hook_messages.NoteTaken)
+    def note_taken(self, request: hook_messages.NoteTaken, context: Context) -> None:
+        """Record that an event was ingested, and which memories were used."""
         self._check(context)
         if context.get(records.event_key(request.event_id), int) is not None:
             return
@@ -189,37 +194,35 @@ class HookActor(Actor):
             used=len(request.used),
         )
 
-    @handles(schemas.ReadGiven)
-    def read(self, request: schemas.ReadGiven, context: Context) -> Slices[schemas.GivenRead]:
-        """Answer rows of the ledger, newest first; of projects, those of which the sender is a member."""
+    @handles(injection_log.ReadGiven)
+    def read(self, request: injection_log.ReadGiven, context: Context) -> Slices[injection_log.GivenRead]:
+        """Return visible rows of the injection log, newest first."""
         self._check(context)
         self._write_waiting(context)
-        shown: list[schemas.GivenView] = []
+        page: list[injection_log.GivenView] = []
         total = 0
-        for key, row in context.scan(StoredGiven, prefix=records.GIVEN, reverse=True):
+        for key, row in context.scan(StoredInjection, prefix=records.GIVEN, reverse=True):
             number = records.number_of(key)
             if _may_see(context.principal, row) and _fits(row, number, request):
                 total += 1
-                if len(shown) < request.limit and (request.before is None or number < request.before):
-                    shown.append(_view(row, number))
-            if context.should_yield():
-                yield
-        audit_record.record_read(context, context.principal, "read_given", None, found=len(shown))
-        return schemas.GivenRead(given=shown, total=total)
+                if len(page) < request.limit and (request.before is None or number < request.before):
+                    page.append(_view(row, number))
+            yield
+        audit_record.record_read(context, context.principal, "read_given", None, found=len(page))
+        return injection_log.GivenRead(given=page, total=total)
 
-    @handles(schemas.ForgetOldHooks)
-    def forget(self, _: schemas.ForgetOldHooks, context: Context) -> Slices[None]:
-        """Forget what is too old, or too much; come back for the rest."""
+    @handles(hook_messages.ForgetOldHooks)
+    def forget(self, _: hook_messages.ForgetOldHooks, context: Context) -> Slices[None]:
+        """Delete expired and surplus records; set a timer for the rest."""
         context.use_reserve()
-        since = context.now - schemas.KEPT_DAYS * DAY
-        most = {records.FINDINGS: schemas.MOST_FINDINGS, records.SESSIONS: schemas.MOST_SESSIONS}
+        since = context.now - injection_log.KEPT_DAYS * DAY
+        most = {records.FINDINGS: hook_messages.MOST_FINDINGS, records.SESSIONS: hook_messages.MOST_SESSIONS}
         has_more = False
         for prefix in (records.EVENTS, records.FINDINGS, records.SESSIONS, records.GIVEN):
             times: list[tuple[int, bytes]] = []
             for key, record in context.scan(_TYPES[prefix], prefix=prefix):
                 times.append((_time_of(record), key))
-                if context.should_yield():
-                    yield
+                yield
             times.sort()
             surplus = len(times) - most.get(prefix, len(times))
             for place, (at, key) in enumerate(times):
@@ -231,14 +234,14 @@ class HookActor(Actor):
                 else:
                     has_more = True
         if has_more:
-            context.set_timer(TIMER, context.now + DAY, schemas.ForgetOldHooks())
+            context.set_timer(TIMER, context.now + DAY, hook_messages.ForgetOldHooks())
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
-        """Forget all of it, where it is a person's who is erased; elsewhere, which of theirs was told."""
+        """Erase a person's hook data; in other people's logs, the person's memories."""
         self._write_waiting(context)
         if not request.person.has_root(context.address.key):
-            return (yield from _erase_told(request, context))
+            return (yield from _erase_from_log(request, context))
         counts = {"hook_events": 0, "hook_sessions": 0, "given": 0}
         named = {records.EVENTS: "hook_events", records.SESSIONS: "hook_sessions", records.GIVEN: "given"}
         keys: list[bytes] = []
@@ -246,27 +249,25 @@ class HookActor(Actor):
             keys.append(key)
             if key[:1] in named:
                 counts[named[key[:1]]] += 1
-            if context.should_yield():
-                yield
+            yield
         if keys and not request.dry_run:
             context.use_reserve()
             context.cancel_timer(TIMER)
             for key in keys:
                 context.delete(key)
-                if context.should_yield():
-                    yield
+                yield
         return ErasedPart(counts={kind: count for kind, count in counts.items() if count})
 
     # -- parts -------------------------------------------------------------
 
     def _check(self, context: Context) -> None:
-        """Check that this is the sender's own.
+        """Check that the hook data is the caller's own.
 
         Raises:
-            Refusal: ``PERMISSION_DENIED``: it is another's.
+            Refusal: ``PERMISSION_DENIED``: it belongs to someone else.
         """
         if user_namespace(context.principal) != context.address.key:
-            raise auth_errors.permission_denied("hooks", "hooks: they are another's")
+            raise auth_errors.permission_denied("hooks", "hooks: they belong to someone else")
 
     def _write_waiting(self, context: Context) -> None:
         """Stage the rows that wait."""
@@ -277,19 +278,19 @@ class HookActor(Actor):
         for row in waiting:
             _add_row(row, context)
         if context.timer_due(TIMER) is None:
-            context.set_timer(TIMER, context.now + DAY, schemas.ForgetOldHooks())
+            context.set_timer(TIMER, context.now + DAY, hook_messages.ForgetOldHooks())
 
     def _touch(
         self,
-        told: schemas.NoteGiven | schemas.NoteTaken,
+        note: injection_log.NoteGiven | hook_messages.NoteTaken,
         context: Context,
         *,
         request: str,
         ended: str | None = None,
     ) -> None:
-        """Stage that a session was heard of; what waited in a spool is no later than what came since."""
+        """Stage a session's last activity; a late event changes no newer state."""
         principal: Principal = context.principal
-        of, at = told.of, min(to_microseconds(told.at), context.now)
+        of, at = note.of, min(to_microseconds(note.at), context.now)
         key = records.session_key(of)
         known = context.get(key, StoredSession) or StoredSession(
             of.client, of.session, of.project, principal.agent_id, at, at
@@ -308,20 +309,22 @@ class HookActor(Actor):
             ),
         )
         if context.timer_due(TIMER) is None:
-            context.set_timer(TIMER, context.now + DAY, schemas.ForgetOldHooks())
+            context.set_timer(TIMER, context.now + DAY, hook_messages.ForgetOldHooks())
 
-    def _earlier(self, of: schemas.ClientSession, context: Context) -> Slices[list[schemas.Earlier]]:
-        """Return the last sessions of a session's project but itself, the last with words among them."""
-        found = yield from _of_project(of.project, context, besides=records.session_key(of))
+    def _earlier(
+        self, of: hook_messages.ClientSession, context: Context
+    ) -> Slices[list[hook_messages.Earlier]]:
+        """Return the project's last other sessions, at least one with a request."""
+        found = yield from _find_sessions(of.project, context, besides=records.session_key(of))
         newest, older = found[:EARLIER], found[EARLIER:]
         if not any(each.request for each in newest):
             newest += [each for each in older if each.request][:1]
         return [_earlier(each) for each in newest]
 
     def _use(self, number: int, memory_id: str, context: Context) -> None:
-        """Stage that a use of a memory was seen."""
+        """Stage that a memory was used."""
         key = records.given_key(number)
-        row = context.get(key, StoredGiven)
+        row = context.get(key, StoredInjection)
         if row is None:
             return
         memories = [
@@ -333,19 +336,18 @@ class HookActor(Actor):
         context.put(key, msgspec.structs.replace(row, memories=memories))
 
 
-def _of_project(project: str, context: Context, besides: bytes = b"") -> Slices[list[StoredSession]]:
-    """Return a project's sessions but one, the one last heard of first."""
+def _find_sessions(project: str, context: Context, besides: bytes = b"") -> Slices[list[StoredSession]]:
+    """Return a project's sessions, except one; the most recently active first."""
     found: list[StoredSession] = []
     for key, session in context.scan(StoredSession, prefix=records.SESSIONS):
         if key != besides and session.project == project:
             found.append(session)
-        if context.should_yield():
-            yield
+        yield
     return sorted(found, key=lambda each: each.last, reverse=True)
 
 
-def _earlier(session: StoredSession) -> schemas.Earlier:
-    return schemas.Earlier(
+def _earlier(session: StoredSession) -> hook_messages.Earlier:
+    return hook_messages.Earlier(
         client=session.client,
         session=session.session,
         began=to_datetime(session.began),
@@ -360,80 +362,81 @@ _TYPES: Final[dict[bytes, Any]] = {
     records.EVENTS: int,
     records.FINDINGS: int,
     records.SESSIONS: StoredSession,
-    records.GIVEN: StoredGiven,
+    records.GIVEN: StoredInjection,
 }
 
 
-def _time_of(record: int | StoredSession | StoredGiven) -> int:
+def _time_of(record: int | StoredSession | StoredInjection) -> int:
     if isinstance(record, int):
         return record
     return record.last if isinstance(record, StoredSession) else record.at
 
 
-def _open(has: StoredHas, context: Context) -> Iterator[tuple[int, datetime, schemas.GivenMemory]]:
+def _list_open(has: StoredContents, context: Context) -> Iterator[tuple[int, datetime, GivenMemory]]:
     for number in has.open:
-        row = context.get(records.given_key(number), StoredGiven)
+        row = context.get(records.given_key(number), StoredInjection)
         if row is None:
             continue
         for memory in row.memories:
             if memory.used is None:
                 fields = msgspec.structs.asdict(memory)
                 del fields["used"]
-                yield number, to_datetime(row.at), schemas.GivenMemory(**fields)
+                yield number, to_datetime(row.at), GivenMemory(**fields)
 
 
-def _stored(memories: Iterable[schemas.GivenMemory]) -> list[StoredMemory]:
-    """Return memories as they are kept: without their keys, which say something of what they say."""
+def _to_stored(memories: Iterable[GivenMemory]) -> list[StoredMemory]:
+    """Return memories as they are stored: without keys, which reveal part of the content."""
     return [StoredMemory(**{**msgspec.structs.asdict(each), "key": ""}) for each in memories]
 
 
-def _add_row(row: StoredGiven, context: Context) -> int:
-    """Stage a row of the ledger, and the end of the oldest; returns its number."""
+def _add_row(row: StoredInjection, context: Context) -> int:
+    """Add a row to the injection log, delete the oldest, return the number."""
     number = context.get(records.NEXT, int) or 0
     context.put(records.NEXT, number + 1)
     context.put(records.given_key(number), row)
-    if number >= schemas.MOST_GIVEN:
-        context.delete(records.given_key(number - schemas.MOST_GIVEN))
+    if number >= injection_log.MOST_GIVEN:
+        context.delete(records.given_key(number - injection_log.MOST_GIVEN))
     return number
 
 
-def _fits(row: StoredGiven, number: int, asked: schemas.ReadGiven) -> bool:
+def _fits(row: StoredInjection, number: int, request: injection_log.ReadGiven) -> bool:
     return (
-        row.session.startswith(asked.session)
-        and asked.agent in {"", row.agent}
-        and asked.by in {None, row.hook}
-        and asked.number in {None, number}
-        and (not asked.memory_id or any(each.memory_id == asked.memory_id for each in row.memories))
+        row.session.startswith(request.session)
+        and request.agent in {"", row.agent}
+        and request.by in {None, row.hook}
+        and request.number in {None, number}
+        and (not request.memory_id or any(each.memory_id == request.memory_id for each in row.memories))
     )
 
 
-def _erase_told(request: EraseFrom, context: Context) -> Slices[ErasedPart]:
-    """Forget which memories of a person who is erased were told to another's agents."""
+def _erase_from_log(request: EraseFrom, context: Context) -> Slices[ErasedPart]:
+    """Remove an erased person's memories from the log of another user."""
     count = 0
-    for key, row in context.scan(StoredGiven, prefix=records.GIVEN):
+    for key, row in context.scan(StoredInjection, prefix=records.GIVEN):
         left = [each for each in row.memories if not request.person.has_root(each.namespace)]
         if len(left) < len(row.memories):
             count += len(row.memories) - len(left)
             if not request.dry_run:
                 context.use_reserve()
                 context.put(key, msgspec.structs.replace(row, memories=left))
-        if context.should_yield():
-            yield
+        yield
     return ErasedPart(counts={"told": count} if count else {})
 
 
-def _view(row: StoredGiven, number: int) -> schemas.GivenView:
+def _view(row: StoredInjection, number: int) -> injection_log.GivenView:
     fields = msgspec.structs.asdict(row) | {"number": number}
     memories = []
     for memory in row.memories:
-        shown = msgspec.structs.asdict(memory)
-        del shown["marks"]
-        memories.append(schemas.MemoryGiven(**{**shown, "used": optional_datetime(memory.used)}))
-    return schemas.GivenView(**{**fields, "at": to_datetime(row.at), "memories": memories})
+        fields_of_memory = msgspec.structs.asdict(memory)
+        del fields_of_memory["marks"]
+        memories.append(
+            injection_log.MemoryGiven(**{**fields_of_memory, "used": optional_datetime(memory.used)})
+        )
+    return injection_log.GivenView(**{**fields, "at": to_datetime(row.at), "memories": memories})
 
 
-def _may_see(principal: Principal, row: StoredGiven) -> bool:
-    """Return whether a reader may know of a row, its project and its memories."""
+def _may_see(principal: Principal, row: StoredInjection) -> bool:
+    """Return whether the caller may see a row, its project and its memories."""
     return policy.may_see_session(principal, row.project or None) and all(
         policy.may_see_about(principal, each.namespace) for each in row.memories
     )

@@ -1,4 +1,4 @@
-"""Taking what a hook told: turns into a session, what rules find into memories, uses of what was given."""
+"""Ingest a hook event: store its turns, the findings of rules, and uses of memories."""
 
 from __future__ import annotations
 
@@ -11,49 +11,54 @@ import msgspec
 from greenroom.actors.core.auth.namespaces import memory_address, segment, user_namespace
 from greenroom.actors.core.base.threads import run_in_thread
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.briefing.usage_marks import comes_back
-from greenroom.actors.hooks.extraction.extraction import carried, found_in
+from greenroom.actors.hooks.briefing.usage_marks import is_used
+from greenroom.actors.hooks.extraction.extraction import carry_over, found_in
+from greenroom.actors.hooks.extraction.findings import Finding
 from greenroom.actors.hooks.extraction.turns import (
+    count_files,
     finding_key,
-    kept_turns,
     last_request,
-    session_id_of,
     session_of,
-    used_files,
+    shorten_turns,
 )
-from greenroom.actors.hooks.findings import Finding
 from greenroom.actors.hooks.store_settings import StoreSettings
 from greenroom.actors.memories.requests.requests import NoteHelp, StoreMemory
-from greenroom.actors.schemas.hook_work import HookState, KeepTurns, LookUpSession, NoteTaken
 from greenroom.actors.sessions.requests.hook_events import HookEvent, Turn
+from greenroom.actors.sessions.requests.hook_messages import (
+    HookState,
+    KeepTurns,
+    LookUpSession,
+    NoteTaken,
+    session_id_of,
+)
 from greenroom.runtime import Address, Procedure, ProcedureContext, Refusal, current_settings
 
 logger = logging.getLogger(__name__)
 
 
 class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
-    """Take an event of a client's hook; a repeat of it changes nothing.
+    """Ingest an event of a client's hook; a repeat changes nothing.
 
-    Every step can be repeated, and that the event is taken is noted last: whoever was not answered sends it
-    again.
+    Every step is idempotent, and the event is marked as ingested last. A client without an answer sends the
+    event again.
     """
 
     event: HookEvent
 
     async def run(self, context: ProcedureContext) -> None:
-        """Keep what it tells."""
+        """Store the turns, findings and uses of the event."""
         event, address = self.event, hook_address(user_namespace(context.principal))
         of = session_of(event)
         before = await context.ask(address, LookUpSession(of=of, event_id=event.id))
         if before.taken:
             return
-        found = await _found_in(event.turns, before.carried)
+        found = await _find(event.turns, before.carried)
         findings = {finding_key(each, of): each for each in found.findings}
         state = await context.ask(address, LookUpSession(of=of, event_id=event.id, findings=list(findings)))
         for key in state.findings:
             await self._remember(context, key, findings[key])
-        used = await self._used(context, state)
-        turns = await run_in_thread(kept_turns, event.turns)
+        used = await self._find_used(context, state)
+        turns = await run_in_thread(shorten_turns, event.turns)
         ends = event.name == "session-end"
         compacts = event.name == "pre-compact"
         if turns or ends or compacts:
@@ -64,7 +69,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
                     of=of,
                     purpose=f"{event.client} in {event.project or event.folder or 'no project'}"[:500],
                     turns=turns,
-                    files=used_files(event.turns),
+                    files=count_files(event.turns),
                     ends=ends,
                     compacted=event.at if compacts else None,
                     reason=event.reason if compacts else "",
@@ -85,7 +90,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
         )
 
     async def _remember(self, context: ProcedureContext, key: str, finding: Finding) -> None:
-        """Store a finding as a memory that nobody reviewed, unless it is there."""
+        """Store a finding as a memory without a review, unless the key exists."""
         event = self.event
         provenance = {
             "client": event.client,
@@ -111,16 +116,16 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
             if refusal.code != "VERSION_CONFLICT":
                 raise
 
-    async def _used(self, context: ProcedureContext, state: HookState) -> list[tuple[int, str]]:
-        """Return which of the memories that the session was given the model used, and rate these."""
+    async def _find_used(self, context: ProcedureContext, state: HookState) -> list[tuple[int, str]]:
+        """Return which injected memories the model used, and count each use as help."""
         used: list[tuple[int, str]] = []
         for number, at, memory in state.open:
-            said = [
+            texts = [
                 turn.text
                 for turn in self.event.turns
                 if turn.role == "assistant" and (turn.at or self.event.at) >= at
             ]
-            if comes_back(memory.marks, said):
+            if is_used(memory.marks, texts):
                 help_seen = NoteHelp(memory_id=memory.memory_id, event_id=self.event.id)
                 await context.ask(memory_address(memory.namespace), help_seen)
                 used.append((number, memory.memory_id))
@@ -128,23 +133,23 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
 
 
 class _Found(NamedTuple):
-    """What was found in turns, and what of them matters for the next ones."""
+    """The findings in turns, and the turns that the next event needs."""
 
     findings: list[Finding]
     carried: list[Turn]
 
 
-async def _found_in(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
-    """Look through turns; where an extractor of somebody's own fails, the plain rules take its place."""
+async def _find(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
+    """Find memories in turns; if the program's own extractor fails, use the plain rules."""
     by_rules = await run_in_thread(_by_rules, turns, before)
     settings: StoreSettings | None = current_settings()
     if settings is not None and settings.extractor is not None:
         try:
             return by_rules._replace(findings=await settings.extractor(turns))
-        except Exception:  # whatever it is: what a hook told is not lost for it
+        except Exception:  # of any kind: a faulty extractor must not lose the event
             logger.exception("the extractor failed; the rules take its place")
     return by_rules
 
 
 def _by_rules(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
-    return _Found(found_in(turns, before), carried(turns, before))
+    return _Found(found_in(turns, before), carry_over(turns, before))

@@ -1,4 +1,4 @@
-"""What was given to whom, when and why."""
+"""Read the injection log: which memories were given to which agent, when and why."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from msgspec import Meta
 
 from greenroom.actors.core.auth.namespaces import memory_address, root_of, user_namespace
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies import memory_types as kinds
 from greenroom.actors.core.replies import paging
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.extraction.turns import session_id_of
 from greenroom.actors.memories.requests.replies import KnownMemory
 from greenroom.actors.memories.requests.requests import LookUpMemories
-from greenroom.actors.schemas.hook_work import (
-    Beginning,
-    ClientSession,
+from greenroom.actors.memories.storage.injection_log import Beginning
+from greenroom.actors.sessions.requests.hook_messages import ClientSession, session_id_of
+from greenroom.actors.sessions.requests.injection_log import (
     GivenRead,
     GivenView,
     Giver,
@@ -36,16 +36,16 @@ class WhyGiven(Procedure[GivenRead], frozen=True, kw_only=True):
     """Read what hooks and recalls gave to the agents of the caller's user, newest first.
 
     Attributes:
-        session: Only what was given to the client's session of this id, or one that begins so.
+        session: Only injections into the client's session of this id, or with this beginning.
     """
 
     session: str = ""
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 20
 
     async def run(self, context: ProcedureContext) -> GivenRead:
-        """Ask the user's ledger, and the memories for the keys that they have now."""
+        """Read the user's injection log, and look up the current keys of its memories."""
         read = await _read(context, ReadGiven(session=self.session, limit=self.limit))
-        known = await _known(context, read)
+        known = await _look_up(context, read)
         given = [
             msgspec.structs.replace(
                 row,
@@ -61,8 +61,12 @@ class WhyGiven(Procedure[GivenRead], frozen=True, kw_only=True):
         return msgspec.structs.replace(read, given=given)
 
 
+@operation(
+    "list_told",
+    scope="memory:read",
+)
 class ListTold(Procedure[MemoriesTold], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """List what hooks and recalls told the agents of the caller's user, and why, newest first."""
+    """List what hooks and recalls gave the user's agents, and why, newest first."""
 
     session: Beginning = ""
     agent: Beginning = ""
@@ -73,14 +77,14 @@ class ListTold(Procedure[MemoriesTold], frozen=True, metaclass=CheckedWhenBuilt,
     cursor: types.Cursor | None = None
 
     async def run(self, context: ProcedureContext) -> MemoriesTold:
-        """Ask the user's ledger for a page, and the memories for what they say now.
+        """Read a page of the user's injection log, and what the memories contain now.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR``: the cursor is of another listing.
+            Refusal: ``VALIDATION_ERROR``: the cursor belongs to another listing.
         """
         binding = f"told {self.session} {self.agent} {self.source} {self.memory_id} {self.number}"
         before = None if self.cursor is None else paging.decode_number(self.cursor, binding)
-        asked = ReadGiven(
+        request = ReadGiven(
             session=self.session,
             agent=self.agent,
             by=self.source,
@@ -89,9 +93,9 @@ class ListTold(Procedure[MemoriesTold], frozen=True, metaclass=CheckedWhenBuilt,
             before=before,
             limit=self.limit + 1,
         )
-        read = await _read(context, asked)
+        read = await _read(context, request)
         rows = read.given[: self.limit]
-        known = await _known(context, msgspec.structs.replace(read, given=rows))
+        known = await _look_up(context, msgspec.structs.replace(read, given=rows))
         last = rows[-1].number if len(read.given) > self.limit else None
         return MemoriesTold(
             told=[
@@ -132,26 +136,26 @@ class ListTold(Procedure[MemoriesTold], frozen=True, metaclass=CheckedWhenBuilt,
 
 
 def _kept_as(row: GivenView, principal: Principal) -> str:
-    """Return the id under which the client's session of a row is kept; empty for none."""
+    """Return the id of the stored session of a row; empty for none."""
     if not row.session:
         return ""
     of = ClientSession(client=row.client, session=row.session, project=row.project)
     return session_id_of(of, principal)
 
 
-async def _read(context: ProcedureContext, asked: ReadGiven) -> GivenRead:
-    return await context.ask(hook_address(user_namespace(context.principal)), asked)
+async def _read(context: ProcedureContext, request: ReadGiven) -> GivenRead:
+    return await context.ask(hook_address(user_namespace(context.principal)), request)
 
 
-async def _known(context: ProcedureContext, read: GivenRead) -> dict[str, KnownMemory]:
-    """Return what the reader may see of the memories in rows, by their ids."""
+async def _look_up(context: ProcedureContext, read: GivenRead) -> dict[str, KnownMemory]:
+    """Return the memories of the rows that the caller may see, by id."""
     wanted: dict[str, dict[str, None]] = {}
     for row in read.given:
         for memory in row.memories:
             wanted.setdefault(root_of(memory.namespace), {})[memory.memory_id] = None
     known: dict[str, KnownMemory] = {}
     for root, ids in wanted.items():
-        with suppress(GreenroomError):  # one that cannot be asked hides its own alone
+        with suppress(GreenroomError):  # an unavailable namespace hides only its own memories
             answer = await context.ask(memory_address(root), LookUpMemories(memory_ids=list(ids)))
             known |= answer.known
     return known

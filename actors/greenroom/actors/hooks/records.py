@@ -1,11 +1,11 @@
 """The records of a hook actor.
 
-i id                    an event that was taken: when
-f digest                a finding that was stored: when
-s digest                a session of a client, by the digest of the client and its id
-h digest                what that session has
-c digest                what of its turns matters for those to come
-g number                a row of the ledger; numbers are as the rows were written
+i id                    an ingested event: when
+f digest                a stored finding: when
+s digest                a session of a client; digest of the client and the session's id
+h digest                what that session already has
+c digest                its turns that are carried over to the next event
+g number                a row of the injection log, in the order of writing
 n                       the next number
 """
 
@@ -16,7 +16,8 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.schemas.hook_work import ClientSession, Giver
+from greenroom.actors.sessions.requests.hook_messages import ClientSession
+from greenroom.actors.sessions.requests.injection_log import Giver
 
 EVENTS: Final = b"i"
 FINDINGS: Final = b"f"
@@ -31,7 +32,7 @@ _OF_NAMES: Final = frozenset({FINDINGS, SESSIONS, HAS, CARRIED})
 
 
 class StoredSession(msgspec.Struct, frozen=True, array_like=True):
-    """A session of a client; ``ended`` is when it ended."""
+    """A session of a client; ``ended`` is the time of its end."""
 
     client: str
     session: str
@@ -44,8 +45,8 @@ class StoredSession(msgspec.Struct, frozen=True, array_like=True):
     request: str = ""
 
 
-class StoredHas(msgspec.Struct, frozen=True, array_like=True):
-    """What a session has: versions of memories by their ids, digests of lines, rows that may yet be used."""
+class StoredContents(msgspec.Struct, frozen=True, array_like=True):
+    """What a session has: memory versions by id, digests of lines, numbers of open rows."""
 
     memories: dict[str, int] = {}
     lines: list[int] = []
@@ -53,9 +54,11 @@ class StoredHas(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredMemory(msgspec.Struct, frozen=True, array_like=True):
-    """A memory that was given, as in `GivenMemory`; ``used`` is when a use of it was seen.
+    """A memory in the injection log, as in `GivenMemory`.
 
-    Its key is in rows of older programs alone: what is forgotten leaves nothing that was said of it.
+    ``used`` is when the model used it.
+
+    Only rows of older programs have a key: after a memory is forgotten, the log must not reveal its topic.
     """
 
     memory_id: str
@@ -68,8 +71,8 @@ class StoredMemory(msgspec.Struct, frozen=True, array_like=True):
     used: int | None = None
 
 
-class StoredGiven(msgspec.Struct, frozen=True, array_like=True):
-    """A row of the ledger, as in `Given`."""
+class StoredInjection(msgspec.Struct, frozen=True, array_like=True):
+    """A row of the injection log, as in `Given`."""
 
     at: int
     client: str
@@ -88,7 +91,7 @@ class StoredGiven(msgspec.Struct, frozen=True, array_like=True):
 
 
 def event_key(event_id: str) -> bytes:
-    """Return the key of an event."""
+    """Return the key of an ingested event."""
     return EVENTS + bytes.fromhex(event_id)
 
 
@@ -108,22 +111,22 @@ def has_key(of: ClientSession) -> bytes:
 
 
 def carried_key(of: ClientSession) -> bytes:
-    """Return the key of the turns that are carried over to a session's next event."""
+    """Return the key of the turns that a session carries over to its next event."""
     return CARRIED + session_key(of)[len(SESSIONS) :]
 
 
 def given_key(number: int) -> bytes:
-    """Return the key of a row of the ledger."""
+    """Return the key of a row of the injection log."""
     return GIVEN + number.to_bytes(_NUMBER_BYTES)
 
 
 def number_of(key: bytes) -> int:
-    """Return the number of the row of the ledger that has this key."""
+    """Return the number of a row of the injection log from its key."""
     return int.from_bytes(key[len(GIVEN) :])
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Say where in a key a digest of a name is, or of what somebody said."""
+    """Return where a key holds the digest of a name or of a text."""
     return ((1, 1 + _DIGEST_BYTES),) if key[:1] in _OF_NAMES and len(key) > 1 else ()
 
 

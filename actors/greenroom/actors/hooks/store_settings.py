@@ -1,4 +1,4 @@
-"""Settings of a store for code below its actors: languages and an extractor."""
+"""Settings of a store for its actors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from greenroom.actors.content.text.analyze import TextSettings, text_settings
-from greenroom.actors.hooks.findings import Extractor
+from greenroom.actors.hooks.extraction.findings import Extractor
+from greenroom.actors.sessions.conversation_tiers import TierSizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,17 +15,23 @@ class StoreSettings(TextSettings):
     """The settings of one store; see `current_settings` of the runtime.
 
     Attributes:
-        extractor: Finds in turns what is worth a memory; None: the plain rules.
+        content_limit: The most characters of a message.
+        tiers: The sizes of the tiers of a conversation.
+        extractor: Finds memories in turns; None for the plain rules.
     """
 
+    content_limit: int
+    tiers: TierSizes
     extractor: Extractor | None = None
 
 
-def store_settings(languages: Sequence[str], extractor: Extractor | None) -> StoreSettings:
-    """Return the settings of a store.
+def store_settings(
+    languages: Sequence[str], content_limit: int, tiers: TierSizes, extractor: Extractor | None
+) -> StoreSettings:
+    """Build the settings of a store.
 
     Raises:
-        ValueError: there is no stemmer for a language.
+        ValueError: a language has no stemmer.
     """
     text = text_settings(tuple(languages))
-    return StoreSettings(text.rules, text.code, extractor)
+    return StoreSettings(text.rules, text.code, content_limit, tiers, extractor)

@@ -11,14 +11,14 @@ MOST_LINES = 2_000
 
 
 class TierSizes(NamedTuple):
-    """How many messages each tier of a conversation has at most, the newest of them in the first."""
+    """The most messages in each tier of a conversation; the first has the newest."""
 
     recent: int = 20
     compressed: int = 80
     lines: int = 200
 
 
-def checked_tiers(sizes: Sequence[int]) -> TierSizes:
+def parse_tiers(sizes: Sequence[int]) -> TierSizes:
     """Return the sizes of tiers.
 
     Raises:

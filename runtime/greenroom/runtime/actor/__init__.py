@@ -1,1 +1,1 @@
-"""What an actor is and what its handlers are given: messages, context, effects."""
+"""Actors and what their handlers get: messages, context, effects."""

@@ -14,14 +14,15 @@ R = TypeVar("R")
 S = TypeVar("S")
 N = TypeVar("N")
 Handler = Callable[[S, N, Context], R | Slices[R]]
+Handlers = Mapping[type[Message[Any]], Callable[..., Any]]
 _HANDLES = "_greenroom_handles"
 
 
 def handles(message_type: type[Message[R]]) -> Callable[[Handler[S, N, R]], Handler[S, N, R]]:
     """Mark a method as the handler of one message type.
 
-    A handler is an ordinary function ``(self, message, context) -> reply``; long
-    work is a generator (`Slices`). It does no I/O and reads no clock.
+    A handler is an ordinary function ``(self, message, context) -> reply``, or a generator (`Slices`) if it
+    takes long. It does no I/O and reads no clock.
     """
 
     def mark(function: Handler[S, N, R]) -> Handler[S, N, R]:
@@ -36,31 +37,48 @@ class Actor:
 
     Class attributes:
         kind: The name of the kind, unique in a runtime.
-        size: An estimate of one resident instance, in bytes, unless `resident_bytes` is overridden.
+        size: An estimate of one instance in memory, in bytes, unless `resident_bytes` is overridden.
+        handlers: The functions that handle messages, by type. A class may list them if they are in several
+            modules; methods marked with `handles` and inherited handlers are added.
     """
 
     kind: ClassVar[str]
     size: ClassVar[int] = 1_000
-    handlers: ClassVar[Mapping[type[Message[Any]], str]] = {}
+    handlers: ClassVar[Mapping[type[Message[Any]], Callable[..., Any]]] = {}
+    _marked: ClassVar[Mapping[type[Message[Any]], str]] = {}
 
     def __init_subclass__(cls) -> None:
-        """Collect the handlers by the message type that each is marked with."""
+        """Complete the table of handlers."""
         super().__init_subclass__()
-        own = {
+        listed = vars(cls).get("handlers", {})
+        marked = {
             getattr(member, _HANDLES): name for name, member in vars(cls).items() if hasattr(member, _HANDLES)
         }
-        cls.handlers = {**cls.handlers, **own}
+        cls._marked = {kind: name for kind, name in cls._marked.items() if kind not in listed} | marked
+        handlers: dict[type[Message[Any]], Callable[..., Any]] = {}
+        for base in reversed(cls.__mro__):
+            handlers |= vars(base).get("handlers", {})
+        cls.handlers = handlers | {kind: getattr(cls, name) for kind, name in cls._marked.items()}
 
     @staticmethod
-    def names(key: bytes) -> Iterable[Span]:  # noqa: ARG004 - for those who override it
-        """Say which parts of a record's key are names, which an encrypted store hides; see `Names`.
+    def names(key: bytes) -> Iterable[Span]:  # noqa: ARG004 - for overrides
+        """Return the spans of a record's key that are names, which an encrypted store hides.
 
-        What it says of keys that are stored may not change. The actor's own key is hidden in any case.
+        See `Names`. The result for a stored key may not change. The actor's own key is always hidden.
         """
         return ()
 
     def activate(self, context: Context) -> None:
-        """Load what the handlers need from the store; called before the first message and after a failure."""
+        """Load the state from the store, before the first message and after a failure."""
+
+    @staticmethod
+    def name_damage(reply: Any, context: Context) -> Any:  # noqa: ARG004 - for overrides
+        """Return a reply that names the damaged records that were skipped.
+
+        Raises:
+            RecordDamagedError: this reply cannot; the default.
+        """
+        raise context.damage[0]
 
     def resident_bytes(self) -> int:
         """Return an estimate of this instance's memory, in bytes."""
@@ -77,7 +95,7 @@ def kinds_by_name(classes: tuple[type[Actor], ...]) -> dict[str, type[Actor]]:
     for cls in classes:
         if table.setdefault(cls.kind, cls) is not cls:
             raise ConfigurationError(f"{cls!r} and {table[cls.kind]!r} both claim the kind {cls.kind!r}")
-        names: dict[str, type[Message[Any]]] = {}  # tells and timers are stored under them
+        names: dict[str, type[Message[Any]]] = {}  # tells and timers are stored under these names
         for message in cls.handlers:
             if names.setdefault(message.__name__, message) is not message:
                 raise ConfigurationError(

@@ -1,35 +1,35 @@
-"""The context of a handler: its own records, shared rows, tells, timers; nothing else.
+"""The context of a handler: its own records, shared rows, tells and timers.
 
-A `Context` stages effects; the kernel commits them together when the handler
-returns and forgets them when it raises. Reads see what this message effects, then
-what earlier messages of the actor effects and is still on its way to disk, then
-the store.
+A `Context` stages effects. The kernel commits them together when the handler returns, and drops them when it
+raises. Reads see the effects of this message, then those of the actor's earlier messages that are still on
+their way to disk, then the store.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from math import inf
 from typing import Any, TypeVar
 
 import trio
 
 from greenroom.runtime.actor.effects import ActorKeys, Effects
-from greenroom.runtime.actor.message import Message, check_told
+from greenroom.runtime.actor.message import Message, check_tellable
 from greenroom.runtime.actor.services import RuntimeServices
 from greenroom.runtime.base.address import Address
-from greenroom.runtime.base.errors import ConfigurationError
+from greenroom.runtime.base.errors import ConfigurationError, RecordDamagedError
 from greenroom.runtime.journal.chain import entry
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.key_blinding import plain_key, strip_plain_key, with_plain_key
 from greenroom.runtime.lmdb.keys import MAX_KEY_BYTES
+from greenroom.runtime.lmdb.snapshot import OnDamage, is_among
 from greenroom.runtime.lmdb.write_batch import PAGE, Changes, Revocation
 from greenroom.runtime.store.store import ACTORS
 
 T = TypeVar("T")
 _COPIES = 2
-"""Pages that a row may take while it is deleted: those of the commit before cannot be used yet."""
+"""Pages that the deletion of a row may take: those freed by the last commit cannot be reused yet."""
 
 
 class Context:
@@ -37,17 +37,20 @@ class Context:
 
     Attributes:
         address: The actor's own address.
-        principal: Who sent the message, as the sender stated it; None for tells and timers.
-        precheck_answer: The answer to the message's `Message.precheck`, else None.
+        principal: The identity that the caller stated; None for tells and timers.
+        precheck_answer: The reply to the message's `Message.precheck`, else None.
         now: The wall clock in microseconds since 1970 UTC, the same throughout the message.
-        deadline: When nobody waits for the answer any more, on trio's clock; infinite for tells and timers.
+        deadline: When the caller stops waiting, on trio's clock; infinite for tells and timers.
         effects: The staged effects; None until there is one.
+        damage: The damaged records that were skipped, for the reply to name.
     """
 
     __slots__ = (
         "_actor_keys",
+        "_kept",
         "_services",
         "address",
+        "damage",
         "deadline",
         "effects",
         "now",
@@ -72,6 +75,76 @@ class Context:
         self.now = now
         self.deadline = deadline
         self.effects: Effects | None = None
+        self.damage: Sequence[RecordDamagedError] = ()
+        self._kept: Effects | None = None
+
+    def note_damage(self, error: RecordDamagedError) -> None:
+        """Record damage for the reply to name, once for each record or entry."""
+        if all(error.key != known.key or error.entry != known.entry for known in self.damage):
+            self.damage = (*self.damage, error)
+
+    def is_own(self, error: RecordDamagedError, prefix: bytes = b"") -> bool:
+        """Return whether a damaged record has a key of this actor that begins with ``prefix``.
+
+        A scan also meets records with an unknown original key (`OnDamage`): the key under which such a record
+        lies may be another actor's, or begin otherwise.
+        """
+        return error.key.startswith(self._actor_keys.store_key(prefix))
+
+    def own_key(self, error: RecordDamagedError, prefix: bytes = b"") -> bytes:
+        """Return the actor's own key of a damaged record, with its names as stored.
+
+        Args:
+            error: The damage.
+            prefix: The beginning of the key, which is cut off.
+
+        Raises:
+            RecordDamagedError: the damage itself, if the key is not the actor's; see `is_own`.
+        """
+        if not self.is_own(error, prefix):
+            raise error
+        return error.key[len(self._actor_keys.store_key(prefix)) :]
+
+    def own_key_of(self, key: bytes) -> bytes:
+        """Return the actor's own key as `own_key` does: with its names as stored."""
+        return self._actor_keys.store_key(key)[len(self._actor_keys.own) :]
+
+    def keys(self, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
+        """Yield the keys of the actor's own records that begin with ``prefix``, in order.
+
+        Their records may be damaged. In an encrypted store the keys have digests for names.
+        """
+        first = None if start is None else self._actor_keys.store_key(start)
+        begin = self._actor_keys.store_key(prefix)
+        cut = len(self._actor_keys.own)
+        stored = self._services.store.keys(ACTORS, begin, start=first)
+        pending = self._find_pending(begin, first)
+        if not pending:
+            yield from (key[cut:] for key in stored)
+            return
+        for key, _ in _merge_pending(((key, b"") for key in stored), pending, reverse=False):
+            yield key[cut:]
+
+    def _find_pending(self, begin: bytes, first: bytes | None, *, reverse: bool = False) -> Changes:
+        """Return the staged and uncommitted changes of the keys of a scan."""
+        own = {} if self.effects is None else self.effects.own
+        pending: Changes = {
+            key: payload
+            for key, (_, payload) in self._actor_keys.overlay.items()
+            if is_among(key, begin, first, reverse=reverse)
+        }
+        pending.update(
+            (key, payload) for key, payload in own.items() if is_among(key, begin, first, reverse=reverse)
+        )
+        return pending
+
+    def keep_effects(self) -> None:
+        """Make `roll_back` return to the present effects."""
+        self._kept = None if self.effects is None else self.effects.copy()
+
+    def roll_back(self) -> None:
+        """Drop the effects staged since the message began, or since `keep_effects`, and the damage."""
+        self.effects, self.damage = None if self._kept is None else self._kept.copy(), ()
 
     @property
     def random(self) -> random.Random:
@@ -79,15 +152,20 @@ class Context:
         return self._services.random
 
     @property
+    def settings(self) -> Any:
+        """The settings given to `open_runtime`."""
+        return self._services.settings
+
+    @property
     def sidecar(self) -> Any:
         """The service that runs beside the actors (`open_runtime`); None until it has started.
 
-        A handler may call it for what takes no waiting and has no side effect.
+        A handler may call it if the call neither waits nor has side effects.
         """
         return self._services.sidecar
 
     def derive(self, purpose: str) -> bytes:
-        """Return the store's key for a purpose, 32 bytes that no store and no backup holds.
+        """Return the store's key for a purpose: 32 bytes that no store or backup holds.
 
         Raises:
             StoreError: the runtime was opened without a secret.
@@ -95,7 +173,7 @@ class Context:
         return self._services.derive(purpose)
 
     def seconds_left(self) -> float:
-        """Return how long the answer is waited for; what a handler leaves out for it another message does."""
+        """Return the seconds until the caller stops waiting; the rest may go into another message."""
         return self.deadline - trio.current_time()
 
     def should_yield(self) -> bool:
@@ -117,28 +195,31 @@ class Context:
             raise keys.too_long("a record's key", key)
         actor_keys = self._actor_keys
         full = actor_keys.own + key if actor_keys.blinder is None else actor_keys.store_key(key)
-        if self.effects is not None and full in self.effects.own:
-            payload = self.effects.own[full]
-        else:
-            pending = actor_keys.overlay.get(full)
-            payload = self._services.cached_snapshot.get(full) if pending is None else pending[1]
+        payload = self._payload(full)
         if payload is None:
             return None
         return keys.decode(payload if actor_keys.blinder is None else strip_plain_key(payload), of)
 
     def scan(
-        self, of: type[T], *, prefix: bytes = b"", start: bytes | None = None, reverse: bool = False
+        self,
+        of: type[T],
+        *,
+        prefix: bytes = b"",
+        start: bytes | None = None,
+        reverse: bool = False,
+        on_damage: OnDamage | None = None,
     ) -> Iterator[tuple[bytes, T]]:
         """Yield the actor's own records whose key begins with ``prefix``, in key order.
 
-        In an encrypted store the names within keys are blinded, so that these sort in no order that means
-        anything; see `Names`.
+        In an encrypted store the names within keys are blinded, so their order is arbitrary; see `Names`.
 
         Args:
             of: The type of the records.
             prefix: What the keys begin with.
             start: The first key wanted, inclusive; with ``reverse`` the highest.
             reverse: From the highest key down.
+            on_damage: Called with each damaged record, after which the scan goes on; without it, the damage
+                is raised. Some have an unknown key: see `OnDamage` and `is_own`.
 
         Raises:
             StoreDamagedError: a record is damaged, or does not fit the type.
@@ -147,23 +228,59 @@ class Context:
         cut = len(actor_keys.own)
         first = None if start is None else actor_keys.store_key(start)
         begin = actor_keys.store_key(prefix)
-        stored = self._services.store.scan(ACTORS, begin, start=first, reverse=reverse)
-        pending = {key: payload for key, (_, payload) in actor_keys.overlay.items() if key.startswith(begin)}
-        if self.effects is not None:
-            pending.update(
-                (key, payload) for key, payload in self.effects.own.items() if key.startswith(begin)
-            )
-        if first is not None:
-            pending = {
-                key: payload
-                for key, payload in pending.items()
-                if (key <= first if reverse else key >= first)
-            }
-        for key, payload in _merged(stored, pending, reverse=reverse) if pending else stored:
+        report = self._skip_written(on_damage)
+        stored = self._services.store.scan(ACTORS, begin, start=first, reverse=reverse, on_damage=report)
+        pending = self._find_pending(begin, first, reverse=reverse)
+        for key, payload in _merge_pending(stored, pending, reverse=reverse) if pending else stored:
             if actor_keys.blinder is None:
                 yield key[cut:], keys.decode(payload, of)
             else:
                 yield plain_key(payload, key[cut:]), keys.decode(strip_plain_key(payload), of)
+
+    def _skip_written(self, on_damage: OnDamage | None) -> OnDamage:
+        """Skip damaged records that a change on its way to disk replaces."""
+
+        def report(error: RecordDamagedError) -> None:
+            if self._is_written(error):
+                return
+            if on_damage is None:
+                raise error
+            on_damage(error)
+
+        return report
+
+    def _is_written(self, error: RecordDamagedError) -> bool:
+        if self.effects is not None and error.key in self.effects.own:
+            return True
+        return error.key in self._actor_keys.overlay
+
+    def _payload(self, full: bytes) -> bytes | None:
+        """Return the payload at a key: staged, else on its way to disk, else stored."""
+        if self.effects is not None and full in self.effects.own:
+            return self.effects.own[full]
+        pending = self._actor_keys.overlay.get(full)
+        if pending is not None:
+            return pending[1]
+        try:
+            return self._services.cached_snapshot.get(full)
+        except RecordDamagedError as error:
+            return self._stored_beside(full, error)
+
+    def _stored_beside(self, full: bytes, error: RecordDamagedError) -> bytes | None:
+        """Return the stored payload at a key, unless a damaged neighbour may be it.
+
+        A damaged record no longer counts once a write replaces it.
+        """
+        if error.key == full or not self._is_written(error):
+            raise error
+
+        def report(error: RecordDamagedError) -> None:
+            if not self._is_written(error) and (error.key == full or not error.is_key_known):
+                raise error
+
+        with self._services.store.snapshot() as snapshot:
+            found = snapshot.scan(ACTORS, full, start=full, on_damage=report)
+            return next((payload for key, payload in found if key == full), None)
 
     def put(self, key: bytes, value: Any) -> None:
         """Stage a write of the actor's own record at ``key``.
@@ -197,7 +314,7 @@ class Context:
 
         Args:
             index: The name of the index, one of those given to `open_runtime`.
-            sort_key: At most 200 bytes; another actor's row at the same sort key is another row.
+            sort_key: At most 200 bytes. Rows of several actors may have the same sort key.
             value: Anything that msgspec encodes.
 
         Raises:
@@ -205,7 +322,7 @@ class Context:
             ValueError: the sort key is too long.
         """
         effects = self.effects or self._new_effects()
-        hidden = self._hidden(index, sort_key)
+        hidden = self._blind(index, sort_key)
         record = self._actor_keys.row_head + keys.encode(value)
         if hidden != sort_key:
             record = keys.with_sort_key(record, sort_key)
@@ -214,10 +331,10 @@ class Context:
     def delete_row(self, index: str, sort_key: bytes) -> None:
         """Stage the removal of this actor's row at ``sort_key`` of a shared index."""
         effects = self.effects or self._new_effects()
-        effects.rows[self._row_key(index, self._hidden(index, sort_key))] = None
+        effects.rows[self._row_key(index, self._blind(index, sort_key))] = None
 
     def append(self, journal: str, value: Any) -> None:
-        """Stage a row of a journal; it gets its number and its link in the commit of this message."""
+        """Stage a row of a journal; it gets its number and link in the commit."""
         if journal not in self._services.journals:
             raise ConfigurationError(f"no journal {journal!r} was given to open_runtime")
         effects = self.effects or self._new_effects()
@@ -226,9 +343,9 @@ class Context:
     def record_revocation(self, value: Any, *, until: int) -> None:
         """Record a fact that must survive restoring an older backup.
 
-        After a restore the actor receives a `Replay` with all such values, maybe with some that it knows: the
-        log is written before the store. It lies beside the store's secret, in the clear. No effect without a
-        secret.
+        After a restore the actor receives a `Replay` with all such values, maybe with some that it has: the
+        log is written before the store. It lies beside the store's secret, in the clear. Without a secret
+        this has no effect.
 
         Args:
             value: Anything that msgspec encodes as JSON.
@@ -240,20 +357,20 @@ class Context:
             effects.revocations = (*effects.revocations, entry)
 
     def append_soon(self, journal: str, value: Any) -> None:
-        """Append a row to a journal with a later commit: no reply waits for it, and a crash may lose it.
+        """Append a row to a journal with a later commit; a crash may lose it.
 
-        It is written also when this message is refused or fails. The same row again within a second is
-        counted and not written twice; a row that finds no room is dropped and counted.
+        No reply waits for it. It is written even if this message is refused or fails. The same row again
+        within a second is only counted; a row that finds no room is dropped and counted.
         """
         self._services.append_soon(journal, value)
 
     def tell(self, address: Address, message: Message[Any]) -> None:
-        """Stage a message to another actor; it is delivered after the commit, also across a crash.
+        """Stage a message to another actor, delivered after the commit, also across a crash.
 
         Raises:
-            TypeError: the message has a question.
+            TypeError: the message has a precheck.
         """
-        check_told(message)
+        check_tellable(message)
         key = keys.OUTBOX + self._services.next_number().to_bytes(8)
         stored = keys.StoredMessage(
             address.kind, address.key, type(message).__name__, keys.encode_json(message)
@@ -265,12 +382,12 @@ class Context:
     def set_timer(self, name: str, due: int, message: Message[Any]) -> None:
         """Stage a message to this actor itself at ``due`` (microseconds since 1970).
 
-        There is one timer a name (at most 200 bytes): a second one replaces the first.
+        A timer replaces an earlier one of the same name (at most 200 bytes).
 
         Raises:
-            TypeError: the message has a question.
+            TypeError: the message has a precheck.
         """
-        check_told(message)
+        check_tellable(message)
         self.cancel_timer(name)
         stored = keys.StoredMessage(*self.address, type(message).__name__, keys.encode_json(message), name)
         tag = keys.timer_tag(self.address, name, self._services.next_number())
@@ -284,7 +401,11 @@ class Context:
 
     def cancel_timer(self, name: str) -> None:
         """Stage the removal of the timer ``name``; a missing one is no error."""
-        row = self.timer_row(name)
+        try:
+            row = self.timer_row(name)
+        except RecordDamagedError:  # without this record the stored row counts as cancelled
+            self._new_effects().own[self._timer_name_key(name)] = None
+            return
         if row is not None:
             self.stage_rows({row: None})
             self._new_effects().own[self._timer_name_key(name)] = None
@@ -294,26 +415,31 @@ class Context:
         self._new_effects().rows.update(rows)
 
     def timer_due(self, name: str) -> int | None:
-        """Return when the timer ``name`` is due (microseconds since 1970), or None when none is set."""
-        row = self.timer_row(name)
+        """Return when the timer ``name`` is due (microseconds since 1970), or None."""
+        try:
+            row = self.timer_row(name)
+        except RecordDamagedError:
+            return None
         return None if row is None else keys.timer_due(row)
 
     def timer_row(self, name: str) -> bytes | None:
-        """Return the stored row of the timer ``name``, or None; the kernel tells by it what was set anew."""
-        key = self._timer_name_key(name)
-        if self.effects is not None and key in self.effects.own:
-            return self.effects.own[key]
-        pending = self._actor_keys.overlay.get(key)
-        return self._services.cached_snapshot.get(key) if pending is None else pending[1]
+        """Return the stored row of the timer ``name``, or None.
+
+        The kernel uses it to detect a timer that was set anew.
+
+        Raises:
+            RecordDamagedError: the row is not known.
+        """
+        return self._payload(self._timer_name_key(name))
 
     def publish(self, topic: str, label: Hashable = None) -> None:
         """Stage a notification of the subscribers of ``topic``, sent after the commit.
 
-        It is not stored: a crash loses it, and subscribers read anew when they subscribe again.
+        It is not stored: a crash loses it, and subscribers read again when they subscribe again.
 
         Args:
-            topic: What changed.
-            label: Decides which subscribers are notified (`Subscriber.add`). Equal ones become one.
+            topic: The topic that changed.
+            label: Decides which subscribers are notified (`Subscriber.add`). Equal labels are merged.
         """
         effects = self.effects or self._new_effects()
         effects.publications[topic, label] = None
@@ -321,30 +447,32 @@ class Context:
     def has_subscribers(self, topic: str) -> bool:
         """Return whether ``topic`` has a subscriber now, in any process on the folder.
 
-        It is as of this moment and of this process's knowledge: after a takeover an attached process is known
-        of once it has attached again.
+        After a takeover, attached processes count once they have attached again.
         """
         return self._services.has_subscribers(topic)
 
     def use_reserve(self, *, dispensable: bool = False) -> None:
-        """Let this message's effects use the space kept back for deletes, expiry and audit.
+        """Let this message's effects use the space reserved for deletes, expiry and audit.
 
         Args:
-            dispensable: Whether the reply leaves even when there is no room at all for the effects,
-                which are then dropped and counted. For rows of shared indexes only.
+            dispensable: Whether the reply leaves even if there is no room for the effects, which are then
+                dropped and counted. For rows of shared indexes only.
         """
         effects = self._new_effects()
         effects.reserve = True
         effects.dispensable = dispensable
 
     def most_rows(self, most: int) -> int:
-        """Return how many rows a message that may use the reserve should touch at once; at least one.
+        """Return how many rows a message with the reserve should touch at once.
 
-        A row that is deleted or changed takes a new page until the commit after the next one, so that
-        what empties a full store has to do it in small steps.
+        A deleted or changed row takes a new page until the commit after the next one. So a full store must be
+        emptied in small steps.
 
         Args:
-            most: How many it would be with plenty of room.
+            most: The number of rows with plenty of room.
+
+        Returns:
+            At least one.
         """
         return max(1, min(most, self._services.store.room() // (_COPIES * PAGE)))
 
@@ -356,8 +484,8 @@ class Context:
     def _timer_name_key(self, name: str) -> bytes:
         return keys.timer_name_key(self._actor_keys.prefix, name, self._actor_keys.blinder)
 
-    def _hidden(self, index: str, sort_key: bytes) -> bytes:
-        """Return a sort key as the store has it."""
+    def _blind(self, index: str, sort_key: bytes) -> bytes:
+        """Return a sort key as stored."""
         if index not in self._services.prefixes:
             raise ConfigurationError(f"no index {index!r} was given to open_runtime")
         if len(sort_key) > MAX_KEY_BYTES:
@@ -369,10 +497,10 @@ class Context:
         return self._services.prefixes[index] + hidden.replace(b"\0", b"\0\xff") + self._actor_keys.row_tail
 
 
-def _merged(
+def _merge_pending(
     stored: Iterator[tuple[bytes, bytes]], pending: dict[bytes, bytes | None], *, reverse: bool
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yield stored records in key order, with pending puts and deletes laid over them."""
+    """Yield stored records in key order, merged with pending puts and deletes."""
     waiting = sorted(pending, reverse=not reverse)  # the next one is at the end
     for key, payload in stored:
         while waiting and (waiting[-1] > key if reverse else waiting[-1] < key):

@@ -1,4 +1,4 @@
-"""The effects that one message stages, and where in the store those of an actor go."""
+"""The effects that a message stages, and the keys of an actor in the store."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Effects:
         entries: Rows to append to journals.
         revocations: Facts that must survive restoring an older backup.
         publications: Topics that changed, each with its label.
-        next_due: When the first timer that was set is due, in microseconds since 1970.
+        next_due: When the first new timer is due, in microseconds since 1970.
         reserve: Whether the space reserve may be used.
-        dispensable: Whether the reply leaves even when there is no room for all this.
+        dispensable: Whether the reply leaves even if there is no room for the effects.
     """
 
     __slots__ = (
@@ -50,18 +50,26 @@ class Effects:
         self.reserve = reserve
         self.dispensable = False
 
+    def copy(self) -> Effects:
+        """Return a copy, to which effects can be added."""
+        copy = Effects(reserve=self.reserve)
+        copy.own, copy.rows, copy.entries = dict(self.own), dict(self.rows), list(self.entries)
+        copy.tells, copy.publications = list(self.tells), dict(self.publications)
+        copy.revocations, copy.next_due, copy.dispensable = self.revocations, self.next_due, self.dispensable
+        return copy
+
     @property
     def has_effects(self) -> bool:
-        """Whether there is anything to commit or to tell."""
+        """Whether there is anything to commit or publish."""
         return bool(self.own or self.rows or self.entries or self.publications or self.revocations)
 
 
 Overlay = dict[bytes, tuple[int, bytes | None]]
-"""Own records on their way to disk: full key -> (number of the work, payload or None for a delete)."""
+"""Own records on their way to disk: full key -> (number of the commit unit, payload or None for a delete)."""
 
 
 class ActorKeys:
-    """Where in the store an actor lives, and what of its records is on its way there.
+    """The keys of an actor in the store, and its records on their way there.
 
     Attributes:
         address: The actor's address.
@@ -70,8 +78,8 @@ class ActorKeys:
         blinder: Hides names in keys, in an encrypted store.
         names: Which parts of its records' keys are names.
         overlay: Own records on their way to disk.
-        row_head: What its rows in shared indexes begin with, once it writes.
-        row_tail: What the keys of its rows end with, once it writes.
+        row_head: The beginning of its rows in shared indexes, once it writes.
+        row_tail: The end of the keys of its rows, once it writes.
     """
 
     __slots__ = ("address", "blinder", "names", "overlay", "own", "prefix", "row_head", "row_tail")
@@ -86,12 +94,12 @@ class ActorKeys:
         self.row_head = self.row_tail = b""
 
     def new_effects(self) -> Effects:
-        """Return effects of this actor, none yet."""
-        if not self.row_tail:  # not before it writes, since most actors are only read
+        """Return empty effects of this actor."""
+        if not self.row_tail:  # most actors are only read
             self.row_head = keys.row_head(self.address)
             self.row_tail = keys.END_OF_SORT_KEY + keys.tag_of(self.address, self.blinder)
         return Effects()
 
     def store_key(self, key: bytes) -> bytes:
-        """Return where in the store the own record at ``key`` lies, or what a scan begins with."""
+        """Return the store's key of the own record at ``key``, or of a prefix."""
         return self.own + (key if self.blinder is None else self.blinder.blind(self.own, key, self.names))

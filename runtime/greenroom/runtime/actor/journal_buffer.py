@@ -1,7 +1,7 @@
-"""A write-behind buffer of journal rows: no reply waits for them, and the next group commit writes them.
+"""A write-behind buffer of journal rows, which the next group commit writes.
 
-They are bounded. What finds no room, here or in the store, is counted, and the count is noted when there is
-room again. A note of what happened already, word for word, is counted and not kept again.
+No reply waits for them, and the buffer is bounded. Rows that find no room, here or in the store, are counted;
+the count is written when there is room again. A row equal to a waiting one is only counted.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from greenroom.runtime.journal.chain import Journal, entry
 from greenroom.runtime.lmdb import keys
 
 NOTE_SECONDS: Final = 1.0
-"""How long a note waits for a group to go with, at most."""
+"""The longest time that a row waits for a group commit."""
 NOTES_LIMIT: Final = 1_024
 NOTES_BYTES: Final = 1 << 20
 
 
 class BufferedEntries(NamedTuple):
-    """Notes that were taken out of the buffer, on their way to disk.
+    """Rows taken out of the buffer, on their way to disk.
 
     Attributes:
-        effects: The rows that they become.
-        times: How many notes they are, by journal.
-        lost: How many lost ones they tell of.
+        effects: The rows.
+        times: The number of buffered rows, by journal.
+        lost: The number of lost rows that they report, by journal.
     """
 
     effects: Effects
@@ -46,7 +46,7 @@ class JournalBuffer:
 
     Attributes:
         journals: The runtime's, by name.
-        dropped: How many notes found no room since the runtime was opened.
+        dropped: The number of rows that found no room since the runtime was opened.
     """
 
     def __init__(self, journals: Mapping[str, Journal], clock: Clock) -> None:
@@ -54,12 +54,12 @@ class JournalBuffer:
         self._clock = clock
         self._waiting: dict[tuple[str, bytes], list[int]] = {}
         self._bytes = 0
-        self._untold: dict[str, int] = {}
+        self._unreported: dict[str, int] = {}
         self._some = trio.Event()
         self.dropped = 0
 
     def __bool__(self) -> bool:
-        return bool(self._waiting or self._untold)
+        return bool(self._waiting or self._unreported)
 
     def add(self, journal: str, value: Any) -> None:
         """Buffer a row."""
@@ -76,28 +76,28 @@ class JournalBuffer:
         self._some.set()
 
     def take(self) -> BufferedEntries:
-        """Empty the buffer and return what was in it; what got lost before comes first."""
+        """Empty the buffer and return its rows; counts of lost rows come first."""
         effects = Effects(reserve=True)
         effects.dispensable = True
         times: dict[str, int] = {}
         now = self._clock.now()
-        lost = self._untold
+        lost = self._unreported
         for journal, count in lost.items():
             effects.entries.append(entry(journal, now, 1, self.journals[journal].lost(count)))
         for (journal, row), (time, count) in self._waiting.items():
             effects.entries.append((journal, time, keys.encode((time, count, msgspec.Raw(row)))))
             times[journal] = times.get(journal, 0) + count
-        self._waiting, self._bytes, self._untold = {}, 0, {}
+        self._waiting, self._bytes, self._unreported = {}, 0, {}
         return BufferedEntries(effects, times, lost)
 
     def count_lost(self, taken: BufferedEntries) -> None:
-        """Count notes as lost: the store had no room for them."""
+        """Count rows as lost: the store had no room for them."""
         self._lose(taken.times)
         for journal, count in taken.lost.items():
-            self._untold[journal] = self._untold.get(journal, 0) + count
+            self._unreported[journal] = self._unreported.get(journal, 0) + count
 
     async def run(self, flush: Callable[[], None]) -> None:
-        """Call ``flush`` so that no note waits longer than `NOTE_SECONDS`, for ever."""
+        """Call ``flush`` so that no row waits longer than `NOTE_SECONDS`, for ever."""
         while True:
             await self._some.wait()
             await trio.sleep(NOTE_SECONDS)
@@ -107,4 +107,4 @@ class JournalBuffer:
     def _lose(self, times: Mapping[str, int]) -> None:
         for journal, count in times.items():
             self.dropped += count
-            self._untold[journal] = self._untold.get(journal, 0) + count
+            self._unreported[journal] = self._unreported.get(journal, 0) + count

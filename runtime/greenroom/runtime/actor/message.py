@@ -1,8 +1,7 @@
-"""The messages that actors handle, what a handler may answer with, and replies as bytes.
+"""The messages that actors handle, and their replies as values and as bytes.
 
-A reply that another process, or a later one, makes again is JSON, as messages are. Of a
-``Message[A | B]`` with two struct types JSON alone does not tell which one it was, so the name of the type
-goes with it.
+Stored and relayed replies are JSON, as messages are. JSON does not distinguish the struct types of a
+``Message[A | B]``, so the name of the type goes with it; likewise for a ``Message[B]`` with `Variants`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Mapping
 from types import UnionType
-from typing import Any, ForwardRef, Generic, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    ForwardRef,
+    Generic,
+    NamedTuple,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 
@@ -22,47 +33,79 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 Slices = Generator[None, None, R]
-"""The generator that a handler of long work is: it yields whenever `Context.should_yield` says so."""
+"""A handler that takes long: a generator that yields wherever the runtime may pause it.
+
+It is paused when its slice of the event loop is used up, and where it yields `WAITING`.
+"""
+
+WAITING: Final = cast("None", True)
+"""What a generator yields when it can only continue after others have run.
+
+For type checkers it is None, like a bare ``yield``.
+"""
+
+
+def finish(slices: Slices[R]) -> R:
+    """Run a generator to its end without a pause; return its result."""
+    while True:
+        try:
+            next(slices)
+        except StopIteration as done:
+            result: R = done.value
+            return result
 
 
 class Message(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request to one actor whose reply is an ``R``: subclass ``Message[int]`` and declare the fields.
+    """A request to one actor with a reply of type ``R``.
 
-    It must survive JSON, because tells, timers and idempotent answers are stored as that.
+    Subclass ``Message[int]``, for example, and declare the fields. It must survive JSON, because tells,
+    timers and idempotent replies are stored as JSON.
+
+    Class attributes:
+        only_reads: Whether its handler changes nothing that another message depends on, so that it may run
+            before its actor's turn; any effects are committed as usual.
     """
 
-    def precheck(self) -> tuple[Address, Message[Any]] | None:
-        """Return a request to make before this message is delivered, and to whom, or None.
+    only_reads: ClassVar[bool] = False
 
-        The supervisor asks first and puts the answer into `Context.precheck_answer`: a
-        check at that moment, not a lock. Who waits for no reply waits for no answer
-        either, so a message with a question is asked or posted, and not told.
+    def precheck(self) -> tuple[Address, Message[Any]] | None:
+        """Return a request to send before this message is delivered, and its actor, or None.
+
+        The runtime sends it first and puts the reply into `Context.precheck_answer`: a check and not a lock.
+        A message with a precheck cannot be sent with `tell`, which waits for no reply.
         """
         return None
 
 
-def check_told(message: Message[Any]) -> None:
-    """Check that a message can be told, now or at its time.
+class Variants(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of a reply that is one of several: a ``Message[B]`` with ``class B(Variants)``.
+
+    The reply is one of the structs derived from ``B``, in any module.
+    """
+
+
+def check_tellable(message: Message[Any]) -> None:
+    """Check that a message can be sent with `tell` or a timer.
 
     Raises:
-        TypeError: it has a question.
+        TypeError: it has a precheck.
     """
     if message.precheck() is not None:
         raise TypeError(
-            f"{type(message).__name__} has a question that another actor answers first, so it can be neither "
-            "told nor put on a timer; ask it"
+            f"{type(message).__name__} has a precheck that another actor answers first, so neither `tell` "
+            "nor a timer can send it; use `ask`"
         )
 
 
-def reply_type(asked: type[Any]) -> Any:
-    """Return the ``R`` of a subclass of ``Message[R]``, or of another generic type of one parameter.
+def reply_type(request: type[Any]) -> Any:
+    """Return the ``R`` of a subclass of ``Message[R]`` or of another generic of one parameter.
 
-    It may be named by a string, where its module defines it further down.
+    It may be a string that names a class further down in the module.
 
     Raises:
-        TypeError: the class does not say what it is answered with.
+        TypeError: the class does not declare the type of its reply.
     """
-    for base in asked.__mro__:
+    for base in request.__mro__:
         for generic in getattr(base, "__orig_bases__", ()):
             match get_args(generic):
                 case (ForwardRef(__forward_arg__=name),):
@@ -70,8 +113,15 @@ def reply_type(asked: type[Any]) -> Any:
                 case (answer,) if not isinstance(answer, TypeVar):
                     return answer
     raise TypeError(
-        f"{asked.__name__} does not say what it is answered with: derive it from Message[...] or the like"
+        f"{request.__name__} does not declare the type of its reply: derive it from Message[...] or the like"
     )
+
+
+def reply_variants(reply: Any) -> tuple[Any, ...]:
+    """Return the possible types of a reply; none if it has a single type."""
+    if isinstance(reply, type) and Variants in reply.__bases__:
+        return tuple(reply.__subclasses__())
+    return get_args(reply) if get_origin(reply) in (Union, UnionType) else ()
 
 
 class Replay(Message[None], frozen=True, kw_only=True):
@@ -81,7 +131,7 @@ class Replay(Message[None], frozen=True, kw_only=True):
 
 
 class EncodedReply(NamedTuple):
-    """A reply: its JSON, and where the type of the reply is one of several the name of the right one."""
+    """A reply as JSON, and the name of its type if there are several."""
 
     body: bytes
     variant: str = ""
@@ -93,45 +143,45 @@ class _Codec(NamedTuple):
 
 
 class _Codecs(dict[Any, _Codec]):
-    """By the type of what is asked; there are as many as the program has types."""
+    """The codecs by type of request."""
 
-    def __missing__(self, asked: type[Any]) -> _Codec:
-        codec = self[asked] = _codec(asked)
+    def __missing__(self, request: type[Any]) -> _Codec:
+        codec = self[request] = _codec(request)
         return codec
 
 
 _CODECS = _Codecs()
 
 
-def encode_reply(asked: type[Any], reply: Any) -> EncodedReply:
-    """Return the reply to a message or query of the type ``asked``.
+def encode_reply(request: type[Any], reply: Any) -> EncodedReply:
+    """Encode the reply to a message or query of type ``request``.
 
     Raises:
-        Exception: what the handler returned cannot be written as JSON.
+        Exception: the handler's result cannot be written as JSON.
     """
-    variant = type(reply).__name__ if _CODECS[asked].has_variants else ""
+    variant = type(reply).__name__ if _CODECS[request].has_variants else ""
     return EncodedReply(encode_json(reply), variant)
 
 
-def decode_reply(asked: type[Any], encoded: EncodedReply) -> Any:
-    """Return the reply that was encoded.
+def decode_reply(request: type[Any], encoded: EncodedReply) -> Any:
+    """Decode a reply.
 
     Raises:
-        ActorFailedError: it does not fit what is asked; another version of the program wrote it.
+        ActorFailedError: it does not fit the request; another version of the program wrote it.
     """
     try:
-        return _CODECS[asked].decoders[encoded.variant](encoded.body)
+        return _CODECS[request].decoders[encoded.variant](encoded.body)
     except (msgspec.DecodeError, KeyError, TypeError) as error:
-        raise ActorFailedError(f"the answer does not fit what was asked: {error}") from error
+        raise ActorFailedError(f"the reply does not fit the request: {error}") from error
 
 
-def _codec(asked: type[Any]) -> _Codec:
-    reply = reply_type(asked)
-    members = get_args(reply) if get_origin(reply) in (Union, UnionType) else ()
+def _codec(request: type[Any]) -> _Codec:
+    reply = reply_type(request)
+    members = reply_variants(reply)
     structs = [
         member for member in members if isinstance(member, type) and issubclass(member, msgspec.Struct)
     ]
-    if len(structs) < 2:  # noqa: PLR2004  two are what JSON does not tell apart
+    if len(structs) < 2:  # noqa: PLR2004  JSON does not distinguish two
         return _Codec({"": msgspec.json.Decoder(reply).decode}, has_variants=False)
     decoders = {
         (member.__name__ if isinstance(member, type) else str(member)): msgspec.json.Decoder(member).decode

@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, ClassVar, Generic, TypeVar
-
-import msgspec
+from typing import Any, TypeVar
 
 from greenroom.runtime.actor.message import Slices
 from greenroom.runtime.actor.services import RuntimeServices
 from greenroom.runtime.base.address import Address
-from greenroom.runtime.base.errors import ConfigurationError
+from greenroom.runtime.base.errors import ConfigurationError, RecordDamagedError
 from greenroom.runtime.journal.chain import (
     STRANGE,
     Checkpoint,
     JournalKeys,
     JournalRow,
-    decoded,
+    decode_row,
     end_of,
     scan,
 )
 from greenroom.runtime.journal.checkpoints import RollbackGap
 from greenroom.runtime.journal.verify import JournalReport, check
 from greenroom.runtime.lmdb import keys as lmdb_keys
-from greenroom.runtime.lmdb.snapshot import Snapshot
+from greenroom.runtime.lmdb.codec import pass_over
+from greenroom.runtime.lmdb.snapshot import OnDamage, Snapshot
 from greenroom.runtime.store.store import ACTORS, INDEXES
 
-R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 
 
 class IndexReader:
-    """What a query reads: committed rows of the shared indexes, as they were when it began.
+    """The committed rows of the shared indexes, as they were when the query began.
 
     Attributes:
-        principal: Who asks.
+        principal: The identity of the caller.
         now: The wall clock in microseconds since 1970 UTC.
+        damage: The damaged rows that were skipped, for the reply to name.
     """
 
     def __init__(self, services: RuntimeServices, snapshot: Snapshot, principal: Any, now: int) -> None:
@@ -44,10 +43,12 @@ class IndexReader:
         self._snapshot = snapshot
         self.principal = principal
         self.now = now
+        self.damage: Sequence[RecordDamagedError] = ()
 
-    def should_yield(self) -> bool:
-        """Return whether a generator query should yield now, so that others get the event loop."""
-        return self._services.should_yield()
+    def note_damage(self, error: RecordDamagedError) -> None:
+        """Record a damaged row for the reply to name, once."""
+        if all(error.key != known.key for known in self.damage):
+            self.damage = (*self.damage, error)
 
     def get(self, index: str, sort_key: bytes, address: Address, of: type[T]) -> T | None:
         """Return the row that the actor at ``address`` wrote at ``sort_key``, or None."""
@@ -69,15 +70,18 @@ class IndexReader:
         prefix: bytes = b"",
         start: bytes | None = None,
         reverse: bool = False,
+        on_damage: OnDamage | None = None,
     ) -> Iterator[lmdb_keys.Row[T]]:
-        """Yield the rows whose sort key begins with ``prefix``, in the order of sort keys (`Row.place`).
+        """Yield the rows with a sort key that begins with ``prefix``, in order (`Row.place`).
 
         Args:
             index: The name of the index.
             of: The type of the rows' values.
-            prefix: What the sort keys begin with.
+            prefix: The beginning of the sort keys.
             start: The first sort key wanted, inclusive; with ``reverse`` the highest.
             reverse: From the highest sort key down.
+            on_damage: Called with each damaged row, after which the others follow; without it, the damage is
+                raised.
         """
         self._check(index)
         name = lmdb_keys.index_prefix(index)
@@ -85,18 +89,27 @@ class IndexReader:
         if bound is not None and reverse:
             bound += lmdb_keys.END_OF_SORT_KEY + b"\xff" * lmdb_keys.TAG_BYTES
         begin = name + lmdb_keys.sortable(self._services.blind(index, prefix))
-        stored = self._snapshot.scan(INDEXES, begin, start=bound, reverse=reverse)
+        stored = self._snapshot.scan(INDEXES, begin, start=bound, reverse=reverse, on_damage=on_damage)
         for key, payload in stored:
             record = lmdb_keys.decode(payload, lmdb_keys.RowRecord)
             value = lmdb_keys.decode(record.value, of)
             place = lmdb_keys.sort_key_of(index, key)
             yield lmdb_keys.Row(record.sort_key or place, Address(record.kind, record.key), value, place)
 
-    def cached(self, make: Callable[[], T]) -> T:
-        """Return what ``make`` made when it was first asked for: queries keep there what they read before.
+    def is_row(self, error: RecordDamagedError, index: str, sort_key: bytes, address: Address) -> bool:
+        """Return whether a damaged row is the one of an actor at a sort key."""
+        hidden = self._services.blind(index, sort_key)
+        tag = lmdb_keys.tag_of(address, self._services.blinder)
+        return error.key == lmdb_keys.row_key(index, hidden, tag)
 
-        It lasts as long as the runtime, in this process alone; what it says of rows is to be held against
-        `changed`.
+    def is_of(self, error: RecordDamagedError, address: Address) -> bool:
+        """Return whether a damaged row belongs to an actor."""
+        return error.key.endswith(lmdb_keys.tag_of(address, self._services.blinder))
+
+    def cached(self, make: Callable[[], T]) -> T:
+        """Return the value that ``make`` returned at its first call, a cache for queries.
+
+        It lasts as long as the runtime, in this process only. Check cached rows against `changed_since`.
         """
         found: T | None = self._services.query_caches.get(make)
         if found is None:
@@ -104,16 +117,16 @@ class IndexReader:
         return found
 
     def changed_since(self, index: str, since: int | None) -> tuple[int, list[Address] | None]:
-        """Return whose rows of an index are not what they were, and a number to ask with the next time.
+        """Return the actors with changed rows in an index, and a new ``since``.
 
-        Nothing that was acknowledged is left out if it is asked before the query first yields.
+        No acknowledged change is missing if this is called before the query first yields.
 
         Args:
             index: The name of the index.
-            since: The number that was returned the last time; None at first.
+            since: The number that the last call returned; None at first.
 
         Returns:
-            The number, and the actors; None in their place when all rows are to be read.
+            The number, and the actors; None instead of them if all rows must be read.
         """
         self._check(index)
         return self._services.row_changes.since(index, since)
@@ -135,25 +148,25 @@ class IndexReader:
         """
         for number, record in scan(self._snapshot, self._keys(journal).name, start=start, reverse=reverse):
             if number != STRANGE:
-                yield decoded(number, record, of)
+                yield decode_row(number, record, of)
 
     def checkpoint(self, journal: str) -> Checkpoint:
-        """Return a checkpoint of a journal as it is now, of where it goes on, whatever `check` would find."""
+        """Return a checkpoint of the present end of a journal, without checking it."""
         keys = self._keys(journal)
         return keys.checkpoint(end_of(keys, self._snapshot))
 
     def check(self, journal: str, checkpoints: Iterable[Checkpoint] = ()) -> Slices[JournalReport]:
         """Check a journal against its links, and against checkpoints of it, in slices.
 
-        What was seen of it before, and is kept beside the store's secret, counts as checkpoints, too.
+        Earlier checkpoints beside the store's secret count, too.
         """
         keys = self._keys(journal)
         seen = self._services.checkpoint_file
-        known = [] if seen is None else filter(keys.made, seen.checkpoints(journal))
-        return check(keys, self._snapshot, chain(known, checkpoints), self.should_yield)
+        known = [] if seen is None else filter(keys.is_genuine, seen.checkpoints(journal))
+        return check(keys, self._snapshot, chain(known, checkpoints))
 
     def rollback_gaps(self, journal: str) -> list[RollbackGap]:
-        """Return where a journal did not go on from what had been seen of it when the store was opened."""
+        """Return where a journal did not continue from its known end at an opening."""
         seen = self._services.checkpoint_file
         return [] if seen is None else seen.breaks(journal)
 
@@ -164,10 +177,10 @@ class IndexReader:
         return keys
 
     def addresses(self, kind: str) -> Iterator[Address]:
-        """Yield the actors of a kind that have records of their own, in the order of their keys.
+        """Yield the actors of a kind with records of their own, by key.
 
-        They are looked up one by one among the records, so this is for an operator's rare questions.
-        In an encrypted store none are found: there the keys of records do not tell whose they are.
+        They are found one by one among the records, so this is for rare use by an operator. It finds none in
+        an encrypted store, where keys do not reveal their actor.
         """
         if self._services.blinder is not None:
             return
@@ -178,11 +191,11 @@ class IndexReader:
             start = prefix + key + b"\1"
 
     def timed(self, kind: str) -> Iterator[Address]:
-        """Yield the actors of a kind that have set timers, once for each, in the order in which they are due.
+        """Yield the actors of a kind with timers, once for each timer, in due order.
 
-        In every store, also an encrypted one.
+        It works in an encrypted store, too.
         """
-        for _, payload in self._snapshot.scan(INDEXES, lmdb_keys.TIMERS):
+        for _, payload in self._snapshot.scan(INDEXES, lmdb_keys.TIMERS, on_damage=pass_over):
             timer = lmdb_keys.decode(payload, lmdb_keys.StoredMessage)
             if timer.kind == kind:
                 yield Address(kind, timer.key)
@@ -190,19 +203,3 @@ class IndexReader:
     def _check(self, index: str) -> None:
         if index not in self._services.indexes:
             raise ConfigurationError(f"no index {index!r} was given to open_runtime")
-
-
-class Query(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A read over shared indexes whose answer is an ``R``: subclass ``Query[int]`` and define `run`.
-
-    It sees what is committed. Whose rows the asker may see is the query's own affair.
-
-    Attributes:
-        flushes_journals: Whether the notes that were made before are written to their journals first.
-    """
-
-    flushes_journals: ClassVar[bool] = False
-
-    def run(self, reader: IndexReader) -> R_co | Slices[R_co]:
-        """Return the answer, or be a generator that yields whenever `IndexReader.should_yield` says so."""
-        raise NotImplementedError(f"{type(self).__name__} does not define run()")

@@ -19,13 +19,13 @@ from greenroom.runtime.lmdb.snapshot import CachedSnapshot
 from greenroom.runtime.store.store import ACTORS, Store
 
 REMEMBERED: Final = 65_536
-"""Actors by index; whoever has not looked for as many changes reads everything again."""
+"""Actors remembered by index; a reader that is further behind reads everything again."""
 
 
 class RowChanges:
     """The actors whose rows changed, by index, in the order of their last change.
 
-    Only of indexes that somebody has asked for: until then nothing is noted and writing costs nothing.
+    Only indexes that were queried are tracked; others cost nothing.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class RowChanges:
         self._forgotten: dict[bytes, int] = {}
 
     def note(self, address: Address, rows: Iterable[bytes]) -> None:
-        """Take note that rows with these keys were committed, before anybody hears of it."""
+        """Record that rows with these keys were committed, before the reply."""
         for prefix, changed in self._changed.items():
             if any(row.startswith(prefix) for row in rows):
                 self._number += 1
@@ -44,7 +44,10 @@ class RowChanges:
                     self._forgotten[prefix] = changed.popitem(last=False)[1]
 
     def since(self, index: str, number: int | None) -> tuple[int, list[Address] | None]:
-        """Return the number of the last change, and who changed after ``number``; None: it is not known."""
+        """Return the number of the last change, and the actors changed after ``number``.
+
+        The actors are None if they are not known.
+        """
         prefix = index_prefix(index)
         changed = self._changed.get(prefix)
         if changed is None:
@@ -64,19 +67,19 @@ class RuntimeServices:
     """The services that the contexts of one runtime share.
 
     Attributes:
-        sidecar: The service that runs beside the actors, once it does.
-        has_subscribers: Tells whether a topic has a subscriber.
-        cached_snapshot: The view of the actors' records that the present pass of the dispatcher reads.
+        sidecar: The service beside the actors, once it runs.
+        has_subscribers: Returns whether a topic has a subscriber.
+        cached_snapshot: The snapshot that the present pass of the dispatcher reads.
         prefixes: The bytes before each row, by index.
         blinder: Hides names in the keys of an encrypted store.
-        secret: The store's, if it is used with one.
-        journals: The runtime's, by name.
-        journal_buffer: What waits to be appended to them.
+        secret: The store's secret, if any.
+        journals: The journals, by name.
+        journal_buffer: The rows that wait to be appended to them.
         journal_keys: The keys of each journal.
-        checkpoint_file: What was seen of the journals before.
-        row_changes: Which actors wrote rows that a query caches.
-        query_caches: What queries cache in memory, by what made it.
-        settings: What the store was opened with; see `current_settings`.
+        checkpoint_file: The known ends of the journals.
+        row_changes: The actors that changed rows.
+        query_caches: The caches of queries, by factory.
+        settings: The settings of the store; see `current_settings`.
     """
 
     def __init__(
@@ -85,13 +88,13 @@ class RuntimeServices:
         indexes: Mapping[str, Index],
         randomness: random.Random,
         should_yield: Callable[[], bool],
-        notes: JournalBuffer,
+        journal_buffer: JournalBuffer,
         secret: Secret | None = None,
         settings: Any = None,
     ) -> None:
         self.store = store
-        self.journal_buffer = notes
-        self.journals = notes.journals
+        self.journal_buffer = journal_buffer
+        self.journals = journal_buffer.journals
         self.journal_keys: Mapping[str, JournalKeys] = {}
         self.checkpoint_file: CheckpointFile | None = None
         self.secret = secret
@@ -128,12 +131,12 @@ class RuntimeServices:
         return self.secret.derive(purpose)
 
     def blind(self, index: str, sort_key: bytes) -> bytes:
-        """Return a sort key, or the beginning of one, as the store has it."""
+        """Return a sort key, or a prefix of one, as stored."""
         if self.blinder is None:
             return sort_key
         return self.blinder.blind(self.prefixes[index], sort_key, self.indexes[index].names)
 
     def next_number(self) -> int:
-        """Return a number for a tell or a timer, above all that are in the store."""
+        """Return a number for a tell or timer, above all in the store."""
         self.last_number += 1
         return self.last_number

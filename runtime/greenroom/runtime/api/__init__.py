@@ -1,1 +1,1 @@
-"""What embedders call: opening a runtime, asking actors, callbacks."""
+"""The interface for embedders: open a runtime and send requests to actors."""

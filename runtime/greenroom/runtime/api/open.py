@@ -1,4 +1,4 @@
-"""Opening a runtime: everything that it is made of, put together on a folder that this process owns."""
+"""Open a runtime: build its parts on a folder that this process owns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final, Required, TypedDict, Unpack
 import trio
 
 from greenroom.runtime.actor.actor import Actor, kinds_by_name
-from greenroom.runtime.api.runtime import LeaderService, Runtime
+from greenroom.runtime.api.runtime import RelayService, Runtime
 from greenroom.runtime.base.arguments import check_options
 from greenroom.runtime.base.clock import Clock, SystemClock
 from greenroom.runtime.base.errors import ConfigurationError
@@ -25,41 +25,42 @@ from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.files import DATA_FILE, sync_file
 from greenroom.runtime.lmdb.keys import Index, index_table
 from greenroom.runtime.lmdb.lock_file import FolderLock
+from greenroom.runtime.maintenance.temporary_copies import remove_left_over, remove_unfinished_encryption
 from greenroom.runtime.store.committer import Committer, ThreadCommitter
 from greenroom.runtime.store.integrity import check_store
+from greenroom.runtime.store.record_damage import StoreCheck
 from greenroom.runtime.store.store import Store
 
 _AT_ONCE_BYTES: Final = 16 << 20
-"""A file of this size is read in 5 ms, so that no thread is worth while."""
+"""A file of this size is read in 5 ms, too fast to need a thread."""
 
 
-async def _make_sure(owner: FolderLock, encryption: Encryption | None) -> bool:
-    """Check what an owner before left, and return whether all of it is known to be sound.
+async def _check_store(owner: FolderLock, encryption: Encryption | None) -> StoreCheck:
+    """Check the store that the last owner left.
 
-    If that one died it may have done so between a commit and its fsync: what it left is on disk before
-    anybody reads it.
+    If that owner died, it may have died between a commit and its fsync. So the file is synced before it is
+    read.
     """
     data = owner.folder / DATA_FILE
     is_small = not data.exists() or data.stat().st_size <= _AT_ONCE_BYTES
     if is_small and not owner.unclean:
         return check_store(owner, encryption)
-    is_sound = await trio.to_thread.run_sync(check_store, owner, encryption)
+    found = await trio.to_thread.run_sync(check_store, owner, encryption)
     if owner.unclean:
         await trio.to_thread.run_sync(sync_file, data)
-    return is_sound
+    return found
 
 
 class CommonConfig(TypedDict, total=False):
-    """The options that every way of opening a runtime takes.
+    """The options of every function that opens a runtime.
 
     Attributes:
-        groups: Which kinds are supervised together; a kind in none is on its own.
+        groups: The kinds that are supervised together; any other kind is on its own.
         options: Limits and intervals.
-        clock: Another clock than the system's.
-        committer: Another way to commit than the writer thread's.
-        codec: Another record codec than the plain one with checksums.
-        encryption: How the store is to be encrypted, and with which key, asked for when this process
-            owns the folder.
+        clock: A clock instead of the system's.
+        committer: A committer instead of the writer thread's.
+        codec: A record codec instead of the plain one with checksums.
+        encryption: The store's encryption and its key, which is read when this process owns the folder.
     """
 
     groups: Iterable[Group]
@@ -71,19 +72,19 @@ class CommonConfig(TypedDict, total=False):
 
 
 class RuntimeConfig(CommonConfig, total=False):
-    """The keyword arguments that make a runtime: those of `CommonConfig`, and its parts.
+    """The keyword arguments of a runtime: those of `CommonConfig`, and its parts.
 
     Attributes:
         actors: The actor classes.
-        indexes: The shared indexes that they declare.
-        sidecar: Returns what runs beside the actors: entered once they run, left before they drain, and
-            what it enters as is `Context.sidecar` and `ProcedureContext.sidecar` from then on.
-        secrets: The folder of the store's secret, or several in which it may be; it is made in the first at
-            first need, which is best not the store's own: who has both has all. None for a runtime that
-            derives no keys. Every process on a shared folder is to find the same secret.
-        journals: The journals, which are only appended to and linked by keys of the secret.
-        settings: Anything that handlers, queries and procedures are to find by `current_settings`; each store
-            of a process has its own.
+        indexes: The shared indexes that they use.
+        sidecar: Makes a context manager beside the actors, entered once they run and left before they drain.
+            Its value is `Context.sidecar` and `ProcedureContext.sidecar` from then on.
+        secrets: The folder of the store's secret, or several in which it may be; it is created in the first.
+            That should not be the store's folder: anyone with both has everything. None for a runtime that
+            derives no keys. Every process on a shared folder must find the same secret.
+        journals: The append-only journals, linked by keys of the secret.
+        settings: Anything that handlers, queries and procedures need from `current_settings`; each store of a
+            process has its own.
     """
 
     actors: Required[Iterable[type[Actor]]]
@@ -95,10 +96,10 @@ class RuntimeConfig(CommonConfig, total=False):
 
 
 class RuntimeFactory:
-    """Runs a runtime of one configuration on a folder, each time that this process comes to own it.
+    """Run a runtime of one configuration on a folder, whenever this process owns it.
 
     Raises:
-        ConfigurationError: the actors, indexes, groups or journals do not go together.
+        ConfigurationError: the actors, indexes, groups or journals contradict each other.
     """
 
     def __init__(self, **config: Unpack[RuntimeConfig]) -> None:
@@ -121,7 +122,7 @@ class RuntimeFactory:
             )
 
     def find_secret(self, folder: Path, store_id: str, mark: str) -> Secret | None:
-        """Return the secret of the store in a folder, None for a runtime without one.
+        """Return the secret of the store in a folder; None for a runtime without one.
 
         Raises:
             StoreError: as `find_secret`.
@@ -134,7 +135,7 @@ class RuntimeFactory:
     async def run(
         self,
         owner: FolderLock,
-        relay: LeaderService | None = None,
+        relay: RelayService | None = None,
         bus: Bus | None = None,
         callbacks: CallbackQueue | None = None,
     ) -> AsyncIterator[Runtime]:
@@ -142,22 +143,25 @@ class RuntimeFactory:
 
         Args:
             owner: Holds the lock.
-            relay: Takes the connections of attached processes.
-            bus: Whose subscribers are to hear of changes, instead of one of its own.
-            callbacks: What was posted before, with those who wait for it.
+            relay: Serves attached processes.
+            bus: A bus with subscribers, instead of a new one.
+            callbacks: The messages posted before, with their callbacks.
         """
         options = self.options
-        is_checked = await _make_sure(owner, self.encryption)
+        remove_left_over(owner.folder)
+        remove_unfinished_encryption(owner.folder)
+        check = await _check_store(owner, self.encryption)
         store = Store(
             owner.folder,
             codec=self.codec,
             encryption=self.encryption,
-            is_checked=is_checked,
+            check=check,
             max_size=options.max_size,
             min_free=options.min_free,
             sync=options.durability == "power",
         )
         owner.mark_open()
+        store.writer.check_held = owner.check_held
         try:
             secret = self.find_secret(owner.folder, store.id, store.secret_mark)
             if secret is not None:
@@ -181,8 +185,8 @@ class RuntimeFactory:
             raise
         try:
             async with (
-                runtime._running(owner, options.drain_seconds, relay),  # noqa: SLF001  the two halves of one door
-                runtime._accompanied(self.sidecar),  # noqa: SLF001
+                runtime._run_parts(owner, options.drain_seconds, relay),  # noqa: SLF001  two halves of one interface
+                runtime._run_sidecar(self.sidecar),  # noqa: SLF001
             ):
                 yield runtime
         finally:
@@ -193,7 +197,7 @@ class RuntimeFactory:
                 runtime.record_checkpoints()
             store.close()
             if runtime.is_sound:
-                owner.mark_clean(is_checked=store.is_checked)
+                owner.mark_clean(is_checked=store.is_checked, is_damaged=bool(store.damage.found))
 
 
 @check_options(RuntimeConfig)
@@ -204,18 +208,17 @@ async def open_runtime(
 ) -> AsyncIterator[Runtime]:
     """Own a folder and run actors on it, inside an ``async with`` block.
 
-    Leaving the block takes no more messages, handles those accepted (for at most
-    ``options.drain_seconds``), and closes the store. A cancelled block only waits for the
-    commit in flight.
+    Leaving the block refuses new messages, handles the accepted ones (for at most
+    ``options.drain_seconds``), and closes the store. A cancelled block only waits for the commit in flight.
 
     Args:
-        path: The folder of the data; made when missing, with mode 0700.
-        config: What it is made of; see `RuntimeConfig`.
+        path: The folder of the data, created if missing, with mode 0700.
+        config: The configuration; see `RuntimeConfig`.
 
     Raises:
         TypeError: there is no such option; the call itself raises it.
         StoreOwnedError: another process owns the folder.
-        StoreDamagedError: after an unclean end the structure is wrong.
+        StoreDamagedError: the structure is damaged after an unclean end.
         StoreTooNewError: a newer program wrote the store.
         StoreFailedError: a commit failed for good while the block ran.
         StoreError: the folder cannot hold a store.

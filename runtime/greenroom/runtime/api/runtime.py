@@ -1,4 +1,4 @@
-"""The runtime in the process that owns the folder: ask, tell, query, and close in order."""
+"""The runtime in the process that owns the folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from msgspec import Raw
 from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.journal_buffer import JournalBuffer
 from greenroom.runtime.actor.message import Replay
-from greenroom.runtime.actor.query import IndexReader, Query
+from greenroom.runtime.actor.query import IndexReader
 from greenroom.runtime.actor.services import RuntimeServices
 from greenroom.runtime.api.client import RuntimeClient
 from greenroom.runtime.api.procedure import Procedure, ProcedureContext
@@ -28,6 +28,7 @@ from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.clock import BlockRandom, Clock
 from greenroom.runtime.base.errors import (
     GreenroomError,
+    OwnershipLostError,
     Refusal,
     RuntimeClosedError,
     StoreDamagedError,
@@ -40,7 +41,7 @@ from greenroom.runtime.base.store_settings import apply_settings
 from greenroom.runtime.base.supervision import Group
 from greenroom.runtime.journal.chain import Journal, JournalKeys
 from greenroom.runtime.journal.checkpoints import SUFFIX, CheckpointFile
-from greenroom.runtime.journal.revocations import SUFFIX as LASTING
+from greenroom.runtime.journal.revocations import SUFFIX as REVOCATIONS_SUFFIX
 from greenroom.runtime.journal.revocations import RevocationLog
 from greenroom.runtime.journal.secrets import Secret
 from greenroom.runtime.kernel.callbacks import CallbackQueue
@@ -66,10 +67,10 @@ OWNERSHIP_CHECK_SECONDS = 2.0
 
 
 class Runtime(RuntimeClient):
-    """A running set of actors on one folder. `open_runtime` makes it.
+    """A running set of actors on one folder, made by `open_runtime`.
 
     Attributes:
-        has_gone_back: Whether its store is known to be older than it was before, such as a restored backup.
+        has_gone_back: Whether its store is known to be older than before, such as a restored backup.
     """
 
     _kernel: Kernel
@@ -93,20 +94,22 @@ class Runtime(RuntimeClient):
         self._clock = clock
         self._failure: StoreFailedError | StoreDamagedError | None = None
         self._ended = False
-        self._lasting: RevocationLog | None = None
+        self._revocations: RevocationLog | None = None
         self.has_gone_back = False
         self._stop = trio.CancelScope()
-        self._notes = JournalBuffer(journals or {}, clock)
+        self._journal_buffer = JournalBuffer(journals or {}, clock)
         self._services = RuntimeServices(
-            store, indexes, BlockRandom(), self._should_yield, self._notes, secret, settings
+            store, indexes, BlockRandom(), self._should_yield, self._journal_buffer, secret, settings
         )
         self._kernel = Kernel(kinds, groups, self._services, clock, options)
+        self.dispatcher = self._kernel.dispatcher
         self._services.last_number = max(clock.now(), _last_outbox_number(store))
-        self._commits = GroupCommit(committer, store, self._kernel.settle, self._fail)
+        self._commits = GroupCommit(committer, store, self._kernel.finish_group, self._fail)
         self._outbox = Outbox(store, kinds, self._kernel, self._commits, clock)
-        self._commits.journal_buffer = self._notes
+        self._commits.journal_buffer = self._journal_buffer
         self._kernel.commits = self._commits
         self._kernel.outbox = self._outbox
+        self._kernel.check_open = self.check_open
         self._bus = self._kernel.bus = Bus(self._kernel.is_busy) if bus is None else bus
         if bus is not None:
             bus.is_busy = self._kernel.is_busy
@@ -114,17 +117,20 @@ class Runtime(RuntimeClient):
         if callbacks is not None:
             callbacks.redirect(self._kernel)
             self._kernel.callbacks = callbacks
+        self._callbacks = self._kernel.callbacks
         answers_ttl = options.idempotency_seconds * 1_000_000
         self._sweeper = ExpirySweeper(
             store, indexes.values(), answers_ttl, self._commits, self._kernel.residents, clock, self._services
         )
         if secret is not None and secret.path is not None:
-            self._lasting = store.open_revocation_log(secret.path.with_suffix(LASTING), clock.now())
+            self._revocations = store.open_revocation_log(
+                secret.path.with_suffix(REVOCATIONS_SUFFIX), clock.now()
+            )
         if journals:
-            self._keep_journals(journals)
+            self._open_journals(journals)
 
-    def _keep_journals(self, journals: Mapping[str, Journal]) -> None:
-        """Find where the journals end, and say so if that is not where they ended before."""
+    def _open_journals(self, journals: Mapping[str, Journal]) -> None:
+        """Find the ends of the journals, and report those that lost records."""
         secret = self._services.secret
         if secret is None or secret.path is None:
             raise ValueError("a runtime with journals needs a secret; name its folder")
@@ -137,104 +143,105 @@ class Runtime(RuntimeClient):
                 found = seen.compare(keys[name], snapshot, self._clock.now())
             if found is not None:
                 self.has_gone_back = True
-                log = logger.debug if found.restored else logger.warning  # who restores a backup expects it
+                log = logger.debug if found.restored else logger.warning  # expected after a restore
                 log("records %d to %d of %r were seen and are gone", found.first, found.last, name)
-                self._notes.add(name, journal.broken(found.first, found.last))
+                self._journal_buffer.add(name, journal.broken(found.first, found.last))
 
     def record_checkpoints(self) -> None:
-        """Keep what the journals are beside the secret, when all is on disk."""
+        """Record the ends of the journals beside the secret, when all is on disk."""
         for name in self._services.journals:
             self._sweeper.record_checkpoint(self._sweeper.checkpoint(name))
 
     def parts(self) -> tuple[Kernel, GroupCommit, Bus, Store]:
-        """Return the parts that a relay works with."""
+        """Return the parts that the relay needs."""
         return self._kernel, self._commits, self._bus, self._store
 
     def check_open(self) -> None:
-        """Raise what the doors raise when nothing is taken any more.
+        """Raise an error if no request is accepted any more.
 
         Raises:
-            RuntimeClosedError, StoreFailedError: that is so.
+            RuntimeClosedError, StoreFailedError: so it is.
         """
-        self._check_open()
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nobody gets a turn any more."""
-        return self._ended
+        if self._failure is not None:
+            raise self._closing_error()
+        if self._ended:
+            raise RuntimeClosedError("the runtime is closed")
 
     def run_ready(self) -> None:
-        """Give actors that have something to do their turns now, as `RuntimeClient.run_ready` says."""
-        if not self._ended:
-            self._kernel.dispatcher.run_ready()
+        """Give ready actors their turns now, as `RuntimeClient.run_ready` does."""
+        self.dispatcher.run_ready()
 
     def hold_dispatch(self) -> AbstractContextManager[None]:
-        """Return a block within which nothing that is posted wakes the task that gives actors their turns.
+        """Return a block in which posted messages do not wake the dispatcher's task.
 
-        For a program that ends the block with `run_ready`: then that task has nothing left to do, and
-        the event loop is free for the writer's thread a pass earlier. Who is ready after the block
-        has its turn as ever. There must be no ``await`` within.
+        For a program that ends the block with `run_ready`: then that task has nothing left to do, and the
+        writer's thread gets the event loop a pass earlier. Actors that are ready after the block get their
+        turns as usual. The block must not contain an ``await``.
         """
-        return self._kernel.dispatcher
+        return self.dispatcher
 
-    async def query(self, query: Query[R] | Procedure[R], *, principal: Any = None) -> R:
-        """Run a query or a procedure and return its answer, once what it saw is on disk."""
-        self._check_open()
+    async def query(self, query: Procedure[R], *, principal: Any = None) -> R:
+        """Run a procedure and return its reply, once what it read is on disk."""
+        self.check_open()
         await trio.lowlevel.checkpoint()
         if query.flushes_journals:
-            self._flush_notes()
-            await self._commits.wait_committed()  # a group that was on its way may have some of the notes,
+            self._flush_journals()
+            await self._commits.wait_committed()  # the group in flight may have some of the rows,
             await self._commits.wait_committed()  # and then the next one has the others
         try:
             with self.apply_settings():
-                if isinstance(query, Procedure):
-                    context = ProcedureContext(self, self._services, principal, self._clock.now())
-                    return await query.run(context)
-                return await self._read(query, principal)
+                if query.runs == "snapshot":
+                    return await self._read(query, principal)
+                if query.runs == "here":
+                    raise TypeError(f"{type(query).__name__} runs in the calling process, and in no runtime")
+                run: Any = query.run
+                answer: R = await run(ProcedureContext(self, self._services, principal, self._clock.now()))
+                return answer
         except Refusal as refusal:
-            self._note_denial(principal, query, refusal)
+            self._record_denial(principal, query, refusal)
             raise
 
-    def _note_denial(self, principal: Any, query: object, refusal: Refusal) -> None:
+    def _record_denial(self, principal: Any, query: object, refusal: Refusal) -> None:
         if refusal.is_denial:
             self._services.record_denial(principal, None, query, refusal)
 
-    async def _read(self, query: Query[R], principal: Any) -> R:
+    async def _read(self, query: Procedure[R], principal: Any) -> R:
         with self._store.snapshot() as snapshot:
             reader = IndexReader(self._services, snapshot, principal, self._clock.now())
-            started = self._kernel.dispatcher.start_slice()
-            answer = query.run(reader)
+            started = self.dispatcher.start_slice()
+            answer: Any = query.run(reader)
             if isinstance(answer, Generator):
                 while True:
                     try:
-                        next(answer)
+                        self.dispatcher.resume(answer)
                     except StopIteration as done:
                         answer = done.value
                         break
-                    self._kernel.dispatcher.end_slice(started)
+                    self.dispatcher.end_slice(started)
                     await trio.lowlevel.checkpoint()
-                    started = self._kernel.dispatcher.start_slice()
-            self._kernel.dispatcher.end_slice(started)
+                    started = self.dispatcher.start_slice()
+            self.dispatcher.end_slice(started)
         await self._commits.wait_committed()
         if self._ended:
             raise self._closing_error()
-        return answer
+        reply: R = answer
+        return reply
 
     def subscriber(self, window: float = WINDOW_SECONDS) -> Subscriber:
         """Return a subscriber without topics, as `RuntimeClient.subscriber` does."""
-        self._check_open()
+        self.check_open()
         return self._bus.subscriber(window)
 
     def append_soon(self, journal: str, value: Any) -> None:
         """Append a row to a journal with a later commit, as `Context.append_soon` does.
 
         Raises:
-            ConfigurationError: no such journal was given when the runtime was opened.
+            ConfigurationError: the runtime was opened without such a journal.
         """
         self._services.append_soon(journal, value)
 
     def apply_settings(self) -> AbstractContextManager[None]:
-        """Return a block within which `current_settings` are this store's."""
+        """Return a block in which `current_settings` are those of this store."""
         return apply_settings(self._services.settings)
 
     def derive(self, purpose: str) -> bytes:
@@ -242,7 +249,7 @@ class Runtime(RuntimeClient):
         return self._services.derive(purpose)
 
     def readmit(self, address: Address) -> bool:
-        """Let an actor that was set aside in again; return whether it was."""
+        """Readmit an actor from quarantine; return whether it was there."""
         return self._kernel.readmit(address)
 
     async def backup(self, destination: Path) -> maintenance_backup.BackupInfo:
@@ -260,44 +267,41 @@ class Runtime(RuntimeClient):
         )
 
     def statistics(self) -> RuntimeStatistics:
-        """Return what every part says of itself."""
+        """Return the statistics of all parts."""
         return runtime_statistics(
             self._kernel, self._outbox, self._commits, self._bus, self._store, self._sweeper
         )
 
     @property
     def is_sound(self) -> bool:
-        """Whether no damage was found, and every commit is on disk or was refused for want of room."""
+        """Whether no damage was found, and no commit failed for another reason than space."""
         return self._failure is None
 
     @property
     def has_found_damage(self) -> bool:
-        """Whether that is why it ended."""
+        """Whether it ended because of damage."""
         return isinstance(self._failure, StoreDamagedError)
 
     def _should_yield(self) -> bool:
-        return self._kernel.dispatcher.should_yield()
+        return self.dispatcher.should_yield()
 
     def _closing_error(self) -> GreenroomError:
         """Return the error for requests that still wait when the runtime ends."""
         if self._failure is not None:
-            return StoreFailedError(str(self._failure))
-        return RuntimeClosedError("the runtime closed before the reply; look whether the request took effect")
-
-    def _check_open(self) -> None:
-        if self._failure is not None:
-            raise self._closing_error()
-        if self._ended:
-            raise RuntimeClosedError("the runtime is closed")
+            lost = isinstance(self._failure, OwnershipLostError)
+            return (OwnershipLostError if lost else StoreFailedError)(str(self._failure))
+        return RuntimeClosedError(
+            "the runtime closed before the reply; check whether the request took effect"
+        )
 
     def _fail(self, failure: StoreFailedError | StoreDamagedError) -> None:
-        """End everything: what is on disk is no longer known, so nothing more may be answered."""
+        """End everything: the state of the disk is unknown, so nothing more may be answered."""
         self._failure = self._store.writer.damage or failure
         self._stop.cancel()
-        self._end()  # now, since who is ready already would have its turn before the cancellation
+        self._end()  # now, because ready actors would run before the cancellation
 
     def _end(self) -> None:
-        """Give nobody a turn any more, and answer whoever waits."""
+        """Give no more turns, and fail all waiting requests."""
         self._ended = True
         self._kernel.abort(self._closing_error)
         self._commits.release_waiters()
@@ -318,58 +322,58 @@ class Runtime(RuntimeClient):
         except StoreDamagedError as error:
             self._fail(error)
 
-    async def _catch_up(self) -> None:
-        """Tell actors what an older store than the last one does not know, before anybody else is heard.
+    async def _replay_revocations(self) -> None:
+        """Replay revocations that a restored store lacks, before any other request.
 
         Raises:
-            GreenroomError: an actor cannot take it, so that what has ended would go on.
+            GreenroomError: an actor failed, so its revocations would have no effect.
         """
-        if self._lasting is None or not self._lasting.missed:
+        if self._revocations is None or not self._revocations.missed:
             return
         missed: dict[Address, list[Raw]] = {}
-        for line in self._lasting.missed:
+        for line in self._revocations.missed:
             missed.setdefault(Address(line.kind, line.key), []).append(line.value)
         logger.warning(
-            "an older store was brought back; %d of its actors are told what has ended", len(missed)
+            "an older store was restored; revocations are replayed to %d of its actors", len(missed)
         )
         for address, values in missed.items():
             try:
                 await self.ask(address, Replay(values=values))
             except UnknownKindError:
-                logger.warning("there are no %r actors here, to which something has ended", address.kind)
-        self._lasting.mark_caught_up()
+                logger.warning("there are no %r actors here to replay revocations to", address.kind)
+        self._revocations.mark_caught_up()
 
-    def _flush_notes(self) -> None:
+    def _flush_journals(self) -> None:
         self._commits.attach_deferred()
         self._commits.flush()
 
-    async def _drain(self, relay: LeaderService | None) -> None:
+    async def _drain(self, relay: RelayService | None) -> None:
         if relay is not None:
             relay.leave()
-        self._flush_notes()  # nobody waits for them, so they go first,
+        self._flush_journals()  # no reply waits for these rows, so they go first,
         await self._kernel.drain()
-        self._flush_notes()  # and again with those that came since
+        self._flush_journals()  # and again with the rows buffered since
         await self._kernel.drain()
         if relay is not None:
             await relay.aclose()
 
     @asynccontextmanager
-    async def _accompanied(
+    async def _run_sidecar(
         self, sidecar: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None
     ) -> AsyncIterator[None]:
         if sidecar is None:
             yield
             return
         async with AsyncExitStack() as stack:
-            with self.apply_settings():  # which tasks that it starts go on with
+            with self.apply_settings():  # tasks that it starts inherit them
                 self._services.sidecar = await stack.enter_async_context(sidecar(self))
             yield
 
     @asynccontextmanager
-    async def _running(
-        self, owner: FolderLock, drain_seconds: float, relay: LeaderService | None
+    async def _run_parts(
+        self, owner: FolderLock, drain_seconds: float, relay: RelayService | None
     ) -> AsyncIterator[None]:
-        """Run the parts while the block runs, then drain; an error of the block leaves in no group."""
+        """Run the parts while the block runs, then drain; errors are not grouped."""
         error: BaseException | None = None
         self._outbox.recover()
         if relay is not None:
@@ -379,7 +383,7 @@ class Runtime(RuntimeClient):
                 async with trio.open_nursery() as nursery:
                     self._start_parts(nursery, owner)
                     try:
-                        await self._catch_up()
+                        await self._replay_revocations()
                         nursery.start_soon(trio.sleep_forever if relay is None else relay.run)
                         yield
                     except BaseException as raised:  # noqa: BLE001  re-raised below, outside the nursery
@@ -396,17 +400,17 @@ class Runtime(RuntimeClient):
             raise error
 
     def _start_parts(self, nursery: trio.Nursery, owner: FolderLock) -> None:
-        for part in (self._kernel.dispatcher, self._outbox, self._sweeper, self._bus):
+        for part in (self.dispatcher, self._outbox, self._sweeper, self._bus):
             nursery.start_soon(part.run)
-        nursery.start_soon(self._notes.run, self._flush_notes)
+        nursery.start_soon(self._journal_buffer.run, self._flush_journals)
         nursery.start_soon(self._watch_ownership, owner)
         if self._store.has_own_codec:
             nursery.start_soon(self._scrub)
 
     async def _drain_after(
-        self, error: BaseException | None, seconds: float, relay: LeaderService | None
+        self, error: BaseException | None, seconds: float, relay: RelayService | None
     ) -> BaseException | None:
-        """Drain unless the block was cancelled; return what is raised: its own error, or who cancels this."""
+        """Drain unless the block was cancelled; return the error to raise."""
         if not isinstance(error, trio.Cancelled):
             try:
                 with trio.move_on_after(seconds):
@@ -417,22 +421,28 @@ class Runtime(RuntimeClient):
 
 
 def _last_outbox_number(store: Store) -> int:
-    """Return the highest number of a tell in the store: the wall clock may have gone back."""
-    last = next(store.scan(INDEXES, lmdb_keys.OUTBOX, reverse=True), None)
-    return 0 if last is None else int.from_bytes(last[0][len(lmdb_keys.OUTBOX) :])
+    """Return the highest number of a stored tell: the wall clock may have gone back."""
+    found: list[bytes] = []
+    last = next(
+        store.scan(INDEXES, lmdb_keys.OUTBOX, reverse=True, on_damage=lambda error: found.append(error.key)),
+        None,
+    )
+    found += [] if last is None else [last[0]]
+    mine = (key for key in found if key.startswith(lmdb_keys.OUTBOX))  # a damaged row may lie beside them
+    return max((int.from_bytes(key[len(lmdb_keys.OUTBOX) :]) for key in mine), default=0)
 
 
-class LeaderService(Protocol):
-    """What takes the connections of attached processes, from a runtime's opening until it is drained."""
+class RelayService(Protocol):
+    """The server of attached processes, from a runtime's opening until it is drained."""
 
     def begin(self, runtime: Runtime) -> None:
         """Start with the runtime, before its first request."""
 
     async def run(self) -> None:
-        """Do its work, until it is cancelled."""
+        """Serve until cancelled."""
 
     def leave(self) -> None:
-        """Bring nothing new: the runtime is about to drain."""
+        """Accept nothing new: the runtime is about to drain."""
 
     async def aclose(self) -> None:
-        """Send what the drained runtime answered, and close."""
+        """Send the last replies, and close."""

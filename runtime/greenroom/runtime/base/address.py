@@ -1,4 +1,4 @@
-"""Where a message goes: the (kind, key) of one actor."""
+"""The address of an actor: its kind and key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options by name: an unknown one is refused, with the nearest known one."""
+"""Checks of options by name: refuse unknown ones and suggest the nearest."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ R = TypeVar("R")
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return a question after the nearest known word, or nothing when none is near."""
-    import difflib  # noqa: PLC0415 - needed by a mistake alone
+    """Return a suggestion of the nearest known word; empty if none is near."""
+    import difflib  # noqa: PLC0415 - needed after a mistake only
 
     plain = {each.lower(): each for each in known}
     found = difflib.get_close_matches(given.lower().replace("-", "_"), plain, n=1)
@@ -21,10 +21,10 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
 
 def refuse_unknown(function: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse an option that a function does not have.
+    """Refuse options that a function does not have.
 
     Raises:
-        TypeError: there is one; it names the option and the nearest known one.
+        TypeError: there is one; the error names it and the nearest known option.
     """
     names = sorted(known)
     for name in given:
@@ -39,10 +39,9 @@ def option_names(declared: Any) -> frozenset[str]:
 
 
 def check_options(declared: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Refuse unknown options of a function at its call.
+    """Refuse unknown options of a function with ``**options`` at its call.
 
-    It knows those of its signature and of a ``TypedDict``. Python itself takes any name where a function has
-    ``**options``.
+    Known are the parameters of its signature and the keys of a ``TypedDict``.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

@@ -1,4 +1,4 @@
-"""Where the runtime's time comes from, which tests and simulations bring themselves, and its randomness."""
+"""The runtime's clocks, which tests and simulations replace, and its random source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The two times that the runtime reads; waiting goes by trio's own clock."""
+    """The two clocks that the runtime reads; waits use trio's own clock."""
 
     def now(self) -> int:
         """Return the wall clock in microseconds since 1970 UTC. It may jump."""
@@ -34,9 +34,9 @@ BLOCK_BYTES = 4_096
 
 
 class BlockRandom(random.SystemRandom):
-    """A `random.SystemRandom` that asks the system once for many numbers.
+    """A `random.SystemRandom` that reads bytes from the system in blocks.
 
-    A forked child would draw the same ones; it may not use the store, either.
+    A forked child would draw the same numbers; it may not use the store, either.
     """
 
     def __init__(self) -> None:

@@ -1,22 +1,22 @@
-"""When a subscriber hears of which topic: a pure function of the times of changes and of takings.
+"""Debounce notifications of topics: a pure function of the times of changes and takes.
 
 Rules:
 
-1. The first change of a quiet topic is told at once.
-2. A topic that was told rests for a window. Changes meanwhile become one, told when the rest is over.
-3. A topic is told when the subscriber takes it, so one that does not come costs one entry a topic.
+1. The first change of a quiet topic is ready at once.
+2. A topic that was taken rests for a window. Changes meanwhile become one, ready when the rest is over.
+3. A subscriber takes topics itself, so one that never comes costs one entry a topic.
 
-It knows no event loop and no clock; times are seconds on any clock that does not go back.
+It has no event loop and no clock; times are seconds on any monotonic clock.
 """
 
 from __future__ import annotations
 
 
 class Debounce:
-    """What one subscriber has not taken yet, and what it took lately.
+    """The topics that one subscriber has not taken yet, and those it took lately.
 
-    Invariant: a topic is ready or resting or neither, never both. Rests are in the order of their ends,
-    since they begin in the order of takings and are equally long.
+    Invariant: a topic is never both ready and resting. Rests are in the order of their ends, because they
+    are equally long.
 
     Args:
         window: How long a topic rests, in seconds.
@@ -31,7 +31,7 @@ class Debounce:
         self._changed = 0
 
     def change(self, topic: str, now: float) -> float:
-        """Note a change; return when there will be something to take."""
+        """Record a change; return when `take` will return a topic."""
         if topic in self._ready:
             return now
         until, changed = self._resting.get(topic, (now, False))
@@ -45,7 +45,7 @@ class Debounce:
         return until
 
     def take(self, now: float) -> str | None:
-        """Return the topic that is ready for longest and let it rest, or None when none is ready."""
+        """Return the topic that has been ready longest, or None, and let it rest."""
         while self._resting:
             topic, (until, changed) = next(iter(self._resting.items()))
             if until > now:
@@ -62,13 +62,13 @@ class Debounce:
         return topic
 
     def due(self) -> float:
-        """Return when to `take` next, unless something changes before; infinity for not at all."""
+        """Return when to `take` next, unless a topic changes before; infinity for never."""
         if self._ready:
             return 0.0
         return next(iter(self._resting.values()))[0] if self._changed else float("inf")
 
     def forget(self, topic: str) -> None:
-        """Keep nothing of a topic."""
+        """Drop a topic."""
         self._ready.pop(topic, None)
         self._end_rest(topic)
 

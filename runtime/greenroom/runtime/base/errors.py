@@ -1,7 +1,6 @@
-"""Everything the runtime raises on purpose.
+"""The errors that the runtime raises on purpose.
 
-One base, few leaves. A leaf says who is at fault and what remains true: whether
-the work was begun, and whether a repeat can help.
+Each class states who is at fault, whether the request was begun, and whether a repeat can help.
 """
 
 from __future__ import annotations
@@ -11,19 +10,18 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 Outcome = Literal["not_done", "unknown"]
-"""What is known of a request that was not answered."""
+"""The outcome of a request that was not answered."""
 
 
 class GreenroomError(Exception):
     """Base of every error that Greenroom raises on purpose."""
 
 
-class Refusal(GreenroomError):  # noqa: N818  an answer, not a fault
-    """A handler's own "no": a domain error that is an answer, not a fault.
+class Refusal(GreenroomError):  # noqa: N818  a reply, not a fault
+    """A handler's refusal: a domain error that is a reply, not a fault.
 
-    Raise it in a handler *before* changing state or staging effects; the asker
-    gets it, the actor lives on. (A handler that raises anything else is rolled
-    back and its asker gets `ActorFailedError`.)
+    Raise it in a handler *before* changing state or staging effects. The caller gets it, and the actor
+    goes on. (Any other exception is rolled back, and the caller gets `ActorFailedError`.)
 
     Args:
         code: A constant such as ``SESSION_NOT_FOUND``, stable across releases.
@@ -31,8 +29,8 @@ class Refusal(GreenroomError):  # noqa: N818  an answer, not a fault
         details: JSON-ready particulars for programs.
 
     Attributes:
-        is_denial: Whether it was said for want of rights, also where the answer does not show that, and no
-            journal has that yet.
+        is_denial: Whether it denies a right, even if the reply does not show that, and no journal has
+            recorded it yet.
     """
 
     is_denial = False
@@ -52,9 +50,9 @@ class ActorFailedError(GreenroomError):
 
 
 class ActorQuarantinedError(GreenroomError):
-    """The actor failed too often and is set aside until `Runtime.readmit` lets it in again.
+    """The actor failed too often and is in quarantine until `Runtime.readmit`.
 
-    Unlike `ActorFailedError` nothing was run: a repeat gets this same answer.
+    Unlike `ActorFailedError` nothing was run: a repeat gets the same error.
     """
 
 
@@ -63,11 +61,11 @@ class OverloadedError(GreenroomError):
 
     Args:
         address: The actor whose mailbox is full.
-        retry_after_ms: When a repeat is worth while, in milliseconds.
+        retry_after_ms: When to repeat, in milliseconds from now.
 
     Attributes:
-        outcome: ``unknown`` if a silent owner may still do it, so that only a repeat with its idempotency key
-            does it once; ``not_done`` otherwise.
+        outcome: ``unknown`` if a silent owner may still do it: then only a repeat with the same idempotency
+            key is safe. Otherwise ``not_done``.
     """
 
     outcome: Outcome = "not_done"
@@ -78,7 +76,7 @@ class OverloadedError(GreenroomError):
 
     @classmethod
     def of(cls, sentence: str, retry_after_ms: int, outcome: Outcome = "not_done") -> Self:
-        """Return one with a sentence of its own."""
+        """Return an error with this sentence."""
         error = cls("", retry_after_ms)
         error.args = (sentence,)
         error.outcome = outcome
@@ -86,52 +84,55 @@ class OverloadedError(GreenroomError):
 
 
 class DeadlineExceededError(GreenroomError):
-    """The deadline passed before the work was begun; nothing was done.
+    """The deadline passed before the request was begun; nothing was done.
 
-    Work that was begun commits whole or not at all, and then the caller's own
-    cancel scope ends the wait (`trio.TooSlowError`, `trio.Cancelled`).
+    A request that was begun commits whole or not at all; then the caller's own cancel scope ends the wait
+    (`trio.TooSlowError`, `trio.Cancelled`).
     """
 
 
 class RuntimeClosedError(GreenroomError):
-    """*You* (or a signal) closed the runtime before the reply.
+    """The program or a signal closed the runtime before the reply.
 
-    A message that the runtime did not accept was not begun. For one that it had accepted,
-    look after the next start: it took effect whole or not at all.
+    A message that the runtime did not accept was not begun. An accepted one took effect whole or not at
+    all: check after the next start.
     """
 
 
 class UnknownKindError(GreenroomError):
-    """No actor class of that kind, or no handler for that message, was given to `open_runtime`."""
+    """No actor class given to `open_runtime` has that kind, or handles that message."""
 
 
 class InvalidAddressError(GreenroomError):
-    """The address cannot be an actor's: its kind or key is empty, too long, or holds a NUL."""
+    """The kind or key of the address is empty, too long, or holds a NUL."""
 
 
 class ConfigurationError(GreenroomError):
-    """What was given to `open_runtime` does not go together, or lacks an index or journal that is used.
+    """The arguments of `open_runtime` contradict each other, or lack an index or journal.
 
-    Unlike `UnknownKindError` it is not about a message: a name is used twice or is none, a group names a
-    kind that is not there, or a handler or query names an index or journal that is not there.
+    Unlike `UnknownKindError` it is not about a message: a name is invalid or used twice, or a group, handler
+    or query names a kind, index or journal that does not exist.
     """
 
 
 class IdempotencyConflictError(GreenroomError):
-    """The idempotency key was used before with other arguments. Use a new key for a new request."""
+    """The idempotency key was used before with other arguments.
+
+    Use a new key for a new request.
+    """
 
 
 class StoreError(GreenroomError):
-    """Base of what goes wrong between the runtime and its folder."""
+    """Base of the errors between the runtime and its folder."""
 
 
 class StorageFullError(StoreError):
-    """The map or the disk has no room for this write; reads, deletes and expiry still work.
+    """The map or the disk is full; reads, deletes and expiry still work.
 
     Args:
         sentence: What is full, and what helps.
-        numbers: The limit that was reached and what there is, in bytes, where the sentence names no path:
-            then clients are given both.
+        numbers: The limit that was reached and the present size, in bytes, for clients. Only where the
+            sentence names no path.
     """
 
     def __init__(self, sentence: str, numbers: Mapping[str, int] | None = None) -> None:
@@ -144,8 +145,8 @@ class StoreOwnedError(StoreError):
 
     Args:
         folder: The folder of the store.
-        pid: The owner's process id, 0 when it could not be read.
-        sentence: What the owner says to that, if it said anything.
+        pid: The owner's process id, 0 if it could not be read.
+        sentence: The owner's reply, if there was one.
     """
 
     def __init__(self, folder: Path, pid: int, sentence: str = "") -> None:
@@ -159,9 +160,9 @@ class StoreOwnedError(StoreError):
 
 
 class StoreIdleError(StoreError):
-    """No process owns the folder, and this one was only to attach to one that does.
+    """No process owns the folder, and this one may only attach to an owner.
 
-    Unlike with `StoreOwnedError` a process that may own it can be started at once.
+    Unlike with `StoreOwnedError`, a process that may own the folder can start at once.
     """
 
 
@@ -169,20 +170,58 @@ class StoreDamagedError(StoreError):
     """The structure or a record's checksum is wrong. Run `greenroom verify`, then `greenroom restore`."""
 
 
-class StoreKeyError(StoreError):
-    """The store is encrypted with a key that was not given, or should be encrypted and is not.
+class RecordDamagedError(StoreDamagedError):
+    """One record differs from what was stored; the pages around it may be sound.
 
-    Unlike with `StoreDamagedError` the data are as they were; the sentence says which key is wanted.
+    Unlike other damage it affects only the entry to which the record belongs.
+
+    Args:
+        key: The table's key under which it was stored, if known, else the one under which it lies. In an
+            encrypted store its names are hidden.
+        sentence: What is wrong with it, and the remedy.
+        entry: The entry's name for the caller, such as a key or an id; empty if not known.
+        lies_at: The key under which it lies, if that may differ.
+        is_key_known: Whether the key under which it was stored is proven.
+    """
+
+    def __init__(
+        self,
+        key: bytes,
+        sentence: str,
+        entry: Mapping[str, str] | None = None,
+        *,
+        lies_at: bytes | None = None,
+        is_key_known: bool = False,
+    ) -> None:
+        super().__init__(sentence)
+        self.key = key
+        self.entry = dict(entry or {})
+        self.lies_at = key if lies_at is None else lies_at
+        self.is_key_known = is_key_known
+
+
+class StoreKeyError(StoreError):
+    """The key is missing or wrong, or the store should be encrypted and is not.
+
+    Unlike with `StoreDamagedError` the data are intact; the sentence names the key that is needed.
     """
 
 
 class StoreTooNewError(StoreError):
-    """The store was written by a newer Greenroom. Upgrade this program; the data is untouched."""
+    """A newer Greenroom wrote the store. Upgrade this program; the data are intact."""
 
 
 class StoreFailedError(StoreError):
     """A commit failed for another reason than space, so nothing more is answered.
 
-    The process must end; the next start goes by what is on disk. Unlike
-    `StorageFullError` no request may be repeated in this process.
+    The process must end; the next start uses what is on disk. Unlike with `StorageFullError`, no request
+    may be repeated in this process.
+    """
+
+
+class OwnershipLostError(StoreFailedError):
+    """This process lost the folder's lock or files, so it writes and answers nothing more.
+
+    Unanswered requests are not committed. Unlike with other failures the folder may be opened again at once;
+    a `Database` does so.
     """

@@ -1,6 +1,6 @@
-"""Bytes of files on the disk itself: on macOS fsync stops at the drive's cache, which a power cut empties.
+"""Sync files to the disk itself; all durable writes use this module.
 
-Whatever is to last is synced through this module alone.
+On macOS fsync stops at the drive's cache, which a power cut empties.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 F_FULLFSYNC: Final = 51  # <sys/fcntl.h> of macOS
 _NOT_KNOWN: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY})
-"""How a file system of macOS says that it has no full sync: those of other makers, and of network disks."""
+"""Errors of file systems on macOS without a full sync, such as network disks."""
 
 
 def sync_descriptor(descriptor: int) -> None:
-    """Make the bytes of an open file durable, or the names in an open folder.
+    """Make an open file's bytes, or an open folder's names, durable.
 
     Raises:
         OSError: they could not be written.
@@ -38,11 +38,10 @@ def sync_descriptor(descriptor: int) -> None:
 
 
 def sync_commit(environment: lmdb.Environment) -> None:
-    """Make durable what LMDB has just committed with ``metasync``.
+    """Make LMDB's last commit with ``metasync`` durable.
 
-    LMDB syncs a commit's pages in full and then writes the page that makes them count through a descriptor
-    with O_DSYNC. On Linux that page is on the disk then; on macOS it may be in the drive's cache until the
-    next commit.
+    LMDB syncs a commit's pages in full, then writes the meta page through a descriptor with O_DSYNC. On Linux
+    that page is then on the disk; on macOS it may stay in the drive's cache until the next commit.
 
     Raises:
         lmdb.Error: it could not be written.

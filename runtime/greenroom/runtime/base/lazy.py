@@ -1,4 +1,4 @@
-"""Packages whose public names are imported when they are first asked for."""
+"""Packages that import their public names at first use."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _VERSION: Final = "__version__"
 
 
 class Exports(NamedTuple):
-    """What a package that re-exports its names lazily has in the place of them.
+    """The hooks of a package that re-exports its names lazily.
 
     Attributes:
         load: Its `__getattr__`.
-        listed: Its `__dir__`, for completion.
+        list_names: Its `__dir__`, for completion.
         names: Its `__all__`.
     """
 
     load: Callable[[str], object]
-    listed: Callable[[], list[str]]
+    list_names: Callable[[], list[str]]
     names: list[str]
 
 
 def exports(package: str) -> Exports:
-    """Return what makes a package re-export its names under ``if TYPE_CHECKING``, and its `__version__`.
+    """Make a package re-export its names under ``if TYPE_CHECKING``, and its `__version__`.
 
-    What stands there for type checkers is read from the source, so that there is one list of the names.
+    The names are read from the source, so that there is one list of them.
     """
     module = sys.modules[package]
     spec: Any = module.__spec__
@@ -47,7 +47,7 @@ def exports(package: str) -> Exports:
         setattr(module, name, value)
         return value
 
-    def listed() -> list[str]:
+    def list_names() -> list[str]:
         return sorted({*vars(module), *homes, _VERSION})
 
-    return Exports(load, listed, sorted(homes))
+    return Exports(load, list_names, sorted(homes))

@@ -1,4 +1,4 @@
-"""What an embedder can tune about a runtime, with its limits."""
+"""The options of a runtime."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Limits and intervals of one runtime.
 
     Attributes:
-        durability: ``power``: a reply means fsynced. ``process``: safe against kill -9 only;
-            a power cut may destroy the store.
+        durability: ``power``: a reply means fsynced. ``process``: safe against kill -9 only; a power cut may
+            destroy the store.
         max_size: Address space and quota of the store, in bytes.
         min_free: Writes stop when the disk has less than this free, in bytes.
-        mailbox_limit: Messages that wait in one mailbox before `OverloadedError`. It exceeds what one
-            connection may have in flight, so that no single connection fills a mailbox.
+        mailbox_limit: Messages that wait in one mailbox before `OverloadedError`. It exceeds a connection's
+            limit in flight, so that no single connection fills a mailbox.
         quantum: Messages that one actor handles before the next ready actor has its turn.
         slice_seconds: How long one actor's turn may hold the event loop, in seconds.
         resident_limit: Actors kept in memory at most, unless more are busy.
-        resident_bytes: Their estimated size at most, in bytes, unless more are busy. One that is larger than
-            this alone leaves memory whenever another comes, and is read anew each time.
+        resident_bytes: Their estimated size at most, in bytes, unless more are busy. A larger actor leaves
+            memory whenever another is activated, and is loaded anew each time.
         idle_seconds: How long an unused actor stays in memory, in seconds.
-        drain_seconds: How long closing waits for messages already accepted, in seconds.
-        idempotency_seconds: How long the answer to an idempotent request is kept, in seconds.
+        drain_seconds: How long closing waits for accepted messages, in seconds.
+        idempotency_seconds: How long the reply to an idempotent request is stored, in seconds.
         delivery_attempts: How often a stored tell or timer may fail before it is a dead letter.
     """
 
@@ -46,5 +46,5 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     delivery_attempts: int = 3
 
     def __post_init__(self) -> None:
-        if self.durability not in get_args(Durability):  # what is neither would be the weaker one
+        if self.durability not in get_args(Durability):  # any other value would act as the weaker one
             raise ValueError(f"durability is {self.durability!r}, but power or process is allowed")

@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket, as the kernel tells it."""
+"""The user at the other end of a Unix socket, from the kernel."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _XUCRED_VERSION: Final = 0
 
 
 def peer_user(connection: socket.socket | trio.socket.SocketType) -> int | None:
-    """Return the id of the user at the other end; None if the kernel tells it in a layout that is not known.
+    """Return the user id of the other end; None if the kernel's layout is unknown.
 
     Raises:
-        OSError: there is no other end any more.
+        OSError: the other end has gone.
     """
     if not is_macos():
         _process, user, _group = _UCRED.unpack(
             connection.getsockopt(socket.SOL_SOCKET, _SO_PEERCRED, _UCRED.size)
         )
         return int(user)
-    told = connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size)
-    if len(told) != _XUCRED.size:
+    reply = connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size)
+    if len(reply) != _XUCRED.size:
         return None
-    version, user, *_groups = _XUCRED.unpack(told)
+    version, user, *_groups = _XUCRED.unpack(reply)
     return int(user) if version == _XUCRED_VERSION else None

@@ -1,36 +1,36 @@
-"""The statistics of every part of a runtime, as frozen values, and the histograms they are counted with.
+"""The statistics of a runtime as frozen values, and their histograms.
 
-What a figure means, its kind and the name under which it is exported stand beside its field and nowhere
-else: metrics and the reference are made from that.
+The meaning, kind and exported name of each figure stand beside its field: metrics and the reference are
+generated from that.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
 WORKS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0, 4_096.0)
-"""Bounds of the number of works in a group."""
+"""Bounds of the number of commit units in a group."""
 
 SECONDS: Final = (
     *(0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005),
     *(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0),
 )
-"""Bounds of how long something at the disk took, in seconds."""
+"""Bounds of durations at the disk, in seconds."""
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
-    """Values counted in classes, since the runtime was opened.
+    """A histogram of values since the runtime was opened.
 
     Attributes:
         bounds: The highest value of each class but the last, ascending.
-        counts: How many values each class holds; the last one holds those above all bounds.
-        sum: All values together.
-        count: How many values there are.
+        counts: The number of values in each class; the last one is above all bounds.
+        sum: The sum of all values.
+        count: The number of values.
     """
 
     bounds: tuple[float, ...]
@@ -40,7 +40,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Histogram:
-    """Counts values. One thread at a time may `note`; any may ask for the `distribution`.
+    """A counter of values; one thread may `observe`, any may read the `distribution`.
 
     Args:
         bounds: The highest value of each class but the last, ascending.
@@ -59,30 +59,30 @@ class Histogram:
         self._sum += value
 
     def distribution(self) -> Distribution:
-        """Return what was counted so far."""
+        """Return the values counted so far."""
         counts = tuple(self._counts)
         return Distribution(bounds=self._bounds, counts=counts, sum=self._sum, count=sum(counts))
 
 
 def counter(name: str, meaning: str) -> Meta:
-    """Describe a figure that only grows since the runtime was opened, exported as ``greenroom_<name>``."""
+    """Describe a figure that only grows, exported as ``greenroom_<name>``."""
     return Meta(description=meaning, extra={"kind": "counter", "name": f"greenroom_{name}"})
 
 
 def gauge(name: str, meaning: str, **reading: Any) -> Meta:
-    """Describe a figure of this moment, exported as ``greenroom_<name>``.
+    """Describe a present value, exported as ``greenroom_<name>``.
 
     Args:
-        name: Its name without the program's, with the unit of its values.
-        meaning: What it means, on one line.
-        reading: How a number is made of the field, where it is none: the ``scale`` to multiply it by, the
-            value that is ``one`` while all others are 0; and what stands for it where it is ``absent``.
+        name: Its name without the prefix, with its unit.
+        meaning: Its meaning, on one line.
+        reading: How to make a number of another field: the ``scale`` to multiply it by, the value that is
+            ``one`` while all others are 0, and the value if it is ``absent``.
     """
     return Meta(description=meaning, extra={"kind": "gauge", "name": f"greenroom_{name}", **reading})
 
 
 def unexported(meaning: str) -> Meta:
-    """Describe a figure that is no metric of its own."""
+    """Describe a figure that is not exported."""
     return Meta(description=meaning)
 
 
@@ -124,7 +124,7 @@ class MessageStatistics(msgspec.Struct, frozen=True, kw_only=True):
         int,
         gauge(
             "messages_waiting",
-            "Messages that were accepted and are not over: in mailboxes, at work, or waiting for "
+            "Messages that were accepted and not answered: in mailboxes, running, or waiting for "
             "their commit.",
         ),
     ]
@@ -152,8 +152,8 @@ class MessageStatistics(msgspec.Struct, frozen=True, kw_only=True):
     expired: Annotated[
         int, counter("messages_expired", "Messages that were not begun before their deadline.")
     ]
-    abandoned: Annotated[int, counter("messages_abandoned", "Messages given up by their asker.")]
-    overloaded: Annotated[int, counter("messages_overloaded", "Messages that a full mailbox did not take.")]
+    abandoned: Annotated[int, counter("messages_abandoned", "Messages abandoned by their caller.")]
+    overloaded: Annotated[int, counter("messages_overloaded", "Messages that a full mailbox refused.")]
     not_committed: Annotated[
         int,
         counter(
@@ -165,7 +165,7 @@ class MessageStatistics(msgspec.Struct, frozen=True, kw_only=True):
         int,
         counter(
             "messages_dispensed_with",
-            "Messages answered although their audit or the like found no room in the store.",
+            "Messages answered although dispensable effects, such as audit, found no room in the store.",
         ),
     ]
     timers_fired: Annotated[int, counter("timers_fired", "Timers delivered to actors.")]
@@ -192,20 +192,24 @@ class DispatcherStatistics(msgspec.Struct, frozen=True, kw_only=True):
 class CommitStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """The way to disk."""
 
-    collected: Annotated[int, gauge("works_collected", "Works in the group that waits for its commit.")]
-    in_flight: Annotated[int, gauge("works_in_flight", "Works in the group that is being committed.")]
+    collected: Annotated[
+        int, gauge("works_collected", "Commit units in the group that waits for its commit.")
+    ]
+    in_flight: Annotated[int, gauge("works_in_flight", "Commit units in the group that is being committed.")]
     group_works: Annotated[
         Distribution,
-        histogram("commit_works", "Works, each the effects of one message, that were committed together."),
+        histogram(
+            "commit_works", "Commit units, each the effects of one message, that were committed together."
+        ),
     ]
     group_seconds: Annotated[
-        Distribution, histogram("commit_seconds", "Time to commit a group of works, fsync included.")
+        Distribution, histogram("commit_seconds", "Time to commit a group of commit units, fsync included.")
     ]
     sync_seconds: Annotated[
-        Distribution, histogram("fsync_seconds", "Of a commit, the time for which the disk was waited for.")
+        Distribution, histogram("fsync_seconds", "Time that a commit waited for the disk.")
     ]
     dropped_notes: Annotated[
-        int, counter("notes_dropped", "Audit records of reads and denials for which there was no room.")
+        int, counter("notes_dropped", "Audit records of reads and denials that found no room.")
     ] = 0
 
 
@@ -219,7 +223,7 @@ class BusStatistics(msgspec.Struct, frozen=True, kw_only=True):
     topics: Annotated[int, gauge("resources_subscribed", "Different resources with a subscriber.")]
     waiting: Annotated[
         int,
-        gauge("resources_still_telling", "Resources with changes that not every subscriber was told of yet."),
+        gauge("resources_still_telling", "Resources with changes that not every subscriber has taken yet."),
     ]
     published: Annotated[
         int, counter("publications", "Changes of resources that were committed and published.")
@@ -231,10 +235,11 @@ class BusStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class StoreStatistics:
-    """What the store holds and has done. Sizes are bytes, durations seconds.
+    """The content and activity of the store. Sizes are bytes, durations seconds.
 
-    It is ``checked`` when all that was in the file when it was opened, and at its last scrub, is known to be
-    sound; one that is ``unchecked`` is being scrubbed, or waits for that.
+    A store is ``checked`` when the whole file was found sound at the opening or the last scrub. It is
+    ``damaged`` when some records are not, and is served without them; the first are named. An ``unchecked``
+    store is being scrubbed, or waits for that.
     """
 
     used_bytes: Annotated[
@@ -252,28 +257,37 @@ class StoreStatistics:
     ]
     rows: Annotated[int, gauge("store_rows", "Rows in the store, of all tables.")]
     commits: Annotated[int, counter("commits", "Transactions committed to the store.")]
-    works: Annotated[int, unexported("Works committed since opening.")]
-    failures: Annotated[int, counter("commit_failures", "Works that the store refused or that failed.")]
+    works: Annotated[int, unexported("Commit units committed since opening.")]
+    failures: Annotated[
+        int, counter("commit_failures", "Commit units that the store refused or that failed.")
+    ]
     last_commit_seconds: Annotated[float, unexported("Duration of the newest group, fsync included.")]
     max_commit_seconds: Annotated[float, unexported("Duration of the slowest group.")]
     scans: Annotated[
         int,
-        gauge("store_scans", "Readings of the store that are open; each keeps pages from being used again."),
+        gauge("store_scans", "Open snapshots of the store; each keeps pages from being reused."),
     ]
     integrity: Annotated[
-        Literal["checked", "unchecked"],
+        Literal["checked", "unchecked", "damaged"],
         gauge(
             "store_unchecked",
-            "1 while it is not known that all of the store's file is sound, until a scrub has read it.",
+            "1 until the whole file of the store is known to be sound, by a scrub if need be.",
             one="unchecked",
         ),
     ] = "unchecked"
+    damaged_records: Annotated[
+        int,
+        gauge("store_damaged_records", "Records known to differ from what was stored."),
+    ] = 0
+    damaged: Annotated[list[str], unexported("The names of the first damaged records.")] = field(
+        default_factory=list
+    )
 
 
 class RelayStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Several processes on one folder, as this one sees it.
+    """Several processes on one folder, as seen by this one.
 
-    The owner alone knows the ids of those that are attached. ``silent_seconds`` are whole seconds.
+    Only the owner knows the ids of attached processes. ``silent_seconds`` are whole seconds.
     """
 
     role: Annotated[
@@ -312,7 +326,7 @@ class RelayStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuntimeStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """All parts of one runtime; those of an attached process are the owner's, a second old at most.
+    """The statistics of one runtime; an attached process has the owner's, a second old.
 
     Only a runtime that shares its folder has a ``relay``.
     """

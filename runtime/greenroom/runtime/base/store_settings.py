@@ -1,7 +1,7 @@
-"""Settings of a store, for the code that runs on its behalf.
+"""The settings of the store for which the present code runs.
 
-Several stores may be open in one process, so what one was opened with is kept in no module. The runtime sets
-it around turns, queries, procedures and its sidecar; pure functions far below read it without an argument.
+Several stores may be open in one process, so no module can keep their settings. The runtime sets them around
+turns, queries, procedures and its sidecar; pure functions read them without an argument.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ CURRENT: ContextVar[Any] = ContextVar("settings of the store", default=None)
 
 
 def current_settings() -> Any:
-    """Return what the store was opened with whose code runs; None outside of any."""
+    """Return the settings of the current store; None outside of any."""
     return CURRENT.get()
 
 
 @contextmanager
 def apply_settings(settings: Any) -> Iterator[None]:
-    """Let `current_settings` return these within the block; it must be left in the task that entered it."""
+    """Make `current_settings` return these in the block; enter and leave it in one task."""
     token = CURRENT.set(settings)
     try:
         yield

@@ -1,21 +1,23 @@
-"""When a failed actor restarts, who restarts with it, and when it is set aside.
+"""Supervision: when failed actors restart, which siblings restart too, and quarantine.
 
-Pure decisions: they read values and return what is to be done; the kernel does it.
+The kernel carries the decisions out.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+import random
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from greenroom.runtime.base.errors import ConfigurationError
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.errors import ActorQuarantinedError, ConfigurationError
 
 
 class Strategy(enum.Enum):
-    """Which siblings restart when one actor fails. Siblings are the actors of a group that share a key."""
+    """Which siblings (actors of a group with the same key) restart with a failed actor."""
 
     ONE_FOR_ONE = "one_for_one"
     """Only the failed actor."""
@@ -30,8 +32,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kinds: The kinds, in the order in which they depend on each other.
-        strategy: Who restarts with whom.
-        intensity: Failures of one actor within ``period`` after which it is set aside.
+        strategy: Which siblings restart.
+        intensity: Failures of one actor within ``period`` after which it is in quarantine.
         period: In seconds.
         backoff: Pause before the second restart within a period, in seconds; it doubles with each more.
         backoff_limit: The longest pause, in seconds.
@@ -52,18 +54,18 @@ class Restart(NamedTuple):
 
 
 class Quarantine(NamedTuple):
-    """Stop rebuilding it until an operator lets it in again, after so many ``failures`` in a period."""
+    """Do not rebuild the actor until an operator readmits it."""
 
     failures: int
 
 
-def recent(failures: Sequence[float], now: float, group: Group) -> list[float]:
+def filter_recent(failures: Sequence[float], now: float, group: Group) -> list[float]:
     """Return the failure times (seconds, monotonic) that still count at ``now``."""
     return [at for at in failures if now - at < group.period]
 
 
 def decide(failures: Sequence[float], group: Group, jitter: float) -> Restart | Quarantine:
-    """Decide about an actor whose `recent` failures include the present one.
+    """Decide about an actor whose `filter_recent` failures include the present one.
 
     The first failure in a period restarts at once; then the pause doubles,
     scaled by 0.5-1.5 so that actors which failed together do not return together.
@@ -82,7 +84,7 @@ def decide(failures: Sequence[float], group: Group, jitter: float) -> Restart | 
 
 
 def restarted_kinds(failed: str, group: Group) -> tuple[str, ...]:
-    """Return the kinds whose actor of the same key restarts when the actor of kind ``failed`` does."""
+    """Return the kinds to restart, for the same key, with the actor of kind ``failed``."""
     match group.strategy:
         case Strategy.ONE_FOR_ONE:
             return (failed,)
@@ -93,7 +95,7 @@ def restarted_kinds(failed: str, group: Group) -> tuple[str, ...]:
 
 
 def groups_by_kind(kinds: Iterable[str], groups: Iterable[Group]) -> dict[str, Group]:
-    """Return each kind's group; a kind in no group is supervised on its own.
+    """Return each kind's group; a kind without one gets its own.
 
     Raises:
         ConfigurationError: a group names a kind that was not given, or two groups name one kind.
@@ -108,3 +110,53 @@ def groups_by_kind(kinds: Iterable[str], groups: Iterable[Group]) -> dict[str, G
                 )
             table[kind] = group
     return {kind: table.get(kind, Group(kinds=(kind,))) for kind in known}
+
+
+REMEMBERED = 1_024
+"""The number of actors with recorded failures above which outdated failures are dropped."""
+
+
+class RestartHistory:
+    """The recent failures of actors, and the actors in quarantine.
+
+    Args:
+        groups: The group of each kind.
+        randomness: The source of jitter.
+
+    Attributes:
+        quarantined: The addresses in quarantine, with their numbers of failures.
+    """
+
+    def __init__(self, groups: Mapping[str, Group], randomness: random.Random) -> None:
+        self._groups = groups
+        self._random = randomness
+        self._times: dict[Address, list[float]] = {}
+        self.quarantined: dict[Address, int] = {}
+
+    def record(self, address: Address, now: float) -> Restart | Quarantine:
+        """Record a failure at ``now`` (trio's clock) and return the decision."""
+        if len(self._times) >= REMEMBERED:
+            self._times = {
+                each: times
+                for each, times in self._times.items()
+                if filter_recent(times, now, self._groups[each.kind])
+            }
+        group = self._groups[address.kind]
+        times = self._times[address] = [*filter_recent(self._times.get(address, ()), now, group), now]
+        decision = decide(times, group, self._random.random())
+        if isinstance(decision, Quarantine):
+            self.quarantined[address] = decision.failures
+        return decision
+
+    def readmit(self, address: Address) -> bool:
+        """Drop an actor's failures; return whether it was in quarantine."""
+        self._times.pop(address, None)
+        return self.quarantined.pop(address, None) is not None
+
+    def quarantine_error(self, address: Address) -> ActorQuarantinedError:
+        """Return the error for requests to an actor in quarantine."""
+        period = self._groups[address.kind].period
+        return ActorQuarantinedError(
+            f"{address} failed {self.quarantined[address]} times within {period:g} s and is set aside; "
+            "an operator can let it in again with Runtime.readmit"
+        )

@@ -1,4 +1,4 @@
-"""Which of the two systems this is, Linux or macOS, and what identifies a start of it or of a process."""
+"""The operating system (Linux or macOS), and identities of a boot and of a process."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def is_macos() -> bool:
-    """Return whether this is macOS; it is asked at each call, so that either's side can be tested on both."""
+    """Return whether this is macOS; read at each call, so that tests can replace it."""
     return sys.platform == "darwin"
 
 
 def boot_id() -> str:
-    """Return what the system says at this start of it and at no other, or nothing."""
+    """Return the id of this boot of the system; empty if unknown."""
     with suppress(OSError):
         if not is_macos():
             return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -24,9 +24,9 @@ def boot_id() -> str:
 
 
 def process_identity(pid: int) -> str:
-    """Return what no other process has, before or after, in this container or another.
+    """Return an identity that no other process ever has, in any container.
 
-    Empty if there is no such process here; on macOS always, where the kernel names the holders of locks.
+    Empty if there is no such process here, and on macOS, where the kernel names the holders of locks.
     """
     if is_macos():
         return ""

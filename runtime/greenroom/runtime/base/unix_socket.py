@@ -1,7 +1,7 @@
-"""Where a folder's sockets lie, who may bind them, and who may talk there.
+"""A folder's Unix sockets: their paths, binding, and the check of peers.
 
-Only the holder of the folder's lock binds, so whatever lies at a socket's place when it comes is a dead
-process's and is removed. A folder whose path is too long for a socket gets a link to a short place.
+Only the holder of the folder's lock binds. So a file at the socket's path belongs to a dead process and is
+removed. If the folder's path is too long for a socket, the folder gets a link to a short path.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import stat
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
 
-from greenroom.runtime.base.fork import close_in_children
 from greenroom.runtime.base.peer_credentials import peer_user
 
 if TYPE_CHECKING:
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     import trio
 
 PATH_LIMIT: Final = 103  # bytes of a socket's path: macOS ends at 104 with the NUL, Linux at 108
+_inherited: Final[WeakSet[socket.socket]] = WeakSet()
 
 
 def socket_path(folder: Path, name: str) -> Path:
-    """Return where the socket of this name answers.
+    """Return the path of the socket of this name.
 
-    The entry in the folder is the socket itself, or a link to it where the folder's path is too long.
+    The entry in the folder is the socket itself, or a link to it if the folder's path is too long.
     """
     entry = folder / name
     with contextlib.suppress(OSError):
@@ -38,10 +39,10 @@ def socket_path(folder: Path, name: str) -> Path:
 
 
 @contextlib.contextmanager
-def listening(folder: Path, name: str, backlog: int) -> Iterator[socket.socket]:
-    """Bind a socket that only this user can reach; at the end leave no trace of it.
+def bind_socket(folder: Path, name: str, backlog: int) -> Iterator[socket.socket]:
+    """Bind a socket that only this user can reach; remove it at the end.
 
-    The caller holds the folder's lock. What has taken the socket's place by then is left alone.
+    The caller holds the folder's lock. A file that replaced the socket meanwhile is not removed.
 
     Raises:
         OSError: it cannot be bound.
@@ -54,7 +55,7 @@ def listening(folder: Path, name: str, backlog: int) -> Iterator[socket.socket]:
         place.unlink(missing_ok=True)
         listener.bind(str(place))
         stack.callback(_remove_own, place, _identity(place))
-        # Before `listen` nobody can connect, so there is no moment with wider permissions.
+        # Before `listen` no client can connect, so there is no moment with wider permissions.
         place.chmod(0o600)
         if place != entry:
             entry.unlink(missing_ok=True)
@@ -68,8 +69,8 @@ def listening(folder: Path, name: str, backlog: int) -> Iterator[socket.socket]:
 def peer_is_ours(connection: socket.socket | trio.socket.SocketType) -> bool:
     """Return whether the other end belongs to this user, or to the superuser.
 
-    The folder's permissions say so already; this holds as well where somebody has
-    changed them, or where the socket lies outside the folder.
+    The folder's permissions ensure that already, unless they were changed or the socket lies outside the
+    folder.
     """
     return peer_user(connection) in {0, os.geteuid()}
 
@@ -86,10 +87,10 @@ def _remove_own(path: Path, identity: tuple[int, int]) -> None:
 
 
 def _short_place(folder: Path, name: str) -> Path:
-    """Return a name for the socket that fits, in a folder that only this user can enter.
+    """Return a short path for the socket, in a folder private to this user.
 
     Raises:
-        OSError: there is no such folder and none can be made.
+        OSError: there is no such folder, and it cannot be created.
     """
     short = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16] + "-" + name
     refused = "no place is short enough"
@@ -106,9 +107,25 @@ def _short_place(folder: Path, name: str) -> Path:
 
 
 def _make_private(home: Path) -> None:
-    """Make the folder, or make sure that the one there is nobody else's: anyone may write to /tmp."""
+    """Create the folder, or check that it is this user's: anyone may write to /tmp."""
     with contextlib.suppress(FileExistsError):
         home.mkdir(mode=0o700)
     status = home.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise OSError(f"{home} is not a folder that only this user can enter")
+
+
+def close_in_children(connection: socket.socket) -> None:
+    """Make processes forked from now on close this socket; it stays open here.
+
+    Otherwise the peers would not see this process end.
+    """
+    _inherited.add(connection)
+
+
+def _close_inherited() -> None:
+    for connection in list(_inherited):
+        connection.close()
+
+
+os.register_at_fork(after_in_child=_close_inherited)

@@ -7,7 +7,7 @@ import functools
 
 @functools.cache
 def program_version() -> str:
-    """Return the version that is installed; ``unknown`` where the files alone are there."""
+    """Return the installed version; ``unknown`` if the package is not installed."""
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - takes long to import
 
     try:

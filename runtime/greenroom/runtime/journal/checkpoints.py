@@ -1,6 +1,6 @@
-"""Rollback detection: the last checkpoints seen of each journal, kept next to the secret, outside the store.
+"""Rollback detection: the newest checkpoints of each journal, beside the secret.
 
-One file of JSON for each store. It says nothing that is secret; who can change it can read the secret, too.
+One JSON file for each store. It holds nothing secret; anyone who can change it can also read the secret.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from greenroom.runtime.journal.chain import (
     NUMBER_BYTES,
     Checkpoint,
     JournalKeys,
+    head_of,
     journal_prefix,
     start_of,
 )
-from greenroom.runtime.lmdb.environment import INDEXES, META
+from greenroom.runtime.lmdb.environment import INDEXES
 from greenroom.runtime.lmdb.files import create_file
 from greenroom.runtime.lmdb.snapshot import Snapshot
 
@@ -31,18 +32,18 @@ logger = logging.getLogger(__name__)
 SUFFIX: Final = ".seen"
 DAY: Final = 86_400 * 1_000_000
 MOST_CHECKPOINTS: Final = 400
-"""Of each journal; one a day, and the newest."""
+"""The most checkpoints of each journal: one a day, and the newest."""
 
 
 class RollbackGap(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows that had been there and were not there any more when the store was opened.
+    """Known rows that were missing when the store was opened.
 
     Attributes:
-        journal: Of which journal.
+        journal: The journal's name.
         first: The first of them.
-        last: The last of them that was seen.
+        last: The last known one.
         time: When that was found, in microseconds since 1970 UTC.
-        restored: Whether `greenroom restore` had put a backup in the store's place.
+        restored: Whether `greenroom restore` had replaced the store by a backup.
     """
 
     journal: str
@@ -59,10 +60,10 @@ class _Content(msgspec.Struct):
 
 
 class CheckpointFile:
-    """The checkpoints seen of one store's journals, in a file.
+    """The known checkpoints of one store's journals, in a file.
 
     Args:
-        path: The file; made when there is something to say.
+        path: The file, created at first need.
     """
 
     def __init__(self, path: Path) -> None:
@@ -73,14 +74,14 @@ class CheckpointFile:
         except FileNotFoundError:
             pass
         except (OSError, msgspec.DecodeError) as error:
-            logger.warning("what was seen of the store's journals before cannot be read: %s", error)
+            logger.warning("the known checkpoints of the store's journals cannot be read: %s", error)
 
     def checkpoints(self, journal: str) -> list[Checkpoint]:
-        """Return what was seen of a journal, oldest first."""
+        """Return the known checkpoints of a journal, oldest first."""
         return [each for each in self._content.checkpoints if each.journal == journal]
 
     def breaks(self, journal: str) -> list[RollbackGap]:
-        """Return where a journal was found not to go on from what had been seen."""
+        """Return the gaps found in a journal at openings."""
         return [each for each in self._content.breaks if each.journal == journal]
 
     @property
@@ -94,19 +95,19 @@ class CheckpointFile:
         self._save()
 
     def compare(self, keys: JournalKeys, snapshot: Snapshot, now: int) -> RollbackGap | None:
-        """Compare a journal with what was seen of it; record and return the gap if rows are gone."""
+        """Compare a journal with its checkpoints; record and return a gap if rows are gone."""
         good: list[Checkpoint] = []
         bad: list[Checkpoint] = []
         for each in self.checkpoints(keys.name):
-            if keys.made(each):  # what another secret signed says nothing of this one's rows
+            if keys.is_genuine(each):  # another secret's checkpoints do not apply
                 (good if _is_there(each, keys, snapshot) else bad).append(each)
         restored, self._content.restored = self._content.restored, False
         if not bad:
-            if restored:  # else the next store that is put here would pass for restored
+            if restored:  # otherwise the next store here would count as restored
                 self._save()
             return None
         last = max(each.count for each in bad)
-        head = keys.read(keys.head, snapshot.get(META, keys.head))
+        head = head_of(keys, snapshot)
         kept = max((each.count for each in good), default=0)
         if head is not None and head.count < last:
             kept = head.count
@@ -123,7 +124,7 @@ class CheckpointFile:
         return found
 
     def record(self, checkpoint: Checkpoint) -> None:
-        """Keep a checkpoint if it says something new; of one day the newest stays."""
+        """Record a checkpoint if it is new, replacing one of the same day."""
         others = [each for each in self._content.checkpoints if each.journal != checkpoint.journal]
         own = self.checkpoints(checkpoint.journal)
         if own and own[-1] == checkpoint:
@@ -139,7 +140,7 @@ class CheckpointFile:
             create_file(part, msgspec.json.encode(self._content))
             part.replace(self._path)
         except OSError as error:
-            logger.warning("what was seen of the store's journals cannot be written: %s", error)
+            logger.warning("the checkpoints of the store's journals cannot be written: %s", error)
 
 
 def mark_restored(places: Iterable[Path], store_id: str) -> None:
@@ -151,13 +152,13 @@ def mark_restored(places: Iterable[Path], store_id: str) -> None:
 
 
 def _is_there(checkpoint: Checkpoint, keys: JournalKeys, snapshot: Snapshot) -> bool:
-    start = start_of(keys, snapshot)
-    if checkpoint.count < start.count:
-        return True  # retention removed it, and signed for what came after
-    if checkpoint.count == start.count:
-        return start.link.hex() == checkpoint.link
     try:
+        start = start_of(keys, snapshot)
+        if checkpoint.count < start.count:
+            return True  # retention removed it, and signed the new start
+        if checkpoint.count == start.count:
+            return start.link.hex() == checkpoint.link
         row = snapshot.get(INDEXES, journal_prefix(keys.name) + checkpoint.count.to_bytes(NUMBER_BYTES))
     except StoreDamagedError:
-        return True  # of damage a check tells; no server is kept from starting by a damaged record
+        return True  # a check reports damage; a damaged record does not keep a server from starting
     return row is not None and row[:LINK_BYTES].hex() == checkpoint.link

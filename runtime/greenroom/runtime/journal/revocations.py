@@ -1,18 +1,18 @@
-"""The revocation log: facts that must survive restoring an older backup, kept beside the store's secret.
+"""The revocation log: facts that survive restoring an older backup.
 
-An older store that is brought back knows nothing of what came later. Of most things that is wanted; a
-revocation must stay. What an actor stages with `Context.record_revocation` is a line of this list, too:
+An older store that is restored lacks all later changes. Mostly that is wanted; but a revocation must stay. It
+lies beside the store's secret, and has a line for each `Context.record_revocation`:
 
     checksum [number, when, until, kind, key, value]      ``<store id>.lasting``, one line each
 
-1. A line is on disk before the commit that it belongs to, and so before anybody is answered.
-2. That commit notes in the store how far it knows the list. A store that knows less is an older one, or its
-   process died between the two. Its actors are told `Replay` what the other lines say, before anybody else is
-   heard, and do nothing for what they know.
-3. A line goes when its time is over, and a day more, since clocks are set back.
+1. A line is on disk before its commit, and so before the reply.
+2. That commit stores the number of the newest line. A store with a lower number is older, or its process died
+   between the two. Its actors get the missing lines as `Replay` before any other request, and ignore known
+   ones.
+3. A line is dropped a day after its expiry, because clocks may be set back.
 
-Who can change the list can read the secret, too; the checksums are against accidents. A tail that was not
-written whole was answered to nobody, and is dropped. Anything else that is wrong keeps the store closed.
+Anyone who can change the list can also read the secret; the checksums protect against accidents. An
+incomplete last line was never acknowledged, and is dropped. Any other fault keeps the store closed.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ logger = logging.getLogger(__name__)
 
 SUFFIX: Final = ".lasting"
 META_KEY: Final = b"lasting"
-"""Where the store notes the number of the newest line that it knows."""
+"""The key of the number of the newest line that the store knows."""
 GRACE: Final = 86_400 * 1_000_000
 LEAST_LINES: Final = 1_000
-"""So many lines are not looked through for what is over while the store is open."""
+"""Fewer lines are not searched for expired ones while the store is open."""
 _CHECKSUM: Final = 8
 
 
@@ -65,13 +65,13 @@ class RevocationLog:
     """The revocation log of one store, for the process that owns it.
 
     Args:
-        path: The file; made when missing.
-        known: How far the store knows it.
+        path: The file, created if missing.
+        known: The number of the newest line that the store knows.
         now: The time in microseconds since 1970 UTC.
 
     Attributes:
-        missed: What the store does not know, oldest first.
-        head: What the store is to note with its next commit; None if that is noted.
+        missed: The lines that the store does not know, oldest first.
+        head: The number to store with the next commit; None if it is stored.
 
     Raises:
         StoreError: it cannot be read, or is damaged.
@@ -84,27 +84,27 @@ class RevocationLog:
         last = lines[-1].number if lines else 0
         if last < known:
             logger.warning(
-                "the list %s lacks lines that the store knows of; a backup that is restored may bring back "
-                "what they ended",
+                "the list %s lacks lines that the store knows; restoring a backup may bring back what they "
+                "revoked",
                 path,
             )
-        self.missed = [line for line in lines if line.number > known and not _is_over(line, now)]
+        self.missed = [line for line in lines if line.number > known and not _is_expired(line, now)]
         self.head: int | None = None
         self._number = max(last, known)
         self._count = len(lines)
         self._most = max(LEAST_LINES, 2 * len(lines))
-        if is_torn or 2 * sum(_is_over(line, now) for line in lines) > len(lines):
-            with _told(path):
+        if is_torn or 2 * sum(_is_expired(line, now) for line in lines) > len(lines):
+            with _log_failure(path):
                 self._rewrite(lines, now)
 
     def append(self, entries: Sequence[Revocation]) -> None:
-        """Put lines on disk. If that fails the log says so, and what they tell of is done all the same."""
+        """Write lines to disk; a failure is logged, and the revocations still happen."""
         number = self._number
         text = b""
         for entry in entries:
             number += 1
-            text += _written(RevocationEntry(number, *entry[:-1], msgspec.Raw(entry.value)))
-        with _told(self._path):
+            text += _render_line(RevocationEntry(number, *entry[:-1], msgspec.Raw(entry.value)))
+        with _log_failure(self._path):
             if self._count >= self._most:
                 self._rewrite(_read(self._path)[0], entries[-1].when)
             self._put(text)
@@ -112,7 +112,7 @@ class RevocationLog:
             self._number = self.head = number
 
     def mark_caught_up(self) -> None:
-        """Record that the actors know what was missed."""
+        """Record that the actors have the missed lines."""
         self.missed.clear()
         self.head = self._number
 
@@ -141,10 +141,10 @@ class RevocationLog:
             self._synced = True
 
     def _rewrite(self, lines: Sequence[RevocationEntry], now: int) -> None:
-        """Leave out what is over. The last line stays: the next one's number follows from it."""
-        kept = [line for line in lines[:-1] if not _is_over(line, now)] + list(lines[-1:])
+        """Drop expired lines, except the last: the next number derives from it."""
+        kept = [line for line in lines[:-1] if not _is_expired(line, now)] + list(lines[-1:])
         part = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
-        create_file(part, b"".join(map(_written, kept)))
+        create_file(part, b"".join(map(_render_line, kept)))
         try:
             sync_file(part)
             part.replace(self._path)
@@ -156,25 +156,25 @@ class RevocationLog:
 
 
 def has_revocation_log(places: Sequence[Path], store_id: str) -> bool:
-    """Return whether there is a list for a store."""
+    """Return whether a store has a revocation log."""
     return any((folder / f"{store_id}{SUFFIX}").exists() for folder in places)
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Let the log say what could not be written; nobody's revocation fails for it."""
+def _log_failure(path: Path) -> Iterator[None]:
+    """Log what could not be written, without failing the revocation."""
     try:
         yield
     except (OSError, StoreError):
-        logger.exception("%s cannot be written, and a restored backup may undo what ended", path)
+        logger.exception("%s cannot be written, and a restored backup may undo revocations", path)
 
 
-def _is_over(line: RevocationEntry, now: int) -> bool:
+def _is_expired(line: RevocationEntry, now: int) -> bool:
     return line.until + GRACE < now
 
 
 def _read(path: Path) -> tuple[list[RevocationEntry], bool]:
-    """Return the lines, and whether there is a tail that was not written whole.
+    """Return the lines, and whether the last one is incomplete.
 
     Raises:
         StoreError: it cannot be read, or is damaged.
@@ -182,7 +182,7 @@ def _read(path: Path) -> tuple[list[RevocationEntry], bool]:
     try:
         *whole, tail = path.read_bytes().split(b"\n")
     except FileNotFoundError:
-        with _told(path):
+        with _log_failure(path):
             create_file(path)
         return [], False
     except OSError as error:
@@ -197,12 +197,12 @@ def _line(path: Path, place: int, text: bytes) -> RevocationEntry:
             return msgspec.json.decode(body, type=RevocationEntry)
     raise StoreError(
         f"line {place} of {path} is damaged, the list of what no restored backup may bring back; put a copy "
-        "of it there, or remove it, and then look through what has come back (`greenroom keys list`) before "
-        "you let anybody in"
+        "of it there, or remove it and check what has come back (`greenroom keys list`) before "
+        "you start the server"
     )
 
 
-def _written(line: RevocationEntry) -> bytes:
+def _render_line(line: RevocationEntry) -> bytes:
     body = msgspec.json.encode(line)
     return _checksum(body) + b" " + body + b"\n"
 

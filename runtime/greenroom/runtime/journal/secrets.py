@@ -1,8 +1,8 @@
-"""The secret of a store: 32 random bytes that are kept beside the store and never in it.
+"""The secret of a store: 32 random bytes beside the store, never in it.
 
-Keys for everything that only this server may make or check are derived from it, one for each purpose. Who
-has the store alone, say a backup of it, has none of them. The store itself holds the id by which the file
-is named, and a *mark* of the secret, by which another secret is recognised and from which nothing follows.
+Keys for everything that only this server may make or check are derived from it, one for each purpose. The
+store alone, such as a backup, reveals none of them. The store holds the id in the file's name, and a *mark*
+of the secret, which identifies it and reveals nothing.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _OTHERS_WRITE: Final = 0o022
 
 
 class Secret:
-    """What the keys of one store follow from. It shows itself nowhere.
+    """The secret from which the keys of one store are derived. It is never displayed.
 
     Args:
         root: 32 random bytes.
-        place: The file in which they are.
+        place: The file that holds them.
 
     Raises:
-        ValueError: they are not 32.
+        ValueError: ``root`` has another length.
     """
 
     __slots__ = ("_derived", "_root", "path")
@@ -55,7 +55,7 @@ class Secret:
         self.path = place
 
     def derive(self, purpose: str) -> bytes:
-        """Return the key for a purpose, 32 bytes: HKDF-SHA256 (RFC 5869) with the purpose as its context."""
+        """Return the key for a purpose: 32 bytes by HKDF-SHA256 (RFC 5869)."""
         key = self._derived.get(purpose)
         if key is None:
             key = self._derived[purpose] = hmac.digest(self._root, purpose.encode() + b"\1", hashlib.sha256)
@@ -63,7 +63,7 @@ class Secret:
 
     @property
     def mark(self) -> str:
-        """By what this secret is told from others; public."""
+        """The public mark that identifies this secret."""
         return self.derive(_MARK)[:_MARK_BYTES].hex()
 
     def __repr__(self) -> str:
@@ -71,15 +71,16 @@ class Secret:
 
 
 def find_secret(places: Sequence[Path], store_id: str, mark: str) -> Secret:
-    """Return the secret of a store, made at first need.
+    """Return the secret of a store, created at first need.
 
     Args:
-        places: The folders in which it may be, the one in which it is made first.
-        store_id: The store's.
-        mark: That of the secret that the store was used with; empty if there was none yet.
+        places: The folders in which it may be; it is created in the first.
+        store_id: The store's id.
+        mark: The mark of the store's secret; empty if it had none yet.
 
     Raises:
-        StoreError: it is lost or another one, or cannot be read or made, or others can read or replace it.
+        StoreError: the secret is lost or another one, cannot be read or created, or others can read or
+            replace it.
     """
     found: list[str] = []
     for folder in places:
@@ -123,7 +124,7 @@ def read_secret(path: Path) -> Secret:
 
     Raises:
         OSError: it cannot be read.
-        StoreError: others can read it or put another in its place, or it is no secret.
+        StoreError: others can read or replace it, or it is no secret.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -143,10 +144,10 @@ def read_secret(path: Path) -> Secret:
 
 
 def _refuse_shared(folder: Path) -> None:
-    """Refuse a folder in which others may put another file in a secret's place, or take away what is there.
+    """Refuse a folder in which others may replace or remove a secret.
 
     Raises:
-        OSError: it cannot be looked at.
+        OSError: it cannot be read.
         StoreError: they may.
     """
     status = folder.stat()
@@ -158,7 +159,7 @@ def _refuse_shared(folder: Path) -> None:
 
 
 def make_secret(folder: Path, store_id: str) -> Secret:
-    """Make a new secret, durable before it is used; return what another process made if that was faster.
+    """Create a new durable secret, or return one that another process created meanwhile.
 
     Raises:
         OSError: it could not be written.

@@ -1,8 +1,8 @@
-"""Checking a journal: what was removed, changed, swapped, put in or cut off; and what of it may go."""
+"""Check a journal for rows removed, changed, inserted or cut off; find expired rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -14,7 +14,7 @@ from greenroom.runtime.journal.chain import (
     ChainPosition,
     Checkpoint,
     JournalKeys,
-    decoded,
+    decode_row,
     is_redacted,
     scan,
     size_of,
@@ -39,12 +39,12 @@ _SENTENCES: Final = {
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is wrong with a journal.
+    """A fault of a journal.
 
     Attributes:
-        what: What it is.
-        first: The first row that it is about.
-        last: The last one.
+        what: The kind of fault.
+        first: The first affected row.
+        last: The last affected row.
     """
 
     what: Literal[
@@ -60,14 +60,14 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JournalReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check of a journal found.
+    """The result of a check of a journal.
 
     Attributes:
-        rows: How many rows were checked.
+        rows: The number of checked rows.
         first: The number of the first one.
         last: The number of the last one.
-        findings: What is wrong; nothing if the journal is what its server wrote.
-        redacted: How many of the rows do not say any more what they said.
+        findings: The faults; none if the journal is what its server wrote.
+        redacted: The number of redacted rows.
     """
 
     rows: int
@@ -90,33 +90,31 @@ class _Findings:
 
 
 def check(
-    keys: JournalKeys, snapshot: Snapshot, checkpoints: Iterable[Checkpoint], should_yield: Callable[[], bool]
+    keys: JournalKeys, snapshot: Snapshot, checkpoints: Iterable[Checkpoint]
 ) -> Generator[None, None, JournalReport]:
-    """Check every row of a journal; yields whenever others should have the event loop.
+    """Check every row of a journal; yields after each.
 
     Args:
-        keys: The journal's.
+        keys: The journal's keys.
         snapshot: The store.
-        checkpoints: What was seen of the journal before, kept elsewhere.
-        should_yield: Says when to yield.
+        checkpoints: Earlier checkpoints of the journal, kept elsewhere.
     """
     findings = _Findings()
     start = _signed_state(keys, snapshot, keys.start, "start", findings) or ChainPosition()
-    seen = yield from _seen_before(keys, checkpoints, findings, should_yield)
+    seen = yield from _seen_before(keys, checkpoints, findings)
     if seen.get(start.count, start.link) != start.link:
         findings.add("replaced", start.count)
     before = start.link
     last, rows, redacted = start.count, 0, 0
     for number, record in scan(snapshot, keys.name):
-        if should_yield():
-            yield
+        yield
         link = record[:LINK_BYTES]
         rows += 1
         redacted += is_redacted(record)
         if number == STRANGE:
             findings.add("strange")
             continue
-        if number <= last:  # before what is signed as the start
+        if number <= last:  # before the signed start
             findings.add("changed", number)
             continue
         if number > last + 1:
@@ -139,22 +137,20 @@ def _seen_before(
     keys: JournalKeys,
     checkpoints: Iterable[Checkpoint],
     findings: _Findings,
-    should_yield: Callable[[], bool],
 ) -> Generator[None, None, dict[int, bytes]]:
     """Return the links that checkpoints name, by the numbers of their rows."""
     seen: dict[int, bytes] = {}
     for each in checkpoints:
-        if not keys.made(each):
+        if not keys.is_genuine(each):
             findings.add("foreign checkpoint")
         elif seen.setdefault(each.count, link := bytes.fromhex(each.link)) != link:
             findings.add("replaced", each.count)
-        if should_yield():
-            yield
+        yield
     return seen
 
 
 def _check_end(keys: JournalKeys, snapshot: Snapshot, last: int, link: bytes, findings: _Findings) -> int:
-    """Compare the last row that is there with what is signed; return the last one that should be there."""
+    """Compare the last row with the signed head; return the expected last number."""
     head = _signed_state(keys, snapshot, keys.head, "head", findings)
     if head is not None and head.count > last:
         findings.add("missing", last + 1, head.count)
@@ -178,13 +174,13 @@ def _has_rows(keys: JournalKeys, snapshot: Snapshot) -> bool:
     return next(scan(snapshot, keys.name), None) is not None
 
 
-class Outlived(NamedTuple):
-    """What may go of a journal.
+class ExpiredRows(NamedTuple):
+    """The rows of a journal that may be removed.
 
     Attributes:
         rows: The keys of the rows.
-        start: What the store says of the start when they are gone: its key and its record.
-        doubtful: Which of them are not what was written: the first and the last number of each run.
+        start: The key and record of the journal's new start.
+        doubtful: The first and last number of each run of rows that are not what was written.
     """
 
     rows: list[bytes]
@@ -192,29 +188,29 @@ class Outlived(NamedTuple):
     doubtful: list[tuple[int, int]]
 
 
-def outlived(
+def find_expired(
     keys: JournalKeys, snapshot: Snapshot, *, oldest: int | None, max_bytes: int | None, most: int
-) -> Outlived | None:
-    """Return the first rows of a journal that are too old or too many, None if there are none.
+) -> ExpiredRows | None:
+    """Find the first rows of a journal that are too old or too many.
 
     Args:
-        keys: The journal's.
+        keys: The journal's keys.
         snapshot: The store.
-        oldest: From before this time (microseconds since 1970) rows may go.
-        max_bytes: The oldest go until the others have no more bytes.
-        most: How many rows to return at most.
+        oldest: Rows before this time (microseconds since 1970) may be removed.
+        max_bytes: The oldest rows may be removed until the others fit.
+        most: The most rows to return.
     """
     start = start_of(keys, snapshot)
     head = keys.read(keys.head, snapshot.get(META, keys.head))
-    if head is None:  # nobody signed for what is there: it stays, for whoever looks into that
+    if head is None:  # unsigned rows stay, as evidence
         return None
     rows: list[bytes] = []
     findings = _Findings()
     count, link, size, time = start.count, start.link, start.size, start.time
     for number, record in scan(snapshot, keys.name):
-        if number == STRANGE:  # it stays, for whoever looks into that
+        if number == STRANGE:  # it stays, as evidence
             continue
-        found = decoded(number, record, msgspec.Raw)
+        found = decode_row(number, record, msgspec.Raw)
         too_many = max_bytes is not None and head.size - size > max_bytes
         if len(rows) == most or not (too_many or (oldest is not None and found.time < oldest)):
             break
@@ -225,6 +221,6 @@ def outlived(
         size += size_of(record)
     if not rows:
         return None
-    fresh = keys.signed(keys.start, ChainPosition(count, link, size, time))
+    fresh = keys.sign_state(keys.start, ChainPosition(count, link, size, time))
     doubtful = [(each.first, each.last) for each in findings.all]
-    return Outlived(rows, (keys.start, lmdb_keys.encode(fresh)), doubtful)
+    return ExpiredRows(rows, (keys.start, lmdb_keys.encode(fresh)), doubtful)

@@ -1,16 +1,14 @@
-"""Which actors are in memory: activation on demand, passivation when idle or when memory is short."""
+"""The actors in memory: activate on demand, passivate when idle or memory is short."""
 
 from __future__ import annotations
 
 import logging
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import trio
 
-from greenroom.runtime.actor.actor import Actor
-from greenroom.runtime.actor.message import Message
+from greenroom.runtime.actor.actor import Actor, Handlers
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.kernel.mailbox import Activation
@@ -19,13 +17,13 @@ from greenroom.runtime.lmdb.key_blinding import KeyBlinder
 logger = logging.getLogger(__name__)
 
 SCAN_LIMIT = 64
-"""How many activations one passivation looks at, so that busy actors at the old end cost no long walk."""
+"""The number of activations that one passivation examines; busy actors are skipped."""
 
 
 class ActivationCache:
     """The activations in memory, least recently used first.
 
-    Passivation only forgets: an idle actor's state is in the store already.
+    Passivation only drops memory: an idle actor's state is in the store already.
 
     Attributes:
         get: Returns the resident activation of an address, or None.
@@ -50,7 +48,7 @@ class ActivationCache:
     def __iter__(self) -> Iterator[Activation]:
         return iter(self._resident.values())
 
-    def add(self, address: Address, handlers: Mapping[type[Message[Any]], str]) -> Activation:
+    def add(self, address: Address, handlers: Handlers) -> Activation:
         """Return a new activation for ``address``, making room for it first."""
         self.make_room()
         activation = self._resident[address] = Activation(
@@ -59,7 +57,7 @@ class ActivationCache:
         return activation
 
     def mark_used(self, activation: Activation, now: float) -> None:
-        """Note that ``activation`` had a turn at ``now`` (trio's clock), and its size since."""
+        """Record that ``activation`` had a turn at ``now`` (trio's clock), and its size."""
         activation.last_used = now
         self._resident.move_to_end(activation.address)
         size = 0
@@ -67,7 +65,7 @@ class ActivationCache:
             try:
                 size = activation.actor.resident_bytes()
             except Exception:
-                logger.exception("%s cannot tell its size", activation.address)
+                logger.exception("%s cannot estimate its size", activation.address)
                 size = activation.actor.size
         grown = size > activation.resident_bytes
         self.bytes += size - activation.resident_bytes
@@ -76,7 +74,7 @@ class ActivationCache:
             self.make_room(spared=activation)
 
     def make_room(self, *, spared: Activation | None = None) -> None:
-        """Passivate idle actors, oldest first, while the caps on number or bytes are passed."""
+        """Passivate idle actors, oldest first, while the number or bytes exceed their limits."""
         options = self._options
         now = trio.current_time()
         for _ in range(SCAN_LIMIT):
@@ -87,7 +85,7 @@ class ActivationCache:
             self.evictions += self._passivate_oldest(now)
 
     def passivate_idle(self) -> int:
-        """Passivate what nobody used for a while; return how many seconds remain until the next could be."""
+        """Passivate unused actors; return the seconds until the next one could be."""
         now = trio.current_time()
         patience = self._options.idle_seconds
         while self._resident:
@@ -98,7 +96,11 @@ class ActivationCache:
         return max(1, int(patience))
 
     def _passivate_oldest(self, now: float) -> bool:
-        """Forget the least recently used actor; a busy one moves to the young end instead. Say which."""
+        """Passivate the least recently used actor, or move it to the end if busy.
+
+        Returns:
+            Whether it was passivated.
+        """
         address, activation = next(iter(self._resident.items()))
         if not activation.is_idle:
             activation.last_used = now

@@ -1,7 +1,6 @@
 """Requests without a waiting task: a callback gets the result.
 
-Callbacks run between turns, never while the kernel is about its books, so that they may post, abandon
-and do whatever else a program does.
+Callbacks run between turns, never during the kernel's bookkeeping, so that they may post and cancel.
 """
 
 from __future__ import annotations
@@ -11,8 +10,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+import msgspec
 import outcome
 
+from greenroom.runtime.actor.message import Message
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.kernel.mailbox import Envelope, Result
 
@@ -22,56 +23,63 @@ Done = Callable[[Result], None]
 
 
 class MessageSink(Protocol):
-    """Takes messages to their actors: the kernel, or what relays them to another process's kernel."""
-
-    @property
-    def callbacks(self) -> CallbackQueue:
-        """Sends what is posted."""
+    """A destination of messages: the kernel, or the relay to another process's kernel."""
 
     def deliver(self, address: Address, envelope: Envelope) -> None:
-        """Take a message on; raises what the doors say when it is not accepted."""
+        """Accept a message, or raise as `RuntimeClient.ask` does."""
 
     def cancel(self, envelope: Envelope) -> None:
-        """Forget who asked; a message that is not begun is not begun any more."""
+        """Drop the caller; a message that was not begun will not be."""
 
 
 class Ticket(Protocol):
-    """A message that was posted; `Runtime.post` returns it."""
+    """A posted message, returned by `Runtime.post`."""
 
     def cancel(self) -> None:
-        """Call no callback any more; a message that is not begun leaves its mailbox.
+        """Drop the callback; a message that was not begun leaves its mailbox.
 
-        One that is begun commits whole or not at all. After the end, or a second time, it does nothing.
+        One that was begun commits whole or not at all. After the end, or a second time, this does nothing.
         """
         ...
 
 
-class PendingCallback:
+class PendingCallback(msgspec.Struct, eq=False):
     """A `Ticket` and the callback for its result."""
 
-    __slots__ = ("_callbacks", "_done", "_envelope")
-
-    def __init__(self, callbacks: CallbackQueue) -> None:
-        self._callbacks = callbacks
-        self._done: Done | None = None
-        self._envelope: Envelope | None = None
+    _callbacks: CallbackQueue
+    _done: Done | None = None
+    _envelope: Envelope | None = None
 
     def cancel(self) -> None:
         """Cancel the request; see `Ticket`."""
         self._done = None
         envelope, self._envelope = self._envelope, None
-        if envelope is not None and envelope.asker is self:
+        if envelope is not None and envelope.caller is self:
             self._callbacks.cancel(envelope)
 
-    def wait_for(self, envelope: Envelope, done: Done) -> None:
-        """Let ``done`` be called when ``envelope``, which is in its mailbox, is over."""
-        self._done = done
+    def deliver(
+        self,
+        deliver: Callable[[Address, Envelope], None],
+        address: Address,
+        envelope: Envelope,
+        done: Done,
+        on_accepted: Callable[[], None] | None,
+    ) -> None:
+        """Deliver a message; ``done`` is called with its result, which may come at once."""
         self._envelope = envelope
-        envelope.asker = self
+        envelope.caller = self
+        try:
+            deliver(address, envelope)
+            if on_accepted is not None:
+                on_accepted()
+        except BaseException:
+            self._envelope = envelope.caller = None
+            raise
+        self._done = done
 
-    def settle(self, result: Result) -> None:
-        """Take the result; it is handed over between turns."""
-        self._callbacks.settled.append((self, result))
+    def complete(self, result: Result) -> None:
+        """Accept the result; the callback runs between turns."""
+        self._callbacks.completed.append((self, result))
 
     def call(self, result: Result) -> None:
         """Call the callback, at most once; its exceptions are logged."""
@@ -81,18 +89,18 @@ class PendingCallback:
             try:
                 done(result)
             except Exception:
-                logger.exception("a callback failed; the message that it was about is over all the same")
+                logger.exception("a callback failed; its message has ended anyway")
 
 
 class CallbackQueue:
-    """Sends what is posted, and keeps the results whose callbacks have not run yet.
+    """Send posted messages, and hold their results until the callbacks run.
 
     Args:
         deliver: Puts a message into its actor's mailbox.
-        abandon: Forgets who asked; a message that is not begun leaves its mailbox.
+        abandon: Drops the caller; a message that was not begun leaves its mailbox.
 
     Attributes:
-        after_callbacks: Called after each round of callbacks.
+        afterwards: Called once after the next round of callbacks, unless None.
     """
 
     def __init__(
@@ -100,32 +108,34 @@ class CallbackQueue:
     ) -> None:
         self._deliver = deliver
         self.cancel = abandon
-        self.settled: deque[tuple[PendingCallback, Result]] = deque()
-        self.after_callbacks: Callable[[], None] = _nothing
+        self.completed: deque[tuple[PendingCallback, Result]] = deque()
+        self.afterwards: Callable[[], None] | None = None
 
     def redirect(self, sink: MessageSink) -> None:
-        """Send to another sink from now on; it has taken over what was posted before, too."""
+        """Send to another sink from now on; it has taken over earlier messages, too."""
         self._deliver = sink.deliver
         self.cancel = sink.cancel
 
     def send(
         self, address: Address, envelope: Envelope, done: Done, on_accepted: Callable[[], None] | None
     ) -> Ticket:
-        """Deliver a message, after its question if it has one; see `Runtime.post`."""
+        """Deliver a message, after its precheck if it has one; see `Runtime.post`."""
         posted = PendingCallback(self)
-        if envelope.message.precheck() is None:
-            self._accept(posted, address, envelope, done, on_accepted)
+        if type(envelope.message).precheck is Message.precheck:
+            posted.deliver(self._deliver, address, envelope, done, on_accepted)
         else:
             self._send(posted, address, envelope, done, on_accepted)
         return posted
 
     def run_callbacks(self) -> None:
-        """Run the callbacks of all results that are there; called between turns."""
-        settled = self.settled
-        while settled:
-            posted, result = settled.popleft()
+        """Run the callbacks of all results; called between turns."""
+        completed = self.completed
+        while completed:
+            posted, result = completed.popleft()
             posted.call(result)
-        self.after_callbacks()
+        if self.afterwards is not None:
+            afterwards, self.afterwards = self.afterwards, None
+            afterwards()
 
     def _send(
         self,
@@ -135,35 +145,18 @@ class CallbackQueue:
         done: Done,
         on_accepted: Callable[[], None] | None,
     ) -> None:
-        question = envelope.message.precheck()
-        if question is None:
-            self._accept(posted, address, envelope, done, on_accepted)
+        precheck = envelope.message.precheck()
+        if precheck is None:
+            posted.deliver(self._deliver, address, envelope, done, on_accepted)
             return
-        whom, what = question
+        first, request = precheck
 
         def go_on(answer: Result) -> None:
             try:
                 envelope.precheck_answer = answer.unwrap()
-                self._accept(posted, address, envelope, done, on_accepted)
-            except Exception as error:  # noqa: BLE001  whatever `Runtime.ask` would raise now
+                posted.deliver(self._deliver, address, envelope, done, on_accepted)
+            except Exception as error:  # noqa: BLE001  as `Runtime.ask` would raise it
                 done(outcome.Error(error))
 
-        asking = Envelope(what, principal=envelope.principal, deadline=envelope.deadline)
-        self._send(posted, whom, asking, go_on, None)
-
-    def _accept(
-        self,
-        posted: PendingCallback,
-        address: Address,
-        envelope: Envelope,
-        done: Done,
-        on_accepted: Callable[[], None] | None,
-    ) -> None:
-        self._deliver(address, envelope)
-        if on_accepted is not None:
-            on_accepted()
-        posted.wait_for(envelope, done)
-
-
-def _nothing() -> None:
-    pass
+        check = Envelope(request, principal=envelope.principal, deadline=envelope.deadline)
+        self._send(posted, first, check, go_on, None)

@@ -1,8 +1,7 @@
-"""Who has the event loop, and for how long.
+"""The dispatcher: give ready actors their turns on the event loop.
 
-One task gives every ready actor its turn: no task per actor, so that a million
-actors cost no million stacks. A turn ends early when its slice is used up, and
-between two passes every other task of the program runs.
+One task does so for all actors, so that a million actors need no million stacks. A turn ends early when the
+slice is used up. Between two passes every other task of the program runs.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import heapq
 import itertools
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import trio
@@ -22,19 +21,20 @@ from greenroom.runtime.kernel.mailbox import Activation
 
 
 class Dispatcher:
-    """The queue of actors with something to do.
+    """The queue of ready actors.
 
     Invariant: an activation is queued at most once, and then ``activation.ready`` is true.
 
     Args:
         clock: Measures slices.
-        slice_seconds: How long a pass may hold the event loop.
+        slice_seconds: How long a pass may hold the event loop, in seconds.
         turn: Gives one activation its turn.
         after_pass: Called after each pass, before other tasks run.
-        settings: What the store was opened with, whichever task gives the turns.
+        settings: The settings of the store, for any task that gives turns.
 
     Attributes:
         last_pass: When the newest pass began, on trio's clock.
+        settings: As given.
     """
 
     def __init__(
@@ -49,13 +49,15 @@ class Dispatcher:
         self._slice_seconds = slice_seconds
         self._turn = turn
         self._after_pass = after_pass
-        self._settings = settings
+        self.settings = settings
         self._ready: deque[Activation] = deque()
         self._paused: list[tuple[float, int, Activation]] = []
         self._sequence = itertools.count()
         self._parked: trio.lowlevel.Task | None = None
         self._slice_end = 0.0
         self._holds = 0
+        self._is_due = False
+        self._stopped = False
         self.longest_slice = 0.0
         self.last_pass = -math.inf
 
@@ -70,69 +72,94 @@ class Dispatcher:
             if self._parked is not None and not self._holds:
                 self._wake()
 
+    def request_pass(self) -> None:
+        """Request a pass, even if no actor is ready."""
+        self._is_due = True
+        if self._parked is not None and not self._holds:
+            self._wake()
+
     def mailboxes(self) -> list[int]:
-        """Return how many messages wait in each mailbox that is not empty."""
+        """Return the length of each mailbox that is not empty."""
         paused = {activation for _, _, activation in self._paused if not activation.ready}
         return [len(activation.mailbox) for activation in (*self._ready, *paused) if activation.mailbox]
 
     def pause(self, activation: Activation, seconds: float) -> None:
-        """Give an actor no turn for so many seconds, or as long as it is paused already; then it is ready."""
+        """Pause an actor for so many seconds, or until the end of a longer pause."""
         activation.paused_until = max(activation.paused_until, trio.current_time() + seconds)
         heapq.heappush(self._paused, (activation.paused_until, next(self._sequence), activation))
         self._wake()
 
     def __enter__(self) -> None:
-        """Wake the task of the turns for nobody until the block ends."""
+        """Do not wake the dispatching task until the block ends."""
         self._holds += 1
 
     def __exit__(self, *_: object) -> None:
-        """Wake it for those who are still ready."""
+        """Wake the dispatching task if actors are still ready."""
         self._holds -= 1
-        if self._ready and not self._holds:
+        if (self._ready or self._is_due) and not self._holds:
             self._wake()
 
-    def clear(self) -> None:
-        """Forget who is ready or paused, because nobody gets a turn any more."""
+    def stop(self) -> None:
+        """Give no more turns, and drop ready and paused actors."""
+        self._stopped = True
+        self._is_due = False
         self._ready.clear()
         self._paused.clear()
 
     def should_yield(self) -> bool:
-        """Return whether the event loop was held for a whole slice."""
+        """Return whether the slice is used up."""
         return self._clock.perf() >= self._slice_end
 
     def start_slice(self) -> float:
-        """Begin to hold the event loop; return the time."""
+        """Start a slice; return the time."""
         now = self._clock.perf()
         self._slice_end = now + self._slice_seconds
         return now
 
     def end_slice(self, started: float) -> None:
-        """Note how long the event loop was held."""
+        """Record how long the event loop was held."""
         self.longest_slice = max(self.longest_slice, self._clock.perf() - started)
+
+    def resume(self, slices: Iterator[Any]) -> None:
+        """Run a generator until the slice is used up or it waits.
+
+        Raises:
+            StopIteration: it is done; the error's value is its result.
+        """
+        perf, end = self._clock.perf, self._slice_end
+        while not next(slices) and perf() < end:
+            pass
 
     def run_ready(self) -> None:
         """Give ready activations their turns, for one slice."""
+        if self._stopped:
+            return
         self.last_pass = trio.current_time()
-        started = self.start_slice()
-        token = CURRENT.set(self._settings)
+        self._is_due = False
+        token = CURRENT.set(self.settings)
         try:
-            while self._ready:
-                activation = self._ready.popleft()
-                activation.ready = False
-                self._turn(activation)
-                if self.should_yield():
-                    break
-            self.end_slice(started)
+            if self._ready:
+                self._give_turns()
             self._after_pass()
         finally:
             CURRENT.reset(token)
+
+    def _give_turns(self) -> None:
+        started = self.start_slice()
+        while self._ready:
+            activation = self._ready.popleft()
+            activation.ready = False
+            self._turn(activation)
+            if self.should_yield():
+                break
+        self.end_slice(started)
 
     async def run(self) -> None:
         """Give ready activations their turns, for ever."""
         while True:
             self._end_pauses()
             self.run_ready()
-            if self._ready:
+            if self._ready or self._is_due:
                 await trio.lowlevel.checkpoint()
             else:
                 await self._park()

@@ -1,4 +1,4 @@
-"""Removes what outlived its time: rows of indexes with a ttl, answers to idempotent requests, idle actors."""
+"""The expiry sweep: remove expired rows and replies, and passivate idle actors."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import trio
 from greenroom.runtime.actor.effects import Effects
 from greenroom.runtime.actor.services import RuntimeServices
 from greenroom.runtime.base.clock import Clock
-from greenroom.runtime.base.errors import StoreDamagedError
-from greenroom.runtime.journal.chain import Checkpoint, Journal
-from greenroom.runtime.journal.verify import outlived
+from greenroom.runtime.base.errors import RecordDamagedError, StoreDamagedError
+from greenroom.runtime.journal.chain import Checkpoint, Journal, head_of
+from greenroom.runtime.journal.verify import find_expired
 from greenroom.runtime.kernel.activation import ActivationCache
 from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.idempotency import expired_answer
 from greenroom.runtime.kernel.mailbox import CommitUnit
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.keys import Index
-from greenroom.runtime.store.store import INDEXES, META, Store
+from greenroom.runtime.store.store import INDEXES, Store
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ DEAD_LETTER_TTL = 7 * 86_400 * 1_000_000
 
 
 class ExpirySweeper:
-    """Goes round once a minute, in batches small enough to disturb nobody."""
+    """Sweep once a minute, in small batches."""
 
     def __init__(
         self,
@@ -60,10 +60,9 @@ class ExpirySweeper:
         while True:
             for prefix, ttl in self._times.items():
                 while self._sweep(prefix, self._clock.now() - ttl) == BATCH:
-                    await (
-                        self._commits.wait_committed()
-                    )  # the group in flight may have left without this batch,
-                    await self._commits.wait_committed()  # but then the next one has it
+                    # The group in flight may have left without this batch; then the next one has it.
+                    await self._commits.wait_committed()
+                    await self._commits.wait_committed()
             while self._sweep_relayed(self._clock.now() - self._answers_ttl) == BATCH:
                 await self._commits.wait_committed()
                 await self._commits.wait_committed()
@@ -72,12 +71,12 @@ class ExpirySweeper:
                     await self._commits.wait_committed()
                     await self._commits.wait_committed()
                 checkpoint = self.checkpoint(journal.name)
-                await self._commits.wait_committed()  # what a reader sees may not be safe as yet
+                await self._commits.wait_committed()  # a reader may see rows that are not on disk yet
                 self.record_checkpoint(checkpoint)
             await trio.sleep(min(ROUND_SECONDS, self._residents.passivate_idle()))
 
     def _sweep(self, prefix: bytes, oldest: int) -> int:
-        """Remove a batch of the rows from before ``oldest``, in microseconds since 1970; return how many."""
+        """Remove a batch of rows before ``oldest`` (microseconds since 1970); return how many."""
         if oldest <= 0:
             return 0
         end = prefix + lmdb_keys.sortable(oldest.to_bytes(8))
@@ -88,36 +87,39 @@ class ExpirySweeper:
         return len(expired)
 
     def _sweep_relayed(self, oldest: int) -> int:
-        """Remove a batch of the answers kept for relays since before ``oldest``; return how many.
+        """Remove a batch of relayed replies before ``oldest``; return how many.
 
-        A relay that lives has confirmed its answers long ago; these were kept for processes that died.
+        A relay that lives has confirmed its replies long ago; these belong to processes that died.
         """
         expired: list[bytes] = []
         with self._store.snapshot() as snapshot:
             start = lmdb_keys.RELAYED
             while len(expired) < BATCH:
-                first = next(snapshot.scan(INDEXES, lmdb_keys.RELAYED, start=start), None)
+                first = next(snapshot.keys(INDEXES, lmdb_keys.RELAYED, start=start), None)
                 if first is None:
                     break
-                relay = first[0][: -lmdb_keys.NUMBER_BYTES]
-                for row, payload in snapshot.scan(INDEXES, relay):  # in the order of their times
+                relay = first[: -lmdb_keys.NUMBER_BYTES]
+                damaged: list[RecordDamagedError] = []
+                rows = snapshot.scan(INDEXES, relay, on_damage=damaged.append)
+                for row, payload in rows:  # ordered by time
                     if (
                         len(expired) == BATCH
                         or lmdb_keys.decode(payload, lmdb_keys.RelayedAnswer).time >= oldest
                     ):
                         break
                     expired.append(row)
+                expired += [each.key for each in damaged if each.key.startswith(relay)]
                 start = relay + b"\xff" * (lmdb_keys.NUMBER_BYTES + 1)
         self._remove(expired)
         self.removed += len(expired)
         return len(expired)
 
     def _sweep_journal(self, journal: Journal) -> int:
-        """Remove a batch of the rows that a journal need not keep; return how many."""
+        """Remove a batch of expired rows of a journal; return how many."""
         oldest = None if journal.ttl is None else self._clock.now() - journal.ttl
         try:
             with self._store.snapshot() as snapshot:
-                found = outlived(
+                found = find_expired(
                     self._services.journal_keys[journal.name],
                     snapshot,
                     oldest=oldest,
@@ -131,18 +133,18 @@ class ExpirySweeper:
             return 0
         for first, last in found.doubtful:
             self._services.append_soon(journal.name, journal.broken(first, last))
-        work = CommitUnit(self._commits.next_number(), None, Effects(reserve=True))
-        work.changes = ({}, dict.fromkeys(found.rows), dict([found.start]))
-        self._commits.add(work)
+        unit = CommitUnit(self._commits.next_number(), None, Effects(reserve=True))
+        unit.changes = ({}, dict.fromkeys(found.rows), dict([found.start]))
+        self._commits.add(unit)
         self._commits.flush()
         self.removed += len(found.rows)
         return len(found.rows)
 
     def checkpoint(self, journal: str) -> Checkpoint | None:
-        """Return what a journal is now, if its end is signed."""
+        """Return a checkpoint of a journal, if its end is signed."""
         keys = self._services.journal_keys[journal]
         with self._store.snapshot() as snapshot:
-            head = keys.read(keys.head, snapshot.get(META, keys.head))
+            head = head_of(keys, snapshot)
         return None if head is None else keys.checkpoint(head)
 
     def record_checkpoint(self, checkpoint: Checkpoint | None) -> None:

@@ -1,4 +1,4 @@
-"""From staged effects to disk, in groups: what queued while the last commit ran is the next group."""
+"""Group commit: units that queue during a commit form the next group."""
 
 from __future__ import annotations
 
@@ -18,74 +18,75 @@ from greenroom.runtime.store.store import Store
 
 
 class BufferedEntriesUnit(CommitUnit):
-    """Notes for journals on their way to disk."""
+    """Buffered journal rows on their way to disk."""
 
-    __slots__ = ("noted",)
+    __slots__ = ("buffered",)
 
-    def __init__(self, number: int, noted: BufferedEntries) -> None:
-        super().__init__(number, None, noted.effects)
-        self.noted = noted
+    def __init__(self, number: int, buffered: BufferedEntries) -> None:
+        super().__init__(number, None, buffered.effects)
+        self.buffered = buffered
 
 
 class GroupCommit:
-    """Keeps at most one group at the committer and collects the next one meanwhile.
+    """Keep at most one group at the committer, and collect the next one meanwhile.
 
     Args:
-        committer: Where groups go; it calls back in the trio thread.
-        store: What the committer commits to.
-        settle: Called with each finished group; it flushes the next one.
+        committer: Commits groups; it calls back in the trio thread.
+        store: The store.
+        finish_group: Called with each finished group; it flushes the next one.
         fail: Called when a commit failed for good.
 
     Attributes:
-        journal_buffer: What waits for a group to go with.
+        collected: The group that is being collected.
+        journal_buffer: The journal rows that wait for a group.
     """
 
     def __init__(
         self,
         committer: Committer,
         store: Store,
-        settle: Callable[[Sequence[CommitUnit]], None],
+        finish_group: Callable[[Sequence[CommitUnit]], None],
         fail: Callable[[StoreFailedError], None],
     ) -> None:
         self._committer = committer
         self._store = store
-        self._settle = settle
+        self._finish_group = finish_group
         self._fail = fail
-        self._collected: list[CommitUnit] = []
+        self.collected: list[CommitUnit] = []
         self._in_flight: Sequence[CommitUnit] = ()
         self._committed: trio.Event | None = None
         self._numbers = 0
         self._deferred_deletes: Changes = {}
         self.journal_buffer: JournalBuffer | None = None
-        committer.start(store, self._done)
+        committer.start(store, self._end_group)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is on its way to disk."""
-        return not self._collected and not self._in_flight
+        return not self.collected and not self._in_flight
 
     def next_number(self) -> int:
-        """Return the number of the next work."""
+        """Return the number of the next commit unit."""
         self._numbers += 1
         return self._numbers
 
-    def add(self, work: CommitUnit) -> None:
-        """Put a work into the group that is being collected."""
-        self._collected.append(work)
+    def add(self, unit: CommitUnit) -> None:
+        """Add a commit unit to the group that is being collected."""
+        self.collected.append(unit)
 
     def flush(self) -> None:
         """Hand the collected group to the committer unless it is busy."""
-        if self._collected and not self._in_flight:
+        if self.collected and not self._in_flight:
             self.attach_deferred()
-            self._in_flight, self._collected = self._collected, []
+            self._in_flight, self.collected = self.collected, []
             self._committer.submit(self._in_flight)
 
     def defer_delete(self, row: bytes) -> None:
-        """Delete a row with the next group; none is made for it."""
+        """Delete a row with the next group, without forcing one."""
         self._deferred_deletes[row] = None
 
     def attach_deferred(self) -> None:
-        """Put the rows to delete, and the notes, into the group that is being collected."""
+        """Add deferred deletes and buffered journal rows to the collected group."""
         if self._deferred_deletes:
             effects = Effects(reserve=True)
             effects.rows, self._deferred_deletes = self._deferred_deletes, {}
@@ -95,9 +96,9 @@ class GroupCommit:
 
     def withdraw(self, activation: Activation) -> list[CommitUnit]:
         """Remove and return an actor's collected units, in order; those at the committer stay there."""
-        taken = [work for work in self._collected if work.activation is activation]
+        taken = [unit for unit in self.collected if unit.activation is activation]
         if taken:
-            self._collected = [work for work in self._collected if work.activation is not activation]
+            self.collected = [unit for unit in self.collected if unit.activation is not activation]
         return taken
 
     async def wait_committed(self) -> None:
@@ -111,20 +112,20 @@ class GroupCommit:
             await self._committed.wait()
 
     def release_waiters(self) -> None:
-        """Wait no more for a group that nobody may report."""
+        """Release the tasks that wait for a group: its result will not be reported."""
         if self._committed is not None:
             self._committed.set()
             self._committed = None
 
     def units(self) -> list[CommitUnit]:
-        """Return every work that is not known to be on disk."""
-        return [*self._in_flight, *self._collected]
+        """Return every commit unit that is not known to be on disk."""
+        return [*self._in_flight, *self.collected]
 
     def statistics(self) -> CommitStatistics:
-        """Return what is on its way, and how the groups before fared."""
+        """Return the statistics of commits."""
         writer = self._store.writer
         return CommitStatistics(
-            collected=len(self._collected),
+            collected=len(self.collected),
             in_flight=len(self._in_flight),
             group_works=writer.group_works.distribution(),
             group_seconds=writer.group_seconds.distribution(),
@@ -132,10 +133,10 @@ class GroupCommit:
             dropped_notes=0 if self.journal_buffer is None else self.journal_buffer.dropped,
         )
 
-    def _done(self, works: Sequence[Any], failure: StoreFailedError | None) -> None:
+    def _end_group(self, units: Sequence[Any], failure: StoreFailedError | None) -> None:
         if failure is not None:
             self._fail(failure)
             return
         self._in_flight = ()
         self.release_waiters()
-        self._settle(works)
+        self._finish_group(units)

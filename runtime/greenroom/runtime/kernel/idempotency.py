@@ -1,12 +1,11 @@
-"""Exactly once, when asked: the first answer to an idempotent request is every answer.
+"""Idempotent requests: a repeat gets the reply to the first request.
 
-The answer is stored in the commit of the effects it answers for, so a crash
-leaves both or neither. A repeat that arrives while the first is still under way
-waits for it.
+The reply is stored in the commit of its effects, so a crash leaves both or neither. A repeat that arrives
+during the first request waits for its reply.
 
-The same holds, without any key of the client's, for what another process relays: it sends again what
-was not answered when its connection or the owner ended. Of that only what has effects is stored, until
-the relay has confirmed the answer.
+The same holds, without a key of the client, for relayed messages: an attached process sends unanswered
+messages again when its connection or the owner ends. Only replies of messages with effects are stored, until
+the relay confirms them.
 """
 
 from __future__ import annotations
@@ -33,25 +32,25 @@ TAG_BYTES = 16
 
 
 class Admission(Enum):
-    """What becomes of a request that is not to be answered with the answer to an earlier one."""
+    """The treatment of a request without a stored reply."""
 
-    FIRST = "it is handled"
-    REPEAT = "it waits for the first one's answer"
+    FIRST = "handle it"
+    REPEAT = "wait for the reply to the first request"
 
 
 class IdempotencyTable:
-    """Looks repeats up and stages first answers."""
+    """Look up repeats and stage first replies."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._under_way: dict[bytes, tuple[Envelope, list[Envelope]]] = {}
 
     def admit(self, envelope: Envelope) -> Result | Admission:
-        """Return the stored answer to a repeat, or else what becomes of the request."""
+        """Return the stored reply to a repeat, or how to treat the request."""
         tag, request = self._tag_of(envelope), envelope.idempotency
         first, repeats = self._under_way.get(tag, (None, []))
         if first is envelope:
-            return Admission.FIRST  # it is handled anew
+            return Admission.FIRST  # it is handled again
         if first is not None:
             if first.idempotency != request:
                 assert request is not None, "a relayed message and a keyed one have tags of other lengths"
@@ -88,15 +87,15 @@ class IdempotencyTable:
         return outcome.Value(decode_reply(type(envelope.message), envelope.encoded))
 
     def rows(self, envelope: Envelope, result: Result, now: int) -> Changes:
-        """Return what stores ``result`` as the first answer, at ``now`` microseconds since 1970."""
+        """Return the rows that store ``result`` as the first reply, at ``now`` (microseconds)."""
         request = envelope.idempotency
         if request is None:
             assert envelope.relay_key is not None
             if isinstance(result, outcome.Error):
-                return {}  # it has no effects, so that a repeat does no harm
+                return {}  # without effects a repeat does no harm
             envelope.encoded = encode_reply(type(envelope.message), result.value)
-            answered = keys.RelayedAnswer(now, *envelope.encoded)
-            return {envelope.relay_key: keys.encode(answered)}
+            reply = keys.RelayedAnswer(now, *envelope.encoded)
+            return {envelope.relay_key: keys.encode(reply)}
         tag = self._tag(request)
         if isinstance(result, outcome.Error):
             refusal = result.error
@@ -109,7 +108,7 @@ class IdempotencyTable:
         return {keys.ANSWERS + tag: keys.encode(answer), when: b""}
 
     def finish(self, envelope: Envelope) -> list[Envelope]:
-        """Return the repeats that wait for ``envelope``, which is over now, whichever way."""
+        """Return the repeats that wait for ``envelope``, which has ended."""
         tag = self._tag_of(envelope)
         first, repeats = self._under_way.get(tag, (None, []))
         if first is not envelope:
@@ -118,7 +117,7 @@ class IdempotencyTable:
         return repeats
 
     def forget(self, envelope: Envelope) -> None:
-        """Store no answer for a relayed message that is not over, because nobody will ask for it again."""
+        """Store no reply for a pending relayed message: its relay will not repeat it."""
         row, envelope.relay_key = envelope.relay_key, None
         if row is not None and self._under_way.get(row, (None,))[0] is envelope:
             del self._under_way[row]
@@ -139,7 +138,7 @@ class IdempotencyTable:
 
 
 def expired_answer(time_key: bytes) -> bytes:
-    """Return the key of the answer whose row in the index of answer times is ``time_key``."""
+    """Return the key of the reply for the row ``time_key`` of the time index."""
     return keys.ANSWERS + time_key[-TAG_BYTES:]
 
 
@@ -156,6 +155,6 @@ def _outcome(answer: keys.StoredAnswer, envelope: Envelope) -> Result:
     try:
         return outcome.Value(msgspec.json.decode(answer.body, type=reply_type(type(envelope.message))))
     except (msgspec.DecodeError, TypeError) as error:
-        failure = ActorFailedError(f"the first answer does not fit what is asked any more: {error}")
+        failure = ActorFailedError(f"the first reply no longer fits the request: {error}")
         failure.__cause__ = error
         return outcome.Error(failure)

@@ -1,10 +1,10 @@
-"""From a mailbox through a handler to a reply.
+"""The kernel: a message's way from the mailbox through its handler to the reply.
 
 Invariants:
-- A reply leaves when every work that it could have seen is on disk: its own, or else
-  the activation's newest one.
-- Whatever ran on state that could not be committed fails with the same error.
+- A reply leaves when every commit unit that it could have seen is on disk: its own, else the actor's newest.
+- Requests that ran on state that could not be committed fail with the same error.
 - A stored message (a tell, a timer) leaves the store in the commit that handles it.
+- A read runs before its actor's turn only where `_may_read` allows it: it overtakes no message.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from types import GeneratorType
+from typing import Any
 
 import outcome
 import trio
@@ -30,13 +31,15 @@ from greenroom.runtime.base.errors import (
     DeadlineExceededError,
     GreenroomError,
     OverloadedError,
+    RecordDamagedError,
     Refusal,
     RuntimeClosedError,
     StoreError,
     UnknownKindError,
 )
 from greenroom.runtime.base.options import RuntimeOptions
-from greenroom.runtime.base.supervision import Group, Quarantine, restarted_kinds
+from greenroom.runtime.base.store_settings import CURRENT
+from greenroom.runtime.base.supervision import Group, Quarantine, RestartHistory, restarted_kinds
 from greenroom.runtime.kernel.activation import ActivationCache
 from greenroom.runtime.kernel.callbacks import CallbackQueue
 from greenroom.runtime.kernel.dispatcher import Dispatcher
@@ -45,25 +48,26 @@ from greenroom.runtime.kernel.idempotency import Admission, IdempotencyTable
 from greenroom.runtime.kernel.mailbox import Activation, CommitUnit, Envelope, Result, Running
 from greenroom.runtime.kernel.outbox import Outbox
 from greenroom.runtime.kernel.pubsub import Bus
-from greenroom.runtime.kernel.restart_history import RestartHistory
 
 logger = logging.getLogger(__name__)
 
 RETRY_AFTER_MS = 100
 BUSY_SECONDS = 0.25
+MARKED_EVERY = 1.0
+"""Seconds after which an actor that only reads is marked as used again."""
 SUSPENDED_LIMIT = 256
-"""How many handlers may stand between two slices at once; each may hold a few readers of the store."""
+"""The most handlers that may be suspended at once; each may hold snapshots of the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tainted:
-    """The messages that ran on a state which could not be committed, oldest first.
+    """The messages that ran on a state that could not be committed, oldest first.
 
     Attributes:
         stored: Tells and timers, which are handled later.
-        returned: What was asked and merely came after one of these; it is handled anew: while that one waits
-            for room, what needs none goes on.
-        failed: What else was asked, which fails with the error.
+        returned: Requests that only came after one of these. They are handled again, because they may need no
+            room.
+        failed: The other requests, which fail with the error.
     """
 
     stored: list[Envelope]
@@ -72,7 +76,7 @@ class Tainted:
 
     @classmethod
     def by_fate(cls, envelopes: Sequence[Envelope]) -> Tainted:
-        """Return them sorted by what becomes of them."""
+        """Return the messages sorted by their fate."""
         tainted = cls([], [], [])
         for envelope in envelopes:
             if envelope.is_durable:
@@ -85,14 +89,16 @@ class Tainted:
 
 
 class Kernel:
-    """Routes messages to actors, runs their handlers, restarts them, and lets replies go.
+    """Route messages to actors, run and restart these, and release replies.
 
-    ``commits``, ``outbox`` and ``bus`` are set by the runtime before the first message.
+    The runtime sets ``commits``, ``outbox``, ``bus`` and ``check_open`` (which raises why the runtime has
+    ended) before the first message.
     """
 
     commits: GroupCommit
     outbox: Outbox
     bus: Bus
+    check_open: Callable[[], None]
 
     def __init__(
         self,
@@ -121,16 +127,21 @@ class Kernel:
         self.counts: Counter[str] = Counter()
         self.waiting = 0
         self._suspended = 0
+        self._reads_left = options.quantum
+        self._reads_began = 0.0
+        self._reads_end = inf
 
-    # -- doors -------------------------------------------------------------
+    # -- requests ----------------------------------------------------------
 
     def deliver(self, address: Address, envelope: Envelope) -> None:
         """Put a message into its actor's mailbox.
 
         Raises:
-            RuntimeClosedError, UnknownKindError, ActorQuarantinedError, OverloadedError: it was not accepted.
+            RuntimeClosedError, StoreFailedError, UnknownKindError, ActorQuarantinedError, OverloadedError:
+                the message was not accepted.
         """
         if self._closed:
+            self.check_open()
             raise RuntimeClosedError("the runtime is closing and takes no more messages")
         activation = self.residents.get(address)
         handlers = self._handlers.get(address.kind, {}) if activation is None else activation.handlers
@@ -140,19 +151,65 @@ class Kernel:
             raise self.restart_history.quarantine_error(address)
         if activation is None:
             activation = self.residents.add(address, handlers)
-        if activation.mailbox is None:
-            activation.mailbox = deque()
-        elif len(activation.mailbox) >= self._options.mailbox_limit:
+        if activation.mailbox is not None and len(activation.mailbox) >= self._options.mailbox_limit:
             self.counts["overloaded"] += 1
             raise OverloadedError(address, RETRY_AFTER_MS)
         envelope.activation = activation
-        activation.mailbox.append(envelope)
         self.waiting += 1
+        if envelope.message.only_reads:
+            now = trio.current_time()
+            if self._may_read(activation, envelope, now):
+                self._read(activation, envelope, now)
+                return
+        if activation.mailbox is None:
+            activation.mailbox = deque()
+        activation.mailbox.append(envelope)
         if not activation.ready:
             self.dispatcher.make_ready(activation)
 
+    def _may_read(self, activation: Activation, envelope: Envelope, now: float) -> bool:
+        """Return whether to handle a posted read now, before its actor's turn.
+
+        The actor is idle, so the read overtakes no message and sees only what is on disk. Between two passes
+        at most a turn's quantum of reads is handled, for one slice; the others wait.
+        """
+        return (
+            activation.actor is not None
+            and activation.is_idle
+            and envelope.caller is not None
+            and envelope.idempotency is None
+            and envelope.relay_key is None
+            and envelope.deadline > now
+            and self._reads_left > 0
+            and self._clock.perf() < self._reads_end
+            and self._suspended < SUSPENDED_LIMIT
+        )
+
+    def _read(self, activation: Activation, envelope: Envelope, now: float) -> None:
+        """Handle a read now; its callback runs in the next pass."""
+        if self._reads_end == inf:  # the first read since a pass
+            self._reads_began = self._clock.perf()
+            self._reads_end = self._reads_began + self._options.slice_seconds
+        self._reads_left -= 1
+        self.dispatcher.request_pass()
+        token = CURRENT.set(self.dispatcher.settings)
+        envelope.begun = True
+        try:
+            self._handle(activation, envelope)
+        except BaseException:  # the handler ends the program; the message is not accepted
+            activation.actor = None
+            self.waiting -= 1
+            raise
+        finally:
+            CURRENT.reset(token)
+        if activation.running is not None:
+            self.dispatcher.make_ready(activation)
+        if now - activation.last_used >= MARKED_EVERY:
+            self.residents.mark_used(activation, now)
+        self.dispatcher.end_slice(self._reads_began)
+
     def is_busy(self) -> bool:
-        """Return whether messages wait, or came so lately that their answers may lead to more."""
+        """Return whether messages wait, or came so recently that more may follow."""
         return self.waiting > 0 or trio.current_time() - self.dispatcher.last_pass < BUSY_SECONDS
 
     def waiting_for(self, address: Address) -> int:
@@ -160,53 +217,54 @@ class Kernel:
         activation = self.residents.get(address)
         return 0 if activation is None or activation.mailbox is None else len(activation.mailbox)
 
-    def uncommitted(self, address: Address, key: bytes) -> tuple[int, bytes | None] | None:
-        """Return what is on its way to disk of an actor's record at a full key, as its overlay has it."""
+    def find_uncommitted(self, address: Address, key: bytes) -> tuple[int, bytes | None] | None:
+        """Return an actor's uncommitted record at a full key, from its overlay."""
         activation = self.residents.get(address)
         return None if activation is None else activation.overlay.get(key)
 
     def cancel(self, envelope: Envelope) -> None:
-        """Forget who asked; a message that is not begun leaves its mailbox."""
-        envelope.asker = None
+        """Drop the caller; a message that was not begun leaves its mailbox."""
+        envelope.caller = None
         self.counts["abandoned"] += 1
         if not envelope.begun and envelope.activation is not None and envelope.activation.mailbox:
             envelope.activation.mailbox.remove(envelope)
             self.waiting -= 1
-            self._notice_idle()
+            if self._idle is not None:
+                self._idle.set()
 
     def forget_reply(self, envelope: Envelope) -> None:
-        """Abandon a relayed message, the answer to which nobody will ask for again."""
+        """Cancel a relayed message that its relay will not repeat."""
         self._idempotency.forget(envelope)
         self.cancel(envelope)
 
     def readmit(self, address: Address) -> bool:
-        """Let an actor that was set aside in again; return whether it was."""
-        was_set_aside = self.restart_history.readmit(address)
-        if was_set_aside:
+        """Readmit an actor from quarantine; return whether it was there."""
+        was_quarantined = self.restart_history.readmit(address)
+        if was_quarantined:
             self.outbox.rescan()
-        return was_set_aside
+        return was_quarantined
 
     async def drain(self) -> None:
-        """Take no more messages, and return when those accepted are handled and on disk."""
+        """Accept no more messages; return when the accepted ones are handled and on disk."""
         self._closed = True
         while not (self.waiting == 0 and self.commits.is_empty):
             self._idle = trio.Event()
             await self._idle.wait()
 
     def abort(self, error: Callable[[], GreenroomError]) -> None:
-        """Take no more messages and answer whoever still waits with an error of its own."""
+        """Accept no more messages, and fail every waiting request."""
         self._closed = True
         self._services.cached_snapshot.close()
-        self.dispatcher.clear()
+        self.dispatcher.stop()
         waiting = [envelope for activation in self.residents for envelope in activation.mailbox or ()]
         waiting += [
             activation.running.envelope for activation in self.residents if activation.running is not None
         ]
-        waiting += [envelope for work in self.commits.units() for envelope, _ in work.settlements]
+        waiting += [envelope for unit in self.commits.units() for envelope, _ in unit.replies]
         waiting += self._idempotency.repeats()
         waiting += [] if self._newest is None else [self._newest]  # its handler may have ended the program
         for envelope in waiting:
-            envelope.settle(outcome.Error(error()))
+            envelope.complete(outcome.Error(error()))
         self.callbacks.run_callbacks()
 
     # -- a turn ------------------------------------------------------------
@@ -220,7 +278,7 @@ class Kernel:
         quantum = self._options.quantum
         should_yield = self.dispatcher.should_yield
         while mailbox and quantum and activation.running is None and not activation.paused_until:
-            if self._suspended >= SUSPENDED_LIMIT:  # handlers between two slices keep what they read
+            if self._suspended >= SUSPENDED_LIMIT:  # suspended handlers hold snapshots
                 break
             quantum -= 1
             self._begin(activation, mailbox.popleft())
@@ -254,6 +312,7 @@ class Kernel:
 
     def _handle(self, activation: Activation, envelope: Envelope) -> None:
         context = None
+        activation.is_handling = True
         try:
             actor = activation.actor or self._activate(activation)
             context = Context(
@@ -270,38 +329,45 @@ class Kernel:
                 self._complete(envelope, outcome.Value(None))
                 return
             message = envelope.message
-            reply = getattr(actor, activation.handlers[type(message)])(message, context)
+            reply = activation.handlers[type(message)](actor, message, context)
         except Refusal as refusal:
-            self._refused(activation, envelope, context, refusal)
+            self._end_refused(activation, envelope, context, refusal)
         except Exception as error:  # noqa: BLE001  a handler may raise anything; that is the actor's failure
-            self._failed(activation, envelope, error)
+            self._end_failed(activation, envelope, error)
         else:
             if isinstance(reply, GeneratorType):
                 activation.running = Running(envelope, context, reply)
                 self._suspended += 1
                 self._advance(activation, activation.running)
+            elif context.damage:
+                self._reply(activation, envelope, context, reply)
             else:
                 self._finish(activation, envelope, context, outcome.Value(reply))
+        finally:
+            activation.is_handling = False
 
     def _advance(self, activation: Activation, running: Running) -> None:
-        """Run a generator handler until its slice is over or it is done, unless its asker gave up."""
+        """Run a generator handler for a slice, unless its caller cancelled it."""
         envelope, context, slices = running
         if not envelope.needs_handling:
             self._close_running(activation, running)
             activation.actor = None  # it had begun to change
             self._complete(envelope, outcome.Value(None))
             return
+        activation.is_handling = True
         try:
-            next(slices)
+            self.dispatcher.resume(slices)
         except StopIteration as done:
-            self._not_running(activation)
-            self._finish(activation, envelope, context, outcome.Value(done.value))
+            self._clear_running(activation)
+            self._reply(activation, envelope, context, done.value)
         except Refusal as refusal:
-            self._not_running(activation)
-            self._refused(activation, envelope, context, refusal)
+            self._clear_running(activation)
+            self._end_refused(activation, envelope, context, refusal)
         except Exception as error:  # noqa: BLE001  as in _handle
-            self._not_running(activation)
-            self._failed(activation, envelope, error)
+            self._clear_running(activation)
+            self._end_failed(activation, envelope, error)
+        finally:
+            activation.is_handling = False
 
     def _activate(self, activation: Activation) -> Actor:
         actor = self._kinds[activation.address.kind]()
@@ -311,19 +377,35 @@ class Kernel:
         return actor
 
     def _still_wanted(self, row: bytes, timer: str | None, context: Context) -> bool:
-        """Stage the end of a stored message's row, unless its timer was cancelled or set anew meanwhile."""
+        """Stage the removal of a stored message's row, unless its timer has changed."""
         if timer is None:
             context.stage_rows({row: None})
+            context.keep_effects()
             return True
-        if context.timer_row(timer) != row:
-            return False
+        try:
+            if context.timer_row(timer) != row:
+                return False
+        except RecordDamagedError:  # a cancelled timer would have lost its stored row, too
+            context.stage_rows({row: None})
         context.cancel_timer(timer)
+        context.keep_effects()
         return True
 
-    # -- how a message ends ------------------------------------------------
+    # -- the end of a message ---------------------------------------------
+
+    def _reply(self, activation: Activation, envelope: Envelope, context: Context, reply: Any) -> None:
+        """Finish a message with its reply, which names skipped damage, or fail by that."""
+        if context.damage:
+            assert activation.actor is not None, "it has just replied"
+            try:
+                reply = activation.actor.name_damage(reply, context)
+            except Exception as error:  # noqa: BLE001  as in _handle
+                self._end_failed(activation, envelope, error)
+                return
+        self._finish(activation, envelope, context, outcome.Value(reply))
 
     def _finish(self, activation: Activation, envelope: Envelope, context: Context, result: Result) -> None:
-        """Let ``result`` go when everything that it may have seen is on disk."""
+        """Release ``result`` when everything that it may have seen is on disk."""
         has_repeats = envelope.idempotency is not None or envelope.relay_key is not None
         if has_repeats and not self._stage_answer(activation, envelope, context, result):
             return
@@ -331,23 +413,23 @@ class Kernel:
         effects = context.effects
         if effects is not None and effects.has_effects:
             number = self.commits.next_number()
-            work = CommitUnit(number, activation, effects)
-            work.settlements.append((envelope, result))
+            unit = CommitUnit(number, activation, effects)
+            unit.replies.append((envelope, result))
             for key, payload in effects.own.items():
                 activation.overlay[key] = (number, payload)
-            activation.last_work = work
-            self.commits.add(work)
-        elif activation.last_work is not None:
-            activation.last_work.settlements.append((envelope, result))
+            activation.last_unit = unit
+            self.commits.add(unit)
+        elif activation.last_unit is not None:
+            activation.last_unit.replies.append((envelope, result))
         else:
             self._complete(envelope, result)
 
     def _stage_answer(
         self, activation: Activation, envelope: Envelope, context: Context, result: Result
     ) -> bool:
-        """Stage what repeats are answered with; return whether the message did not fail by that.
+        """Stage the reply for repeats; return False if it cannot be encoded.
 
-        Of what another process relays only that is stored which has effects to commit.
+        For relayed messages it is only stored with effects.
         """
         effects = context.effects
         if envelope.idempotency is None and (
@@ -356,12 +438,12 @@ class Kernel:
             return True
         try:
             context.stage_rows(self._idempotency.rows(envelope, result, context.now))
-        except Exception as error:  # noqa: BLE001  what a handler returns may fail to encode in any way
-            self._failed(activation, envelope, error)
+        except Exception as error:  # noqa: BLE001  encoding a handler's result may raise anything
+            self._end_failed(activation, envelope, error)
             return False
         return True
 
-    def _refused(
+    def _end_refused(
         self, activation: Activation, envelope: Envelope, context: Context | None, refusal: Refusal
     ) -> None:
         self.counts["refused"] += 1
@@ -369,17 +451,20 @@ class Kernel:
             self._services.record_denial(envelope.principal, activation.address, envelope.message, refusal)
         effects = None if context is None else context.effects
         brought_rows = 0 if envelope.outbox_key is None else 1
-        if context is None or (effects and (effects.own or len(effects.rows) > brought_rows)):
-            activation.actor = None  # it had begun to change: what it holds in memory is not to be trusted
+        if effects and (effects.own or len(effects.rows) > brought_rows):
+            activation.actor = None  # its state in memory may be half changed
         if envelope.is_durable:
             self.outbox.dead_letter(envelope, refusal, f"{refusal.code}: {refusal}")
         else:
             fresh = Context(self._services, activation, None, None, self._clock.now())
             self._finish(activation, envelope, fresh, outcome.Error(refusal))
 
-    def _failed(self, activation: Activation, envelope: Envelope, error: Exception) -> None:
+    def _end_failed(self, activation: Activation, envelope: Envelope, error: Exception) -> None:
         self.counts["failed"] += 1
         name = type(envelope.message).__name__
+        if isinstance(error, RecordDamagedError):
+            self._end_damaged(activation, envelope, error)
+            return
         logger.error(
             "%s failed while handling %s and is rolled back", activation.address, name, exc_info=error
         )
@@ -388,14 +473,24 @@ class Kernel:
         else:
             if not isinstance(error, StoreError):
                 sentence = (
-                    f"{activation.address} failed while handling {name}; it was rolled back and may be asked "
-                    "again"
+                    f"{activation.address} failed while handling {name}; it was rolled back and can be "
+                    "repeated"
                 )
                 failure = ActorFailedError(sentence)
                 failure.__cause__ = error
                 error = failure
             self._complete(envelope, outcome.Error(error))
         self._supervise(activation, name)
+
+    def _end_damaged(self, activation: Activation, envelope: Envelope, error: RecordDamagedError) -> None:
+        """End a message that needs a damaged record; the actor goes on."""
+        name = type(envelope.message).__name__
+        logger.error("%s met a damaged record while handling %s: %s", activation.address, name, error)
+        activation.actor = None  # it may have begun to change
+        if envelope.is_durable:
+            self.outbox.dead_letter(envelope, error, f"{type(error).__name__}: {error}")
+        else:
+            self._complete(envelope, outcome.Error(error))
 
     def _retry(self, activation: Activation, envelope: Envelope, error: Exception) -> None:
         envelope.failures += 1
@@ -413,56 +508,57 @@ class Kernel:
         activation.mailbox.appendleft(envelope)
 
     def _complete(self, envelope: Envelope, result: Result) -> None:
-        """End one message: answer its asker, and whoever repeated it meanwhile."""
+        """End one message: send the result to its caller, and to repeats."""
         self.waiting -= 1
         if envelope.outbox_key is not None:
             self.outbox.forget(envelope.outbox_key)
-        elif envelope.one_way and type(result) is outcome.Error:  # the class has an ABC's slow isinstance
+        elif envelope.one_way and type(result) is outcome.Error:  # isinstance would use a slow ABC
             self.outbox.dead_letters += 1
         if envelope.idempotency is not None or envelope.relay_key is not None:
             for repeat in self._idempotency.finish(envelope):
                 self.waiting -= 1
-                repeat.settle(_copy(result))
-        envelope.settle(result)
-        self._notice_idle()
+                repeat.complete(_copy(result))
+        envelope.complete(result)
+        if self._idle is not None:
+            self._idle.set()
 
     # -- commits -----------------------------------------------------------
 
-    def settle(self, works: Sequence[CommitUnit]) -> None:
+    def finish_group(self, units: Sequence[CommitUnit]) -> None:
         """Complete the units of a finished group: on disk, or refused for lack of space."""
         lost: dict[Activation, list[CommitUnit]] = {}
-        for work in works:
-            if work.error is not None and self._is_lost(work, lost):
-                assert work.activation is not None
-                lost.setdefault(work.activation, []).append(work)
+        for unit in units:
+            if unit.error is not None and self._is_lost(unit, lost):
+                assert unit.activation is not None
+                lost.setdefault(unit.activation, []).append(unit)
                 continue
-            if work.buried is not None:
-                self.outbox.forget(work.buried)
-            if work.activation is not None:
-                self._committed(work.activation, work, work.effects)
-            for envelope, result in work.settlements:
+            if unit.dead_lettered is not None:
+                self.outbox.forget(unit.dead_lettered)
+            if unit.activation is not None:
+                self._apply_commit(unit.activation, unit, unit.effects)
+            for envelope, result in unit.replies:
                 self._complete(envelope, result)
-        for activation, units in lost.items():
-            self._not_committed(activation, [*units, *self.commits.withdraw(activation)])
+        for activation, failed in lost.items():
+            self._undo_commits(activation, [*failed, *self.commits.withdraw(activation)])
         self._after_pass()
 
-    def _is_lost(self, work: CommitUnit, lost: Mapping[Activation, list[CommitUnit]]) -> bool:
-        """Return whether an actor's state is lost with a unit without room; count what is done without."""
-        if type(work) is BufferedEntriesUnit:
-            self._services.journal_buffer.count_lost(work.noted)
+    def _is_lost(self, unit: CommitUnit, lost: Mapping[Activation, list[CommitUnit]]) -> bool:
+        """Return whether a failed unit loses its actor's state; count dispensable ones."""
+        if type(unit) is BufferedEntriesUnit:
+            self._services.journal_buffer.count_lost(unit.buffered)
             return False
-        if work.effects.dispensable and work.activation not in lost:
+        if unit.effects.dispensable and unit.activation not in lost:
             self.counts["dispensed_with"] += 1
             return False
-        return work.activation is not None
+        return unit.activation is not None
 
-    def _committed(self, activation: Activation, work: CommitUnit, effects: Effects) -> None:
+    def _apply_commit(self, activation: Activation, unit: CommitUnit, effects: Effects) -> None:
         overlay = activation.overlay
         for key in effects.own:
-            if overlay[key][0] == work.number:
+            if overlay[key][0] == unit.number:
                 del overlay[key]
-        if activation.last_work is work:
-            activation.last_work = None
+        if activation.last_unit is unit:
+            activation.last_unit = None
         if effects.rows:
             self._services.row_changes.note(activation.address, effects.rows)
         for row, address, message in effects.tells:
@@ -472,20 +568,20 @@ class Kernel:
         for topic, label in effects.publications:
             self.bus.publish(topic, label)
 
-    def _not_committed(self, activation: Activation, works: Sequence[CommitUnit]) -> None:
-        """Undo an actor's works, which are all that ran on the state that the first of them left."""
-        self.counts["not_committed"] += len(works)
-        error = works[0].error
+    def _undo_commits(self, activation: Activation, units: Sequence[CommitUnit]) -> None:
+        """Undo an actor's commit units: the failed one, and all that followed it."""
+        self.counts["not_committed"] += len(units)
+        error = units[0].error
         assert error is not None
-        ran = [envelope for work in works for envelope, _ in work.settlements]
+        ran = [envelope for unit in units for envelope, _ in unit.replies]
         if activation.running is not None:
             ran.append(activation.running.envelope)
             self._close_running(activation, activation.running)
         activation.overlay.clear()
-        activation.last_work = None
+        activation.last_unit = None
         activation.actor = None
         tainted = Tainted.by_fate(ran)
-        for envelope in reversed(tainted.returned):  # so that they return to the mailbox in their order
+        for envelope in reversed(tainted.returned):  # so that they keep their order in the mailbox
             self._put_back(activation, envelope)
         for envelope in tainted.failed:
             self._complete(envelope, outcome.Error(error))
@@ -495,7 +591,7 @@ class Kernel:
             self.dispatcher.make_ready(activation)
 
     def _return_stored(self, activation: Activation, stored: list[Envelope]) -> None:
-        """Give stored messages back to the outbox, and those in the mailbox with them: their order stays."""
+        """Return stored messages to the outbox, with those in the mailbox, in order."""
         waiting = activation.mailbox or ()
         stored = stored + [envelope for envelope in waiting if envelope.is_durable]
         activation.mailbox = deque(envelope for envelope in waiting if not envelope.is_durable)
@@ -503,12 +599,12 @@ class Kernel:
         self.outbox.back_off(activation.address, stored)
 
     def _after_pass(self) -> None:
+        self._reads_left = self._options.quantum
+        self._reads_end = inf
         self._services.cached_snapshot.close()
-        self.commits.flush()  # first, so that the disk is busy while the callbacks are
+        if self.commits.collected:
+            self.commits.flush()  # first, so that the disk works during the callbacks
         self.callbacks.run_callbacks()
-        self._notice_idle()
-
-    def _notice_idle(self) -> None:
         if self._idle is not None:
             self._idle.set()
 
@@ -555,12 +651,12 @@ class Kernel:
                 outcome.Error(self.restart_history.quarantine_error(activation.address)),
             )
 
-    def _not_running(self, activation: Activation) -> None:
+    def _clear_running(self, activation: Activation) -> None:
         activation.running = None
         self._suspended -= 1
 
     def _close_running(self, activation: Activation, running: Running) -> None:
-        self._not_running(activation)
+        self._clear_running(activation)
         try:
             running.slices.close()
         except Exception:
@@ -568,5 +664,5 @@ class Kernel:
 
 
 def _copy(result: Result) -> Result:
-    """Return an outcome for one more asker; each can be unwrapped once."""
+    """Return an outcome for one more caller; each can be unwrapped once."""
     return outcome.Value(result.value) if isinstance(result, outcome.Value) else outcome.Error(result.error)

@@ -1,18 +1,19 @@
-"""One actor while it is in memory: its mailbox and what is on its way to disk."""
+"""One actor in memory: its mailbox and its commit units on their way to disk."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Mapping
+from math import inf
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
 import outcome
 import trio
 
-from greenroom.runtime.actor.actor import Actor
+from greenroom.runtime.actor.actor import Actor, Handlers
 from greenroom.runtime.actor.context import Context
 from greenroom.runtime.actor.effects import ActorKeys, Effects
-from greenroom.runtime.actor.message import EncodedReply, Message
+from greenroom.runtime.actor.message import EncodedReply, Message, Slices
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import ActorFailedError
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, no_names
@@ -21,20 +22,20 @@ from greenroom.runtime.lmdb.write_batch import WriteBatch
 Result = outcome.Value[Any] | outcome.Error
 
 
-class Asker(Protocol):
-    """Who waits for a reply without a task."""
+class Caller(Protocol):
+    """A receiver of a reply that is no task."""
 
-    def settle(self, result: Result) -> None:
+    def complete(self, result: Result) -> None:
         """Receive the result. Called inside the kernel's critical section: must not call the kernel."""
 
 
 class Idempotency(NamedTuple):
-    """What makes a request answerable once only.
+    """The idempotency key of a request.
 
     Attributes:
-        scope: Whose key it is: the principal and the operation.
+        scope: The scope of the key: the principal and the operation.
         key: The caller's key.
-        fingerprint: A digest of the arguments; the same key with another one is a conflict.
+        fingerprint: A digest of the arguments; the same key with other arguments is a conflict.
     """
 
     scope: str
@@ -42,69 +43,39 @@ class Idempotency(NamedTuple):
     fingerprint: bytes
 
 
-class Envelope:
-    """A message in a mailbox, and who waits for the reply.
+class Envelope(msgspec.Struct, eq=False):
+    """A message in a mailbox, and its caller.
 
     Attributes:
-        asker: The waiting task, or what was posted; None for tells and timers, and once the asker gave up.
-        deadline: On trio's clock; a message not begun by then is not begun.
+        caller: The waiting task or callback; None for tells and timers, and after a cancellation.
+        deadline: On trio's clock; a message is not begun after it.
         outbox_key: The stored row (an outbox number, a timer) that brought this message, deleted by the
             commit that handles it.
-        timer: The name of the timer that brought it.
-        one_way: Whether nobody ever waited for a reply.
-        failures: How often handling it has failed.
-        begun: Whether a handler has seen it.
-        relay_key: The row for the answer to a message of another process, which is stored with the message's
-            effects; None for others, and once nobody will ask for that answer again.
-        is_retry: Whether an owner before may have handled it already, so that there may be such a row.
-        encoded: That answer as stored, once it is.
+        timer: The name of the timer that sent it.
+        one_way: Whether no caller ever waited for a reply.
+        failures: How often its handler has failed.
+        begun: Whether a handler has started.
+        relay_key: The row for the reply to a relayed message, stored with the message's effects; None for
+            others, and once the relay will not repeat it.
+        is_retry: Whether an earlier owner may have handled it already, so that there may be such a row.
+        encoded: That reply as stored, once it is.
     """
 
-    __slots__ = (
-        "activation",
-        "asker",
-        "begun",
-        "deadline",
-        "encoded",
-        "failures",
-        "idempotency",
-        "is_retry",
-        "message",
-        "one_way",
-        "outbox_key",
-        "precheck_answer",
-        "principal",
-        "relay_key",
-        "timer",
-    )
-
-    def __init__(
-        self,
-        message: Message[Any],
-        principal: Any = None,
-        answer: Any = None,
-        deadline: float = float("inf"),
-        idempotency: Idempotency | None = None,
-        *,
-        row: bytes | None = None,
-        timer: str | None = None,
-        told: bool = False,
-    ) -> None:
-        self.message = message
-        self.principal = principal
-        self.precheck_answer = answer
-        self.deadline = deadline
-        self.idempotency = idempotency
-        self.outbox_key = row
-        self.timer = timer
-        self.one_way = told or row is not None
-        self.asker: trio.lowlevel.Task | Asker | None = None
-        self.failures = 0
-        self.begun = False
-        self.relay_key: bytes | None = None
-        self.is_retry = False
-        self.encoded: EncodedReply | None = None
-        self.activation: Activation | None = None
+    message: Message[Any]
+    principal: Any = None
+    precheck_answer: Any = None
+    deadline: float = inf
+    idempotency: Idempotency | None = None
+    outbox_key: bytes | None = None
+    timer: str | None = None
+    one_way: bool = False
+    caller: trio.lowlevel.Task | Caller | None = None
+    failures: int = 0
+    begun: bool = False
+    relay_key: bytes | None = None
+    is_retry: bool = False
+    encoded: EncodedReply | None = None
+    activation: Activation | None = None
 
     @property
     def is_durable(self) -> bool:
@@ -113,23 +84,23 @@ class Envelope:
 
     @property
     def needs_handling(self) -> bool:
-        """Whether somebody wants it handled: not when its asker gave up, and nobody may repeat it."""
+        """Whether it must be handled: not after a cancellation, if no repeat can come."""
         return (
-            self.asker is not None
+            self.caller is not None
             or self.one_way
             or self.idempotency is not None
-            or self.relay_key is not None  # where a repeat may come that must not find it half done
+            or self.relay_key is not None  # a repeat may come, and must not find it half done
         )
 
-    def settle(self, result: Result) -> bool:
-        """Hand the result to the asker; return False when nobody waits for it any more."""
-        asker, self.asker = self.asker, None
-        if asker is None:
+    def complete(self, result: Result) -> bool:
+        """Pass the result to the caller; return False if it waits no longer."""
+        caller, self.caller = self.caller, None
+        if caller is None:
             return False
-        if type(asker) is trio.lowlevel.Task:  # its isinstance is an ABC's, which is slow
-            trio.lowlevel.reschedule(asker, result)
+        if type(caller) is trio.lowlevel.Task:  # isinstance would use a slow ABC
+            trio.lowlevel.reschedule(caller, result)
         else:
-            asker.settle(result)
+            caller.complete(result)
         return True
 
 
@@ -138,27 +109,29 @@ class Running(NamedTuple):
 
     envelope: Envelope
     context: Context
-    slices: Generator[None, None, Any]
+    slices: Slices[Any]
 
 
 class Activation(ActorKeys):
-    """One resident actor.
+    """One actor in memory.
 
     Attributes:
-        handlers: The names of its methods, by the type of the message.
+        handlers: The functions that handle its messages, by type.
         actor: The instance, or None until the next message activates it.
         mailbox: Messages that wait, oldest first.
-        restart: A pending system message "restart", which goes before every message of the mailbox.
-        last_work: The newest work on its way to disk; replies that may have seen it wait for it.
-        ready: Whether the activation is in the queue of activations with something to do.
-        paused_until: On trio's clock; before that a failed actor is not restarted. 0 when it is not paused.
+        restart: A pending restart, which goes before every message of the mailbox.
+        is_handling: Whether one of its handlers runs right now; its changes are not visible yet.
+        last_unit: The newest commit unit on its way to disk; replies that may have seen it wait for it.
+        ready: Whether the activation is in the dispatcher's queue.
+        paused_until: On trio's clock; a failed actor is not restarted earlier. 0 when it is not paused.
     """
 
     __slots__ = (
         "actor",
         "handlers",
+        "is_handling",
+        "last_unit",
         "last_used",
-        "last_work",
         "mailbox",
         "paused_until",
         "ready",
@@ -170,7 +143,7 @@ class Activation(ActorKeys):
     def __init__(
         self,
         address: Address,
-        handlers: Mapping[type[Message[Any]], str],
+        handlers: Handlers,
         names: Names = no_names,
         blinder: KeyBlinder | None = None,
     ) -> None:
@@ -180,7 +153,8 @@ class Activation(ActorKeys):
         self.mailbox: deque[Envelope] | None = None
         self.running: Running | None = None
         self.restart: ActorFailedError | None = None
-        self.last_work: CommitUnit | None = None
+        self.last_unit: CommitUnit | None = None
+        self.is_handling = False
         self.ready = False
         self.paused_until = 0.0
         self.last_used = 0.0
@@ -193,23 +167,24 @@ class Activation(ActorKeys):
             not self.mailbox
             and not self.ready
             and self.running is None
+            and not self.is_handling
             and self.restart is None
-            and self.last_work is None
+            and self.last_unit is None
             and not self.paused_until
         )
 
 
 class CommitUnit(WriteBatch):
-    """The effects of one message on their way to disk, and the replies that wait for them.
+    """The effects of one message on their way to disk, with their waiting replies.
 
     Attributes:
         activation: The actor that staged them, or None for the runtime's own housekeeping.
-        number: Counts the works of this runtime, so that the overlay knows whose record it holds.
-        buried: The row of a stored message that this moves to the dead letters.
-        settlements: Whom to tell what once this is on disk: the sender itself, then those who read after it.
+        number: Counts the commit units of this runtime; the overlay refers to it.
+        dead_lettered: The row of a stored message that this moves to the dead letters.
+        replies: The replies to send once this is on disk: its own, then those of later readers.
     """
 
-    __slots__ = ("activation", "buried", "effects", "number", "settlements")
+    __slots__ = ("activation", "dead_lettered", "effects", "number", "replies")
 
     def __init__(
         self, number: int, activation: Activation | None, effects: Effects
@@ -223,5 +198,5 @@ class CommitUnit(WriteBatch):
         self.number = number
         self.activation = activation
         self.effects = effects
-        self.buried: bytes | None = None
-        self.settlements: list[tuple[Envelope, Result]] = []
+        self.dead_lettered: bytes | None = None
+        self.replies: list[tuple[Envelope, Result]] = []

@@ -1,8 +1,8 @@
-"""Messages that live in the store: tells after their sender's commit, timers when they are due.
+"""The outbox: stored tells, delivered after their commit, and timers, when due.
 
-Each is a row that only the commit handling it removes, so it is handed over at
-least once across a crash and handled once: a row that is gone is not handled again.
-The rows are the truth; this module only remembers which of them it has handed over.
+Each is a row that only the commit of its handler removes. So it is delivered at least once across a crash,
+and handled once: without its row it is not handled again. This module only remembers the rows that it
+delivered.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from greenroom.runtime.base.errors import (
     ActorQuarantinedError,
     InvalidAddressError,
     OverloadedError,
+    RecordDamagedError,
     RuntimeClosedError,
+    StoreFailedError,
     UnknownKindError,
 )
 from greenroom.runtime.kernel.dispatcher import Dispatcher
@@ -37,60 +39,62 @@ from greenroom.runtime.store.store import ACTORS, INDEXES, Store
 logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_SECONDS = 30.0
-"""The longest sleep between two looks at the timers, because the wall clock may jump."""
+"""The longest sleep between two scans of the timers, because the wall clock may jump."""
 
 BACKLOG_SECONDS = 0.25
 FULL_STORE_SECONDS = 1.0
-"""How long an actor gets no stored message after the store had no room for what followed from one."""
+"""The pause of an actor's stored messages after the store had no room for their effects."""
 LONGEST_FULL_STORE_SECONDS = 60.0
-"""While that goes on the pause doubles up to this."""
+"""The limit of the pause, which doubles while the store is full."""
 
 WINDOW = 1_000
-"""How many stored messages are handed over and not yet over, at most; the others wait in the store."""
+"""The most stored messages that are delivered and pending; the others wait in the store."""
 
 SHARE = 128
-"""How full a mailbox may be and still get stored messages, so that no single actor fills the window."""
+"""The length of a mailbox above which it gets no stored messages.
+
+So no single actor fills the window."""
 
 
 class Progress(Enum):
-    """How far the stored messages of one kind are handed over."""
+    """The progress of the delivery of stored messages of one kind."""
 
-    DONE = "all of them are"
-    DUE = "some may not be"
-    LOOKING = "a look at them is under way"
-    OVERTAKEN = "a look is under way, and more were stored since it began"
-    VOID = "a look is under way that has to begin again"
+    DONE = "all are delivered"
+    DUE = "some may not be delivered"
+    SCANNING = "a scan is running"
+    OVERTAKEN = "a scan is running, and more were stored since it began"
+    VOID = "a scan is running that must begin again"
 
 
-_ADDED: Final = {Progress.DONE: Progress.DUE, Progress.LOOKING: Progress.OVERTAKEN}
+_ADDED: Final = {Progress.DONE: Progress.DUE, Progress.SCANNING: Progress.OVERTAKEN}
 _RESCAN: Final = {
     Progress.DONE: Progress.DUE,
-    Progress.LOOKING: Progress.VOID,
+    Progress.SCANNING: Progress.VOID,
     Progress.OVERTAKEN: Progress.VOID,
 }
 
 
 class Scanner:
-    """Whether the store may hold tells, or due timers, that nobody has handed over."""
+    """Track whether the store may hold undelivered tells or due timers."""
 
     def __init__(self) -> None:
-        self.progress = Progress.DUE  # what an earlier process left
+        self.progress = Progress.DUE  # an earlier process may have left some
 
     def add(self) -> None:
-        """Leave one in the store that was just committed."""
+        """Record that a committed one stays in the store."""
         self.progress = _ADDED.get(self.progress, self.progress)
 
     def rescan(self) -> None:
-        """Look at all of them again."""
+        """Scan all of them again."""
         self.progress = _RESCAN.get(self.progress, self.progress)
 
     def begin(self) -> None:
-        """Begin a look, which sees what is stored now."""
-        self.progress = Progress.LOOKING
+        """Begin a scan of what is stored now."""
+        self.progress = Progress.SCANNING
 
     def end(self, *, is_complete: bool) -> None:
-        """End the look; it is not complete where it left one of those that it saw."""
-        is_done = is_complete and self.progress is Progress.LOOKING
+        """End the scan; it is not complete if it skipped one."""
+        is_done = is_complete and self.progress is Progress.SCANNING
         self.progress = Progress.DONE if is_done else Progress.DUE
 
 
@@ -100,18 +104,18 @@ class Mailboxes(Protocol):
     dispatcher: Dispatcher
 
     def deliver(self, address: Address, envelope: Envelope) -> None:
-        """Put a message into its actor's mailbox; raises as `Kernel.deliver` when it is not accepted."""
+        """Put a message into its actor's mailbox, or raise as `Kernel.deliver` does."""
 
     def waiting_for(self, address: Address) -> int:
         """Return how many messages wait in an actor's mailbox."""
         ...
 
-    def uncommitted(self, address: Address, key: bytes) -> tuple[int, bytes | None] | None:
-        """Return what is on its way to disk of an actor's record at a full key, as its overlay has it."""
+    def find_uncommitted(self, address: Address, key: bytes) -> tuple[int, bytes | None] | None:
+        """Return an actor's uncommitted record at a full key, from its overlay."""
 
 
 class Outbox:
-    """The stored messages: delivers them, and moves those that cannot be handled to the dead letters."""
+    """Deliver stored messages; move those that cannot be handled to the dead letters."""
 
     def __init__(
         self,
@@ -128,9 +132,10 @@ class Outbox:
         self._mailboxes = mailboxes
         self._commits = commits
         self._clock = clock
-        self._handed_over: set[bytes] = set()
-        self._behind: set[Address] = set()  # addresses with a tell that its mailbox did not take
-        self._short_of_room: dict[Address, tuple[float, float]] = {}  # until when, and the pause
+        self._delivered: set[bytes] = set()
+        self._damaged: set[bytes] = set()
+        self._behind: set[Address] = set()  # addresses with a tell that the mailbox refused
+        self._backed_off: dict[Address, tuple[float, float]] = {}  # until when, and the pause
         self._tells = Scanner()
         self._timers = Scanner()
         self._look = trio.Event()
@@ -142,7 +147,8 @@ class Outbox:
         """Deliver a tell that was just committed, unless earlier ones still wait in the store."""
         is_next = self._tells.progress is Progress.DONE and not self._is_full()
         if is_next and (
-            self._deliver(address, Envelope(message, row=row), row) or address not in self._behind
+            self._deliver(address, Envelope(message, outbox_key=row, one_way=True), row)
+            or address not in self._behind
         ):
             return
         self._tells.add()
@@ -155,62 +161,63 @@ class Outbox:
             self._look.set()
 
     def rescan(self) -> None:
-        """Look at every stored message again: an actor that refused its own may take them now."""
+        """Scan every stored message again: an actor may accept now what it refused."""
         self._tells.rescan()
         self._timers.rescan()
         self._look.set()
 
     def back_off(self, address: Address, envelopes: Sequence[Envelope]) -> None:
-        """Take back what an actor was handed, for want of room, and hand it over again a little later.
+        """Take back an actor's stored messages when the store is full, and retry later.
 
-        All that is stored for it, so that its order stays; what is asked is handled meanwhile.
+        All of them, so that their order stays; other requests are handled meanwhile.
         """
-        self._handed_over.difference_update(
+        self._delivered.difference_update(
             envelope.outbox_key for envelope in envelopes if envelope.outbox_key is not None
         )
         now = trio.current_time()
         lately = {
             each: short
-            for each, short in self._short_of_room.items()
+            for each, short in self._backed_off.items()
             if now < short[0] + LONGEST_FULL_STORE_SECONDS
         }
         pause = FULL_STORE_SECONDS
         if address in lately:
             pause = min(2 * lately[address][1], LONGEST_FULL_STORE_SECONDS)
-        self._short_of_room = {**lately, address: (now + pause, pause)}
+        self._backed_off = {**lately, address: (now + pause, pause)}
         self.rescan()
 
     def forget(self, row: bytes) -> None:
-        """Forget a message that is over."""
-        self._handed_over.discard(row)
-        if len(self._handed_over) == WINDOW // 2 and (
+        """Drop a message that has ended."""
+        self._delivered.discard(row)
+        if len(self._delivered) == WINDOW // 2 and (
             self._tells.progress is not Progress.DONE or self._timers.progress is not Progress.DONE
         ):
             self._look.set()
 
     def dead_letter(self, envelope: Envelope, error: Exception, reason: str) -> None:
-        """Move a stored message that cannot be handled to the dead letters; then it is over."""
+        """Move a stored message that cannot be handled to the dead letters."""
         assert envelope.outbox_key is not None
         assert envelope.activation is not None
         stored = _stored_message(envelope.activation.address, envelope.message, reason, envelope.timer or "")
-        work = self._bury(envelope.outbox_key, stored)
-        work.settlements.append((envelope, outcome.Error(error)))
+        unit = self._dead_letter(envelope.outbox_key, stored)
+        unit.replies.append((envelope, outcome.Error(error)))
 
     def recover(self) -> None:
-        """Hand over the tells that an earlier process left, a window of them; called before anything else."""
-        for _ in self._hand_over_tells():
+        """Deliver a window of the tells that an earlier process left; called first."""
+        for _ in self._deliver_tells():
             pass
 
     async def run(self) -> None:
-        """Hand over what is stored: tells in their order, timers when they are due. For ever."""
+        """Deliver tells in their order and timers when they are due, for ever."""
         dispatcher = self._mailboxes.dispatcher
         while True:
             started = dispatcher.start_slice()
-            for hand_over in (self._hand_over_tells, self._fire):
-                for _ in hand_over():
-                    dispatcher.end_slice(started)
-                    await trio.lowlevel.checkpoint()
-                    started = dispatcher.start_slice()
+            for deliver in (self._deliver_tells, self._fire):
+                for _ in deliver():
+                    if dispatcher.should_yield():
+                        dispatcher.end_slice(started)
+                        await trio.lowlevel.checkpoint()
+                        started = dispatcher.start_slice()
             dispatcher.end_slice(started)
             self._commits.flush()
             with trio.move_on_after(self._patience()):
@@ -225,84 +232,95 @@ class Outbox:
         return min(max(0.0, (self._next_due - self._clock.now()) / 1e6), LOOK_AGAIN_SECONDS)
 
     def _is_full(self) -> bool:
-        return len(self._handed_over) >= WINDOW
+        return len(self._delivered) >= WINDOW
 
-    def _hand_over_tells(self) -> Iterator[None]:
-        """Deliver the tells in the store that nobody has handed over; yield when the slice is over."""
+    def _deliver_tells(self) -> Iterator[None]:
+        """Deliver the undelivered tells in the store; yield after each."""
         self._behind.clear()
         if self._tells.progress is Progress.DONE:
             return
         self._tells.begin()
-        refusing: set[Address] = set()  # a later tell must not go before one that was refused
-        for row, payload in self._store.scan(INDEXES, keys.OUTBOX):
+        refusing: set[Address] = set()  # a later tell must not overtake one that was refused
+        for row, payload in self._store.scan(INDEXES, keys.OUTBOX, on_damage=self._report_damage):
             if self._is_full() or self._tells.progress is Progress.VOID:
                 self._tells.end(is_complete=False)
                 return
-            stored = self._unhandled(row, payload)
+            stored = self._find_pending(row, payload)
             if stored is None or (address := Address(stored.kind, stored.key)) in refusing:
                 continue
-            if not self._hand_over(row, stored) and row not in self._handed_over:
+            if not self._deliver_stored(row, stored) and row not in self._delivered:
                 refusing.add(address)
-            if self._mailboxes.dispatcher.should_yield():
-                yield
+            yield
         self._tells.end(is_complete=not self._behind)
 
     def _fire(self) -> Iterator[None]:
-        """Deliver the timers that are due, and note when the next one is; yield when the slice is over."""
+        """Deliver due timers, and record when the next one is due; yield after each."""
         now = self._clock.now()
         self._next_due = None
         self._timers.begin()
-        for row, payload in self._store.scan(INDEXES, keys.TIMERS):
+        for row, payload in self._store.scan(INDEXES, keys.TIMERS, on_damage=self._report_damage):
             due = keys.timer_due(row)
             if due > now or self._is_full():
                 self._timers.end(is_complete=due > now)
-                self._next_due = due  # what was added meanwhile has set `_look`: another round follows
+                self._next_due = due  # a timer added meanwhile has set `_look`: another round follows
                 return
-            stored = self._unhandled(row, payload)
+            stored = self._find_pending(row, payload)
             if stored is None:
                 continue
-            self.fired += self._hand_over(row, stored)
-            if self._mailboxes.dispatcher.should_yield():
-                yield
+            self.fired += self._deliver_stored(row, stored)
+            yield
         self._timers.end(is_complete=True)
 
-    def _unhandled(self, row: bytes, payload: bytes) -> keys.StoredMessage | None:
-        """Return what a scan found at a row, unless it was handed over or is gone since the scan began."""
-        if row in self._handed_over or self._store.get(INDEXES, row) is None:
+    def _report_damage(self, error: RecordDamagedError) -> None:
+        """Leave a damaged message in the store; log it once."""
+        if error.key not in self._damaged:
+            self._damaged.add(error.key)
+            logger.error("a stored message is damaged and is not delivered: %s", error)
+
+    def _find_pending(self, row: bytes, payload: bytes) -> keys.StoredMessage | None:
+        """Return the message at a scanned row, unless it was delivered or removed meanwhile."""
+        if row in self._delivered or self._store.get(INDEXES, row) is None:
             return None
         return keys.decode(payload, keys.StoredMessage)
 
-    def _hand_over(self, row: bytes, stored: keys.StoredMessage) -> bool:
-        """Return whether a stored message is in its mailbox; one that nobody can read is buried."""
+    def _deliver_stored(self, row: bytes, stored: keys.StoredMessage) -> bool:
+        """Deliver a stored message, or dead-letter an unreadable one; return whether delivered."""
         message = self._unpack(row, stored)
         if message is None:
             return False
         timer = stored.name if row.startswith(keys.TIMERS) else None
-        return self._deliver(Address(stored.kind, stored.key), Envelope(message, row=row, timer=timer), row)
+        return self._deliver(
+            Address(stored.kind, stored.key),
+            Envelope(message, outbox_key=row, timer=timer, one_way=True),
+            row,
+        )
 
     def _deliver(self, address: Address, envelope: Envelope, row: bytes) -> bool:
-        """Return whether the message is in its mailbox; if it is not, its row stays, or is a dead letter."""
-        if self._mailboxes.waiting_for(address) >= SHARE or self._waits_for_room(address):
+        """Deliver a message; return whether it is in its mailbox.
+
+        Otherwise its row stays, or becomes a dead letter.
+        """
+        if self._mailboxes.waiting_for(address) >= SHARE or self._is_backed_off(address):
             self._behind.add(address)
             return False
         try:
             self._mailboxes.deliver(address, envelope)
         except OverloadedError:
             self._behind.add(address)
-        except (ActorQuarantinedError, RuntimeClosedError):
-            pass  # its time comes when the actor is let in again, or with the next start
+        except (ActorQuarantinedError, RuntimeClosedError, StoreFailedError):
+            pass  # retried when the actor is readmitted, or at the next start
         except (InvalidAddressError, UnknownKindError) as error:
-            self._bury(row, _stored_message(address, envelope.message, str(error)))
+            self._dead_letter(row, _stored_message(address, envelope.message, str(error)))
         else:
-            self._handed_over.add(row)
+            self._delivered.add(row)
             return True
         return False
 
-    def _waits_for_room(self, address: Address) -> bool:
-        return address in self._short_of_room and trio.current_time() < self._short_of_room[address][0]
+    def _is_backed_off(self, address: Address) -> bool:
+        return address in self._backed_off and trio.current_time() < self._backed_off[address][0]
 
     def _unpack(self, row: bytes, stored: keys.StoredMessage) -> Message[Any] | None:
-        """Return the stored message, or bury one that this program does not know."""
+        """Return the stored message, or dead-letter one that this program does not know."""
         message_type = self._messages.get((stored.kind, stored.message))
         reason = f"no {stored.kind!r} actor handles {stored.message}"
         if message_type is not None:
@@ -312,17 +330,17 @@ class Outbox:
                 reason = f"{stored.message}: {error}"
             else:
                 return message
-        self._bury(row, msgspec.structs.replace(stored, reason=reason))
+        self._dead_letter(row, msgspec.structs.replace(stored, reason=reason))
         return None
 
-    def _bury(self, row: bytes, stored: keys.StoredMessage) -> CommitUnit:
+    def _dead_letter(self, row: bytes, stored: keys.StoredMessage) -> CommitUnit:
         """Stage the move of a row to the dead letters, with the reason in ``stored``.
 
-        Until that is committed nobody may hand the row over again.
+        Until that is committed the row must not be delivered again.
         """
-        self._handed_over.add(row)
+        self._delivered.add(row)
         self.dead_letters += 1
-        kind_of_reason = stored.reason.partition(":")[0]  # the rest may quote what was in the message
+        kind_of_reason = stored.reason.partition(":")[0]  # the rest may quote the message's content
         logger.error("dead letter: %s to %s/%s: %s", stored.message, stored.kind, stored.key, kind_of_reason)
         number = self._commits.next_number()
         key = keys.DEAD + keys.sortable(self._clock.now().to_bytes(8)) + number.to_bytes(8)
@@ -333,14 +351,18 @@ class Outbox:
             name_key = keys.timer_name_key(
                 keys.prefix_of(address, self._store.blinder), stored.name, self._store.blinder
             )
-            pending = self._mailboxes.uncommitted(address, name_key)
+            pending = self._mailboxes.find_uncommitted(address, name_key)
             is_set_anew = pending is not None and pending[1] != row
-            if not is_set_anew and self._store.get(ACTORS, name_key) == row:
+            try:
+                is_this = self._store.get(ACTORS, name_key) == row
+            except RecordDamagedError:
+                is_this = True
+            if not is_set_anew and is_this:
                 effects.own[name_key] = None
-        work = CommitUnit(number, None, effects)
-        work.buried = row
-        self._commits.add(work)
-        return work
+        unit = CommitUnit(number, None, effects)
+        unit.dead_lettered = row
+        self._commits.add(unit)
+        return unit
 
 
 def _stored_message(

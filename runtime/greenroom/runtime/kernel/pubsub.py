@@ -1,14 +1,12 @@
-"""From committed publications to whoever wants to hear of them.
+"""Publish committed changes of topics to their subscribers.
 
-A publication says that a topic changed, and carries a label by which each subscriber's own
-function decides whether it may hear of that. What is decided against leaves no trace with
-the subscriber: it neither wakes it nor begins a window.
+A publication names a topic that changed, with a label. Each subscriber's own function decides by the label
+whether to accept it. A refused publication neither wakes the subscriber nor starts a window.
 
-Nothing is kept here that grows with the number of changes: publications of a topic that
-wait for their turn are a set of labels, and what a subscriber has not taken is one flag a
-topic (`Debounce`). A pass tells the subscribers of one topic in slices. Passes of several
-topics take turns, and while requests are under way there is a pause after each slice, so
-that a topic with thousands of subscribers delays neither writers nor other topics.
+Memory does not grow with the number of changes: waiting publications of a topic are a set of labels, and an
+untaken change is one flag a topic (`Debounce`). The subscribers of a topic are notified in slices. Topics
+take turns, and while requests are pending there is a pause after each slice. So a topic with thousands of
+subscribers delays neither writers nor other topics.
 """
 
 from __future__ import annotations
@@ -33,25 +31,25 @@ WINDOW_SECONDS = 0.1
 
 
 class _Anybody:
-    """The label of a change that every subscriber of the topic hears of."""
+    """The label of a change that every subscriber of the topic accepts."""
 
 
 ANYBODY: Final = _Anybody()
 SLICE_WOKEN = 10
-"""Subscribers that one slice may wake; each has work to do then."""
-SLICE_ASKED = 512
-"""Subscribers that one slice may ask whether they accept."""
+"""Subscribers that one slice may wake."""
+SLICE_NOTIFIED = 512
+"""Subscribers that one slice may notify."""
 SLICE_PASSES = 3
-"""Passes of the event loop until what a slice woke has done its work: the waiting task, then its output."""
+"""Passes of the event loop until the woken tasks and their output are done."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.005
-"""Bounds, in seconds, of the time that requests have the event loop to themselves after a slice."""
+"""Bounds, in seconds, of the pause after a slice that leaves the event loop to requests."""
 
 
 class Subscriber:
-    """Hears which of its topics changed. `Runtime.subscriber` makes it; it is a context manager.
+    """A receiver of changes of topics, a context manager made by `Runtime.subscriber`.
 
-    One task at a time may wait for it. A topic that changed is handed over once, however often it
-    changed before it was taken, and what changed has to be read anew: there is no replay.
+    One task at a time may wait for it. A topic is delivered once, however often it changed before it was
+    taken. There is no replay: read again what changed.
 
         with runtime.subscriber() as subscriber:
             subscriber.add("news")
@@ -77,27 +75,27 @@ class Subscriber:
 
     @property
     def topics(self) -> list[str]:
-        """What it hears of."""
+        """The topics that it is subscribed to."""
         return list(self._topics)
 
     def add(self, topic: str, accepts: Accepts = lambda _: True) -> None:
-        """Hear of changes of ``topic`` from now on; a second time replaces ``accepts``.
+        """Subscribe to changes of ``topic``; a second call replaces ``accepts``.
 
         Args:
-            topic: What to hear of; it need not exist.
-            accepts: Given the label of a publication, says whether to hear of it. Must be quick; one
-                that raises accepts nothing.
+            topic: The topic; it need not exist.
+            accepts: Returns whether to accept a publication with a label. Must be quick; an exception counts
+                as False.
 
         Raises:
             RuntimeClosedError: the subscriber or the runtime is closed.
         """
         if self._closed:
-            raise _closed()
+            raise _closed_error()
         self._topics[topic] = accepts
         self._bus.join(topic, self)
 
     def remove(self, topic: str) -> bool:
-        """Hear of ``topic`` no more, not even of what changed already; return whether it was there."""
+        """Unsubscribe from ``topic``, also from untaken changes; return whether it was there."""
         if self._topics.pop(topic, None) is None:
             return False
         self._debounce.forget(topic)
@@ -114,7 +112,7 @@ class Subscriber:
         has_waited = False
         while True:
             if self._closed:
-                raise _closed()
+                raise _closed_error()
             topic = self._debounce.take(trio.current_time())
             if topic is not None:
                 self._bus.told += 1
@@ -127,7 +125,7 @@ class Subscriber:
                 await trio.lowlevel.wait_task_rescheduled(self._unpark)
 
     def close(self) -> None:
-        """Leave every topic, and end the waiting of whoever waits; a second time does nothing."""
+        """Leave every topic, and wake the waiting task; a second call does nothing."""
         if not self._closed:
             self._closed = True
             for topic in list(self._topics):
@@ -136,9 +134,9 @@ class Subscriber:
             self._wake()
 
     def notify(self, topic: str, labels: Iterable[Hashable], now: float) -> bool:
-        """Receive publications of ``topic`` at ``now``; return whether that woke the waiting task."""
+        """Receive publications of ``topic`` at ``now``; return whether the waiting task woke."""
         accepts = self._topics.get(topic)
-        if accepts is None or not any(_accepted(accepts, label) for label in labels):
+        if accepts is None or not any(_is_accepted(accepts, label) for label in labels):
             return False
         due = self._debounce.change(topic, now)
         if self._task is None:
@@ -146,7 +144,7 @@ class Subscriber:
         if due <= now:
             self._wake()
             return True
-        assert self._scope is not None, "whoever waits has set it"
+        assert self._scope is not None, "the waiting task has set it"
         self._scope.deadline = min(self._scope.deadline, due)
         return False
 
@@ -178,19 +176,19 @@ class Subscriber:
 
 
 class Listener(Protocol):
-    """A receiver of publications when the topic's turn comes: a `Subscriber`, or another process."""
+    """A receiver of publications: a `Subscriber`, or another process."""
 
     def notify(self, topic: str, labels: Iterable[Hashable], now: float) -> bool:
-        """Receive publications of ``topic`` at ``now``; return whether that woke a task."""
+        """Receive publications of ``topic`` at ``now``; return whether a task woke."""
 
 
 class Fanout:
-    """One round through the subscribers that a topic has when its turn comes.
+    """One round through the subscribers of a topic.
 
     Attributes:
-        labels: What was published before the round began.
-        left: Who is still to be told; None before the round begins.
-        later: What was published since.
+        labels: The labels published before the round began.
+        left: The subscribers still to be notified; None before the round begins.
+        later: The labels published since.
     """
 
     __slots__ = ("labels", "later", "left", "topic")
@@ -203,15 +201,15 @@ class Fanout:
 
 
 class Bus:
-    """The topics that somebody wants to hear of, and the task that tells them.
+    """The topics with subscribers, and the task that notifies these.
 
-    Invariant: a topic has one pass at most, and that has one turn in the queue.
+    Invariant: a topic has at most one pass, with one turn in the queue.
 
     Args:
-        is_busy: Tells whether requests are under way.
+        is_busy: Returns whether requests are pending.
 
     Attributes:
-        is_busy: Says whether requests are under way.
+        is_busy: As given.
         on_interest: Called with each topic that gets its first listener (true) or loses its last one (false).
     """
 
@@ -234,15 +232,15 @@ class Bus:
 
     @property
     def topics(self) -> list[str]:
-        """The topics that somebody wants to hear of."""
+        """The topics with subscribers."""
         return list(self._topics)
 
     def has_subscribers(self, topic: str) -> bool:
-        """Return whether somebody wants to hear of a topic, in this process or in an attached one."""
+        """Return whether a topic has a subscriber, in this process or an attached one."""
         return topic in self._topics
 
     def join(self, topic: str, listener: Listener) -> None:
-        """Let a listener hear of a topic."""
+        """Subscribe a listener to a topic."""
         listeners = self._topics.get(topic)
         if listeners is None:
             listeners = self._topics[topic] = {}
@@ -251,7 +249,7 @@ class Bus:
         listeners[listener] = None
 
     def leave(self, topic: str, listener: Listener) -> None:
-        """Let a listener hear of a topic no more."""
+        """Unsubscribe a listener from a topic."""
         listeners = self._topics[topic]
         del listeners[listener]
         if not listeners:
@@ -263,11 +261,11 @@ class Bus:
                 self._turns.remove(unwanted)
 
     def forget(self, subscriber: Subscriber) -> None:
-        """Keep nothing of a subscriber that has left its topics."""
+        """Drop a subscriber that has left its topics."""
         self._subscribers.pop(subscriber, None)
 
     def publish(self, topic: str, label: Hashable) -> None:
-        """Take a committed publication over; it is told later."""
+        """Queue a committed publication; subscribers are notified later."""
         self.published += 1
         if topic not in self._topics:
             return
@@ -287,7 +285,7 @@ class Bus:
             subscriber.close()
 
     async def run(self) -> None:
-        """Tell subscribers, for ever."""
+        """Notify subscribers, for ever."""
         while True:
             if not self._turns:
                 self._parked = trio.lowlevel.current_task()
@@ -302,7 +300,7 @@ class Bus:
                 await trio.sleep(pause_after(trio.current_time() - began))
 
     def statistics(self) -> BusStatistics:
-        """Return what there is and what was done."""
+        """Return the statistics of subscriptions."""
         return BusStatistics(
             subscribers=len(self._subscribers),
             subscriptions=sum(len(listeners) for listeners in self._topics.values()),
@@ -313,14 +311,14 @@ class Bus:
         )
 
     def _slice(self) -> bool:
-        """Tell some subscribers, one of each topic in turn; return whether that was all."""
-        asked = woken = 0
+        """Notify some subscribers, one of each topic in turn; return whether all are done."""
+        notified = woken = 0
         now = trio.current_time()
-        while self._turns and asked < SLICE_ASKED and woken < SLICE_WOKEN:
+        while self._turns and notified < SLICE_NOTIFIED and woken < SLICE_WOKEN:
             current = self._turns.popleft()
             if current.left is None:
                 current.left = list(self._topics[current.topic])
-            asked += 1
+            notified += 1
             woken += current.left.pop().notify(current.topic, current.labels, now)
             if current.left:
                 self._turns.append(current)
@@ -337,11 +335,11 @@ class Bus:
 
 
 def pause_after(seconds: float) -> float:
-    """Return how long to leave the event loop to requests after a slice that took so long, in seconds."""
+    """Return the pause after a slice of so many seconds, in seconds."""
     return min(max(2 * seconds, SHORTEST_PAUSE), LONGEST_PAUSE)
 
 
-def _accepted(accepts: Accepts, label: Hashable) -> bool:
+def _is_accepted(accepts: Accepts, label: Hashable) -> bool:
     if label is ANYBODY:
         return True
     try:
@@ -351,5 +349,5 @@ def _accepted(accepts: Accepts, label: Hashable) -> bool:
         return False
 
 
-def _closed() -> RuntimeClosedError:
-    return RuntimeClosedError("the subscriber is closed, or the runtime is; it hears nothing more")
+def _closed_error() -> RuntimeClosedError:
+    return RuntimeClosedError("the subscriber or the runtime is closed; no more changes arrive")

@@ -1,4 +1,4 @@
-"""What the parts of a runtime say of themselves, put together."""
+"""The statistics of all parts of a runtime."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from greenroom.runtime.store.store import Store
 def runtime_statistics(
     kernel: Kernel, outbox: Outbox, commits: GroupCommit, bus: Bus, store: Store, sweeper: ExpirySweeper
 ) -> RuntimeStatistics:
-    """Return the figures of a runtime with these parts.
+    """Return the statistics of a runtime with these parts.
 
     Raises:
         StoreError: the store is closed, or this process was forked from the one that opened it.

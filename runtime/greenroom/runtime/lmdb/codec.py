@@ -1,23 +1,24 @@
-"""How a payload becomes the record that lies on disk, and back.
+"""Encode payloads as records on disk, and decode them.
 
-This is the one place between the runtime's bytes and the store's: in an encrypted store `SealedCodec` of
-`record_cipher` takes the place of `PlainCodec`.
+An encrypted store uses `SealedCodec` of `record_cipher` instead of `PlainCodec`.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 from typing import Final, Protocol
 from zlib import crc32
 
-from greenroom.runtime.base.errors import StoreDamagedError
+from greenroom.runtime.base.errors import RecordDamagedError
+from greenroom.runtime.lmdb import flipped_bit
 
 RECORD_VERSION: Final = 1
 _HEADER: Final = Struct(">BI")  # record version, CRC-32 over key and payload
 
 
 class RecordCodec(Protocol):
-    """Turns payloads into records. The key takes part, so that a record under a wrong key is found out."""
+    """Turn payloads into records, bound to their keys."""
 
     def seal(self, key: bytes, payload: bytes) -> bytes:
         """Return the record to store under ``key``. Runs in the writer's thread."""
@@ -27,7 +28,8 @@ class RecordCodec(Protocol):
         """Return the payload of a record read from under ``key``. Runs in any thread.
 
         Raises:
-            StoreDamagedError: the record is not what `seal` made for this key.
+            RecordDamagedError: the record is not what `seal` made for this key. The error has the original
+                key, if that can be proven.
         """
         ...
 
@@ -43,23 +45,51 @@ class PlainCodec:
         """Return the payload after checking it.
 
         Raises:
-            StoreDamagedError: the record is cut short, its checksum is wrong or its version is unknown: what
-                a newer program wrote lies in a store whose format is newer, and is not opened.
+            RecordDamagedError: the record is cut short, or its checksum or version is wrong. (A newer
+                program's store has a newer format, and is not opened.)
         """
         if len(record) < _HEADER.size:
-            raise damaged(key, f"has {len(record)} bytes and needs {_HEADER.size} at least")
+            raise damage_error(key, f"has {len(record)} bytes and needs {_HEADER.size} at least")
         version, checksum = _HEADER.unpack_from(record)
         payload = record[_HEADER.size :]
         if version != RECORD_VERSION:
-            raise damaged(key, f"has the unknown version {version}")
-        if crc32(payload, crc32(key)) != checksum:
-            raise damaged(key, "does not match its checksum")
+            what = f"has the unknown version {version}"
+            raise damage_error(key, what, key if crc32(payload, crc32(key)) == checksum else None)
+        if (computed := crc32(payload, crc32(key))) != checksum:
+            raise damage_error(
+                key, "does not match its checksum", _stored_key(key, payload, computed ^ checksum)
+            )
         return payload
 
 
-def damaged(key: bytes, what: str) -> StoreDamagedError:
-    """Return the error for a record that is not what it was."""
-    return StoreDamagedError(
-        f"the record {key!r} {what}; see what else is damaged with `greenroom verify`, "
-        "then bring back a backup with `greenroom restore`"
+@lru_cache(maxsize=64)  # a record of 64 KiB takes 45 ms, each time its page was written
+def _stored_key(key: bytes, payload: bytes, difference: int) -> bytes | None:
+    """Return the key under which a record was stored; None if unknown."""
+    if difference.bit_count() == 1:  # a bit of the checksum itself
+        return key
+    bit = flipped_bit.in_crc(difference, len(key) + len(payload))
+    if bit is None or bit.place >= len(key):
+        return None if bit is None else key
+    return flipped_bit.flip(key, bit)
+
+
+def damage_error(key: bytes, what: str, stored_key: bytes | None = None) -> RecordDamagedError:
+    """Return the error for a damaged record.
+
+    Args:
+        key: The key under which it lies.
+        what: The damage.
+        stored_key: The key under which it was stored; None if unknown.
+    """
+    known = key if stored_key is None else stored_key
+    return RecordDamagedError(
+        known,
+        f"the record {known!r} {what}; see what else is damaged with `greenroom verify`, "
+        "then bring back a backup with `greenroom restore`",
+        lies_at=key,
+        is_key_known=stored_key is not None,
     )
+
+
+def pass_over(_error: RecordDamagedError) -> None:
+    """Ignore a damaged record, which the store has already reported."""

@@ -1,8 +1,8 @@
-"""Whether a store is encrypted, and with which key: what the operator wants, and what lies in the store.
+"""The encryption of a store: the operator's key, and the seal in the store.
 
-The *seal* is the store's data key, wrapped, in LMDB's unnamed table. A store that has one is encrypted. It
-is put there before anything else is, or comes with a rewritten file; none is ever added to records that
-lie there in the clear.
+The *seal* is the store's wrapped data key, in LMDB's unnamed table. A store with a seal is encrypted. The
+seal is written before anything else, or comes with a rewritten file; it is never added to records in the
+clear.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _HEXADECIMAL: Final = re.compile(rb"[0-9A-Fa-f]{64}")
 
 @dataclass(frozen=True)
 class Encryption:
-    """How the store of a folder is to be encrypted.
+    """The wanted encryption of a folder's store.
 
     Attributes:
-        key: Returns the key-encryption key, 32 bytes; asked whenever a store is opened. See `key_source`.
-        required: Whether a new store is made encrypted, and one that is not encrypted is refused. Otherwise
-            the key only opens a store that is.
+        key: Returns the key-encryption key, 32 bytes; called whenever a store is opened. See `key_source`.
+        required: Whether a new store is encrypted, and one in the clear is refused. Otherwise the key only
+            opens a store that is encrypted.
     """
 
     key: Callable[[], bytes]
@@ -49,22 +49,22 @@ class Encryption:
 
 
 def key_source(text: str) -> Callable[[], bytes]:
-    """Return what reads a key-encryption key whenever it is called.
+    """Return a function that reads a key-encryption key.
 
-    A key has 32 bytes: as they are (in a file only), in base64, or as 64 hexadecimal digits.
+    A key has 32 bytes: raw (in a file only), in base64, or as 64 hexadecimal digits.
 
     Args:
-        text: ``file:PATH`` for a file that nobody else can read, ``env:NAME`` for an environment variable,
+        text: ``file:PATH`` for a file that no one else can read, ``env:NAME`` for an environment variable,
             ``keyring:NAME`` for the password of that name in the system's keyring.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: ``text`` is none of these.
         StoreKeyError: (when called) there is no such key.
     """
     kind, _, name = text.partition(":")
     if kind not in _READERS or not name:
         raise ValueError(f"{KEY_SOURCES} is allowed")
-    if kind == "file":  # whatever becomes the working directory until the key is wanted
+    if kind == "file":  # the working directory may change before the key is read
         name = os.path.abspath(Path(name).expanduser())  # noqa: PTH100 - as in the command's settings
     read = _READERS[kind]
     return lambda: _key(read(name), text)
@@ -108,7 +108,7 @@ def _from_environment(name: str) -> bytes:
     text = os.environ.get(name, "")
     if not text:
         raise StoreKeyError(f"the environment variable {name}, which is to hold the store's key, is not set")
-    return os.fsencode(text) + b"\n"  # never the bytes themselves
+    return os.fsencode(text) + b"\n"  # so that it is never taken for raw bytes
 
 
 def _from_keyring(name: str) -> bytes:
@@ -122,7 +122,7 @@ def _from_keyring(name: str) -> bytes:
     try:
         text = keyring.get_password(KEYRING_SERVICE, name)
     except keyring.errors.KeyringError as error:
-        raise StoreKeyError(f"the system's keyring cannot be asked for {name}: {error}") from error
+        raise StoreKeyError(f"the system's keyring cannot be read for {name}: {error}") from error
     if not text:
         raise StoreKeyError(
             f"the system's keyring has no password {name}; `keyring set {KEYRING_SERVICE} {name}` sets one"
@@ -139,11 +139,11 @@ _READERS: Final[dict[str, Callable[[str], bytes]]] = {
 
 @dataclass(frozen=True)
 class Opened:
-    """What an open store works with.
+    """The codec and keys of an open store.
 
     Attributes:
-        codec: Turns payloads into records and back.
-        unlock: The key-encryption key of a store that is encrypted.
+        codec: Encodes and decodes records.
+        unlock: The key-encryption key of an encrypted store.
         blinder: Hides names in its keys.
     """
 
@@ -155,13 +155,13 @@ class Opened:
 def open_seal(
     environment: lmdb.Environment, tables: Sequence[Any], encryption: Encryption | None, name: str
 ) -> Opened:
-    """Find out how a store is encrypted; make one that is new as it is wanted.
+    """Open the seal of a store; create it in a new store, if wanted.
 
     Args:
-        environment: The store's.
+        environment: The LMDB environment.
         tables: Its tables.
-        encryption: What is wanted.
-        name: What sentences call the store.
+        encryption: The wanted encryption.
+        name: The store's name in sentences.
 
     Raises:
         StoreKeyError: the key is not the store's, or encryption is wanted and the store is not.
@@ -194,13 +194,12 @@ def open_seal(
 
 
 def check_mark(encryption: Encryption, mark: str | None, name: str) -> None:
-    """Compare a key with that of a store that another process has open.
+    """Check the key of a store that another process has open.
 
     Args:
-        encryption: What is wanted.
-        mark: By what the store's key is recognised; empty for a store that is not encrypted, None if that is
-            not known.
-        name: What sentences call the store.
+        encryption: The wanted encryption.
+        mark: The mark of the store's key; empty for a store in the clear, None if unknown.
+        name: The store's name in sentences.
 
     Raises:
         StoreKeyError: the key is not the store's, or encryption is wanted and the store is not.
@@ -226,15 +225,16 @@ def _in_the_clear(name: str) -> StoreKeyError:
 
 
 def rewrap(environment: lmdb.Environment, unlock: bytes, new: bytes, name: str) -> bytes:
-    """Wrap the data key of a store with another key; what is on disk is wrapped with one or the other.
-
-    Returns the key as it was wrapped before, which is still in the file, where nothing refers to it.
+    """Wrap the data key of a store with another key, in one transaction.
 
     Args:
-        environment: The store's.
+        environment: The LMDB environment.
         unlock: The present key-encryption key.
-        new: The one that is to take its place.
-        name: What sentences call the store.
+        new: The new key-encryption key.
+        name: The store's name in sentences.
+
+    Returns:
+        The old wrapped key, which is still in the file, without a reference.
 
     Raises:
         StoreDamagedError: the seal is damaged.

@@ -1,4 +1,4 @@
-"""Opening the LMDB environment of a store, and telling in our words what LMDB says."""
+"""Open the LMDB environment of a store, and translate LMDB's errors."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from greenroom.runtime.lmdb.write_batch import PAGE
 
 TABLES: Final = (b"actors", b"indexes", b"meta")
 ACTORS: Final = 0
-"""The table of what actors keep."""
+"""The table of actors' records."""
 
 INDEXES: Final = 1
 """The table of the rows of shared indexes."""
 
 META: Final = 2
-"""The table of what the runtime keeps about the whole store."""
+"""The table of the runtime's records about the whole store."""
 
 FORMAT_VERSION: Final = 3
-"""What programs read that know it; 2 came with encryption, 3 with prefixes in the ids of chunks."""
-# In LMDB's unnamed table, unsealed: they are read before any codec is.
-# A file that takes a store's place, such as a rewritten one, takes over STORE_KEY and SECRET_KEY.
+"""The store format: 2 added encryption, 3 added prefixes in the ids of chunks."""
+# In LMDB's unnamed table, unsealed, because they are read before any codec is known.
+# A file that replaces a store keeps its STORE_KEY and SECRET_KEY.
 FORMAT_KEY: Final = b"greenroom.format"
 SEAL_KEY: Final = b"greenroom.seal"
 STORE_KEY: Final = b"greenroom.store"
@@ -44,7 +44,7 @@ SECRET_KEY: Final = b"greenroom.secret"
 
 MIN_SIZE: Final = 256 * PAGE
 MAX_READERS: Final = 4096
-LOCK_BYTES: Final = MAX_READERS * 64 + 4096  # a cache line a reader, and what goes before them
+LOCK_BYTES: Final = MAX_READERS * 64 + 4096  # a cache line for each reader, and the header
 REMEDY: Final = (
     "see what is damaged with `greenroom verify`, then bring back a backup with `greenroom restore`, "
     "or save what is sound with `greenroom repair`"
@@ -52,7 +52,7 @@ REMEDY: Final = (
 
 
 def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environment:
-    """Open ``greenroom.mdb`` in ``folder`` for writing, made durable if it is new.
+    """Open ``greenroom.mdb`` in ``folder`` for writing; a new one is made durable.
 
     Raises:
         OSError, lmdb.Error: see `store_error`.
@@ -69,7 +69,7 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
             f"{path} is a link, so the lock of this folder would not protect it; put the file itself there"
         )
     if not lock.exists():
-        # Written out, for LMDB maps it: on a full disk a hole in it would kill the process.
+        # Written in full, because LMDB maps it: on a full disk a hole in it would crash the process.
         create_file(lock, bytes(LOCK_BYTES))
     environment = lmdb.open(
         os.fspath(path),
@@ -105,18 +105,18 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
 
 
 class Identity(NamedTuple):
-    """What a store says of itself before any codec is: its id, and the mark of the secret it is used with."""
+    """The identity of a store, readable without a codec: its id and its secret's mark."""
 
     store_id: str
     secret_mark: str
 
 
 def identity_of(path: Path, *, forget_mark: bool = False) -> Identity:
-    """Return who a store is, in a file that was found sound and that nobody has open.
+    """Return the identity of a store, in a sound file that no process has open.
 
     Args:
         path: The LMDB file.
-        forget_mark: Whether the mark is removed, so that the store takes the next secret that it is given.
+        forget_mark: Whether to remove the mark, so that the store accepts the next secret.
 
     Raises:
         StoreError: the file cannot be read, or written.
@@ -137,12 +137,12 @@ def identity_of(path: Path, *, forget_mark: bool = False) -> Identity:
 
 
 def write_format(transaction: lmdb.Transaction[bytes]) -> None:
-    """Write the format's version, also as it is: LMDB counts a transaction only if it changes something."""
+    """Write the format's version; even unchanged, it makes LMDB count the transaction."""
     transaction.put(FORMAT_KEY, b"%d" % FORMAT_VERSION)
 
 
 def check_format(transaction: lmdb.Transaction[bytes], path: Path) -> int | None:
-    """Return the store's format version, None for a file with nothing in it.
+    """Return the store's format version; None for an empty file.
 
     Raises:
         StoreDamagedError: it is an LMDB file of something else.
@@ -162,7 +162,7 @@ def check_format(transaction: lmdb.Transaction[bytes], path: Path) -> int | None
 
 
 def store_error(error: lmdb.Error | OSError, what: str) -> StoreError:
-    """Return ``error`` as ours, ``what`` having gone wrong."""
+    """Return ``error`` as a `StoreError` about ``what``."""
     if isinstance(error, OSError):
         no_room = error.errno in NO_ROOM
         sentence = f"{what}: {error.strerror or error}"
@@ -178,11 +178,11 @@ def store_error(error: lmdb.Error | OSError, what: str) -> StoreError:
     return StoreError(sentence)
 
 
-def is_want_of_room(error: lmdb.Error, folder: Path, size: int) -> bool:
-    """Say whether a transaction of about ``size`` bytes failed for want of space.
+def is_out_of_space(error: lmdb.Error, folder: Path, size: int) -> bool:
+    """Return whether a transaction of about ``size`` bytes failed for lack of space.
 
-    LMDB says EIO, too, when a write came to the end of the disk midway, so after
-    an EIO the disk itself is asked, with a file that is gone again.
+    LMDB also reports EIO if the disk became full during a write. So after an EIO a temporary file probes the
+    disk.
     """
     if isinstance(error, (lmdb.MapFullError, lmdb.TxnFullError)) or error.code in NO_ROOM:
         return True

@@ -1,6 +1,6 @@
-"""The folder of a store: what it may be, who may read it, and how its files reach the disk.
+"""The folder of a store: its checks and modes, and durable files.
 
-Knows nothing of LMDB and nothing of ownership.
+Independent of LMDB and of ownership.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ DATA_FILE: Final = "greenroom.mdb"
 LMDB_LOCK_FILE: Final = "greenroom.mdb-lock"
 OWNER_FILE: Final = "owner.lock"
 SPOOL_FOLDER: Final = "spool"
-"""What others leave in the folder for its next owner."""
+"""The subfolder of events for the next owner."""
 MODELS_FOLDER: Final = "models"
-"""Where embedders are installed, beside a user's own store."""
+"""The subfolder of installed embedders, beside a user's own store."""
 BESIDES: Final = frozenset({"lost+found", SPOOL_FOLDER, MODELS_FOLDER})
-"""What may be in the folder before the store is."""
+"""The entries that a folder without a store may have."""
 
 FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
 
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""How a disk, a quota and a file size limit say that there is no room."""
+"""The errors of a full disk, quota or file size limit."""
 
-# On these the locks or the shared memory map hold on one machine only (9p is how WSL mounts Windows' disks).
-# The names are those of the kernels, without the "fuse." that goes before some of them.
+# On these, locks or shared memory maps work on one machine only (WSL mounts Windows' disks by 9p).
+# The names are those of the kernels, without the prefix "fuse.".
 _REMOTE: Final = re.compile(
     r"9p|acfs|afpfs|afs|beegfs|ceph|cifs|coda|davfs2?|gcsfuse|gfs2?|glusterfs|goofys|gpfs|grpcfuse|gvfsd-fuse|lustre"
     r"|ncpfs|nfs4?|ocfs2|osxfs|prl_fs|rclone|s3fs|smb[23]|smbfs|sshfs|vboxsf|vmhgfs(-fuse)?|webdav(fs)?"
@@ -46,13 +46,13 @@ _REMOTE: Final = re.compile(
 
 
 def prepare_folder(folder: Path, *, create: bool = True) -> Path:
-    """Make sure that ``folder`` can hold a store, and return its real path.
+    """Check that ``folder`` can hold a store, and return its real path.
 
-    A missing folder is made. One that exists must be empty or hold a store, so that
-    a mistyped ``--data`` never changes the mode of someone's home.
+    A missing folder is created. An existing one must be empty or hold a store, so that a mistyped ``--data``
+    never changes the mode of someone's home.
 
     Raises:
-        StoreError: it cannot hold one; the sentence says why.
+        StoreError: it cannot, with the reason.
         StorageFullError: the disk has no room for a folder.
     """
     folder = Path(os.path.realpath(folder))
@@ -89,7 +89,7 @@ def _make(folder: Path) -> None:
 
 
 def refuse_remote(folder: Path) -> None:
-    """Refuse a file system on which locks and memory maps hold on one machine only.
+    """Refuse a file system with locks and memory maps that work on one machine only.
 
     Raises:
         StoreError: the folder, which need not exist yet, lies on one.
@@ -114,22 +114,22 @@ def mount_of(folder: Path, mounts: Iterable[tuple[str, str]]) -> tuple[str, str]
     """
     best, kind = "", ""
     for mount, fstype in mounts:
-        # The later of two mounts on one place hides the earlier.
+        # The later of two mounts at one place hides the earlier.
         if len(mount) >= len(best) and folder.is_relative_to(mount):
             best, kind = mount, fstype
     return best, kind
 
 
 def is_remote(kind: str) -> bool:
-    """Say whether a kind of file system, as the kernel names it, is shared with other machines."""
+    """Return whether a kind of file system is shared with other machines."""
     return _REMOTE.fullmatch(kind.lower().removeprefix("fuse.")) is not None
 
 
 def create_file(path: Path, content: bytes = b"") -> None:
-    """Create ``path`` with mode 0600 whatever the umask, or leave nothing behind.
+    """Create ``path`` with mode 0600 under any umask, or leave nothing behind.
 
     Raises:
-        FileExistsError: there is one.
+        FileExistsError: it exists.
         OSError: there is no room for it, among others.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
@@ -159,7 +159,7 @@ def sync_file(path: Path, flags: int = os.O_RDONLY) -> None:
 
 
 def checksum(path: Path) -> str:
-    """Return the CRC-32 of a file as eight digits; reading a file in memory takes 0.3 s a gigabyte.
+    """Return the CRC-32 of a file as eight digits; a cached gigabyte takes 0.3 s.
 
     Raises:
         OSError: it cannot be read.
@@ -173,6 +173,6 @@ def checksum(path: Path) -> str:
 
 
 def folder_error(error: OSError, what: str) -> StoreError:
-    """Return ``error`` as ours, ``what`` having gone wrong."""
+    """Return ``error`` as a `StoreError` about ``what``."""
     sentence = f"{what}: {error.strerror or error}"
     return StorageFullError(sentence) if error.errno in NO_ROOM else StoreError(sentence)

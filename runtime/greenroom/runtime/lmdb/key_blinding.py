@@ -1,12 +1,11 @@
-"""Key blinding: how names are hidden in the keys of an encrypted store.
+"""Key blinding: hide names in the keys of an encrypted store.
 
-A key cannot be sealed: it must be found again, and what is in it must sort. So each kind of actor and each
-shared index says which parts of its keys are names, and in an encrypted store 16 bytes stand for such a
-part, a MAC of it. The numbers and times between them stay, and sort as ever. A name looks different in every
-actor and every index, so what several actors keep of one name cannot be brought together by it. Within
-an index it looks the same, since there it is looked for over all actors.
+Keys cannot be sealed, because they must be found and must sort. So each kind of actor and each shared index
+declares which parts of its keys are names. An encrypted store replaces such a part by a MAC of 16 bytes;
+numbers and times stay. A name has another MAC in every actor and index, so records of several actors cannot
+be linked by it. Within an index it is the same for all actors, because searches need that.
 
-What a key was is sealed with its record, so that a scan can tell.
+The original key is sealed with its record, for scans.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ _REMEMBERED: Final = 8_192
 
 Span = tuple[int, int]
 Names = Callable[[bytes], Iterable[Span]]
-"""Says which parts of a key are names, from where to where, in order.
+"""Returns the spans of a key that are names, in order.
 
-It gets beginnings of keys, too, as scans have them. Where one ends within a name the part ends beyond it."""
+It also gets prefixes of keys, for scans. If a prefix ends within a name, the span ends beyond it."""
 
 
 def no_names(_key: bytes) -> Iterable[Span]:
-    """Say that there are no names in a key."""
+    """Return no spans: a key without names."""
     return ()
 
 
 class KeyBlinder:
-    """Replaces the names in keys by MACs of them (a blind index).
+    """Replace the names in keys by their MACs (a blind index).
 
     Args:
-        key: 32 bytes that nobody has who has the file alone. Keyed BLAKE2b is a MAC, in one pass.
+        key: 32 bytes that the file alone does not reveal. Keyed BLAKE2b is a MAC in one pass.
     """
 
     __slots__ = ("_key", "_mac")
@@ -46,24 +45,24 @@ class KeyBlinder:
         self._mac = lru_cache(maxsize=_REMEMBERED)(self._new_mac)
 
     def tag(self, tag: bytes) -> bytes:
-        """Return what stands for a digest of a name."""
+        """Return the blinded form of a digest of a name."""
         return blake2b(tag, digest_size=NAME_BYTES, key=self._key, person=b"tag").digest()
 
     def prefix(self, prefix: bytes) -> bytes:
-        """Return what stands for an actor's prefix; its kind stays."""
+        """Return the blinded form of an actor's prefix; its kind stays."""
         kind = prefix[: prefix.index(0) + 1]
         return kind + blake2b(prefix, digest_size=NAME_BYTES, key=self._key, person=b"address").digest()
 
     def blind(self, within: bytes, key: bytes, names: Names) -> bytes:
-        """Return a key with what stands for the names in it.
+        """Return a key with its names blinded.
 
         Args:
-            within: What the key belongs to: the same name gives something else in another.
-            key: A key, or what the keys of a scan begin with.
-            names: Which of its parts are names.
+            within: The actor or index of the key; it changes the MACs.
+            key: A key, or the prefix of a scan.
+            names: Returns the spans that are names.
 
         Raises:
-            ValueError: it ends within a name, so that nobody could say which keys begin like it.
+            ValueError: it ends within a name, so keys with this prefix cannot be found.
         """
         hidden = b""
         done = 0
@@ -81,15 +80,15 @@ class KeyBlinder:
 
 
 def with_plain_key(key: bytes, hidden: bytes, payload: bytes) -> bytes:
-    """Return what is sealed as an actor's record: what its key was, if it is hidden, and the payload."""
+    """Return an actor's record to seal: its original key, if hidden, and the payload."""
     return b"\0" + payload if hidden == key else len(key).to_bytes() + key + payload
 
 
 def strip_plain_key(record: bytes) -> bytes:
-    """Return the payload of what `wrapped` made."""
+    """Return the payload of a record of `with_plain_key`."""
     return record[1 + record[0] :]
 
 
 def plain_key(record: bytes, stored: bytes) -> bytes:
-    """Return the key of what `wrapped` made and lies at ``stored``."""
+    """Return the original key of a record of `with_plain_key` that lies at ``stored``."""
     return record[1 : 1 + record[0]] or stored

@@ -1,4 +1,4 @@
-"""Where everything lies in the store: the keys and records of actors and shared indexes.
+"""The layout of the store: keys and records of actors and shared indexes.
 
     ACTORS   kind NUL key NUL "u" own key          an actor's own records
              kind NUL key NUL "t" timer name       the row of that timer
@@ -6,8 +6,8 @@
              "!timer" NUL due, actor tag           a message to deliver at its time
              "!outbox" NUL number                  a message to deliver after its sender's commit
              "!dead" NUL number                    a message that could not be delivered
-             "!answer" NUL request tag             the answer to an idempotent request
-             "!relay" NUL relay id, number         the answer to a message that another process relayed
+             "!answer" NUL request tag             the reply to an idempotent request
+             "!relay" NUL relay id, number         the reply to a message that another process relayed
 
 Index names that begin with "!" are the runtime's own.
 """
@@ -46,10 +46,10 @@ class Index(NamedTuple):
 
     Attributes:
         name: 1-32 characters, not beginning with ``!``.
-        names: Which parts of the sort keys are names, which an encrypted store hides; see `Names`. It may not
-            change for rows that are stored.
-        ttl: When given, sort keys begin with 8 bytes, a big-endian time in microseconds since 1970, and
-            a row is removed when it is older than ``ttl`` microseconds.
+        names: Returns the spans of sort keys that are names, which an encrypted store hides; see `Names`. It
+            may not change for stored rows.
+        ttl: With it, sort keys begin with a time (8 bytes, big-endian, microseconds since 1970), and rows
+            older than ``ttl`` microseconds are removed.
     """
 
     name: str
@@ -61,10 +61,10 @@ class Row(NamedTuple, Generic[T]):
     """A row of a shared index.
 
     Attributes:
-        sort_key: As it was given.
-        address: Which actor wrote it.
-        value: What it says.
-        place: By what the rows sort: the sort key, in an encrypted store with what stands for its names.
+        sort_key: As written.
+        address: The actor that wrote it.
+        value: Its content.
+        place: The key that orders the rows: the sort key, in an encrypted store with blinded names.
     """
 
     sort_key: bytes
@@ -74,7 +74,7 @@ class Row(NamedTuple, Generic[T]):
 
 
 class RowRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A shared index's row as stored; ``value`` is msgpack. ``sort_key`` is there when it is hidden."""
+    """A stored row of a shared index; ``value`` is msgpack, ``sort_key`` set if hidden."""
 
     kind: str
     key: str
@@ -83,7 +83,7 @@ class RowRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A stored message: a tell on its way, a timer, or a dead letter. ``body`` is JSON."""
+    """A stored tell, timer or dead letter; ``body`` is JSON."""
 
     kind: str
     key: str
@@ -94,7 +94,7 @@ class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, array_like=True):
-    """The stored answer to an idempotent request: its JSON, or the refusal that it got."""
+    """The stored reply to an idempotent request: its JSON, or its refusal."""
 
     fingerprint: bytes
     body: bytes
@@ -103,7 +103,7 @@ class StoredAnswer(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RelayedAnswer(msgspec.Struct, frozen=True, array_like=True):
-    """The stored answer to a relayed message: when it was given (microseconds since 1970), and its JSON."""
+    """The stored reply to a relayed message: its time (microseconds since 1970) and JSON."""
 
     time: int
     body: bytes
@@ -111,12 +111,12 @@ class RelayedAnswer(msgspec.Struct, frozen=True, array_like=True):
 
 
 def row_head(address: Address) -> bytes:
-    """Return what each `RowRecord` of an actor begins with; the encoded value follows."""
+    """Return the beginning of each `RowRecord` of an actor; the encoded value follows."""
     return b"\x93" + encode(address.kind) + encode(address.key)  # an array of three
 
 
 def with_sort_key(record: bytes, sort_key: bytes) -> bytes:
-    """Return a `RowRecord` that says what its sort key was, which is hidden."""
+    """Return a `RowRecord` with its original sort key, which is hidden."""
     return b"\x94" + record[1:] + encode(sort_key)  # an array of four
 
 
@@ -126,22 +126,22 @@ def index_prefix(name: str) -> bytes:
 
 
 def sortable(sort_key: bytes) -> bytes:
-    r"""Return ``sort_key`` so that what follows it does not disturb the order: NUL becomes ``NUL 0xff``."""
+    r"""Escape ``sort_key`` so that a suffix keeps the order: NUL becomes ``NUL 0xff``."""
     return sort_key.replace(b"\0", b"\0\xff")
 
 
 def prefix_of(address: Address, blinder: KeyBlinder | None) -> bytes:
-    """Return what the keys of an actor's records begin with in a store."""
+    """Return the prefix of the keys of an actor's records in a store."""
     return address.prefix() if blinder is None else blinder.prefix(address.prefix())
 
 
 def tag_of(address: Address, blinder: KeyBlinder | None) -> bytes:
-    """Return what the keys of an actor's rows end with in a store."""
+    """Return the suffix of the keys of an actor's rows in a store."""
     return address_tag(address) if blinder is None else blinder.tag(address_tag(address))
 
 
 def row_key(index: str, sort_key: bytes, tag: bytes) -> bytes:
-    """Return the key of the row that the actor with this `address_tag` has at ``sort_key`` of an index."""
+    """Return the key of an actor's row, by its `address_tag`, at ``sort_key`` of an index."""
     return index_prefix(index) + sortable(sort_key) + END_OF_SORT_KEY + tag
 
 
@@ -152,12 +152,12 @@ def sort_key_of(index: str, key: bytes) -> bytes:
 
 
 def address_tag(address: Address) -> bytes:
-    """Return 16 bytes that stand for an address at the end of a shared row's key."""
+    """Return the 16-byte digest of an address that ends a shared row's key."""
     return hashlib.blake2b(address.prefix(), digest_size=TAG_BYTES).digest()
 
 
 def timer_tag(address: Address, name: str, number: int) -> bytes:
-    """Return 16 bytes that stand for a setting of an actor's timer."""
+    """Return the 16-byte digest of one setting of an actor's timer."""
     return hashlib.blake2b(
         address.prefix() + name.encode() + number.to_bytes(8), digest_size=TAG_BYTES
     ).digest()
@@ -177,9 +177,9 @@ def timer_name_key(prefix: bytes, name: str, blinder: KeyBlinder | None) -> byte
     """Return the key under which an actor finds the row of its timer ``name``.
 
     Args:
-        prefix: What the actor's keys begin with.
-        name: The timer's.
-        blinder: Hides it in an encrypted store.
+        prefix: The prefix of the actor's keys.
+        name: The timer's name.
+        blinder: Hides the name in an encrypted store.
 
     Raises:
         ValueError: the name is longer than 200 bytes.
@@ -191,7 +191,7 @@ def timer_name_key(prefix: bytes, name: str, blinder: KeyBlinder | None) -> byte
 
 
 def too_long(what: str, key: bytes) -> ValueError:
-    """Return the error for a key that does not fit beside an address in one LMDB key."""
+    """Return the error for a key that is too long."""
     return ValueError(f"{what} of {len(key)} bytes is over the limit of {MAX_KEY_BYTES} bytes; hash its tail")
 
 
@@ -215,7 +215,7 @@ encode_json = msgspec.json.Encoder().encode
 
 
 class _Decoders(dict[Any, Callable[[bytes], Any]]):
-    """What decodes each type of record; there are as many as the program has types."""
+    """The decoders, by type of record."""
 
     def __missing__(self, of: Any) -> Callable[[bytes], Any]:
         decode = self[of] = msgspec.msgpack.Decoder(of).decode
@@ -226,7 +226,7 @@ _DECODERS = _Decoders()
 
 
 def decode(payload: bytes, of: type[T]) -> T:
-    """Return a stored record as the type that wrote it.
+    """Decode a stored record.
 
     Raises:
         StoreDamagedError: the record does not fit the type.

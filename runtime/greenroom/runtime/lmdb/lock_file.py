@@ -1,30 +1,32 @@
 """The lock file of a folder: one process owns it, through one `FolderLock`.
 
 The lock is a record lock on a file of its own (`record_lock`). Rules that keep it:
-1. Nothing else in Greenroom opens that file while its process owns the folder, for where the lock is `lockf`
-   any close of the file would drop it. Hence the table of folders owned by this process, which is asked first
-   (`lockf` does not exclude its own process).
-2. The file is never unlinked, so that everybody locks the same one.
-3. A forked child has neither the lock nor any business with the file: it closes its descriptor at once, since
-   an open file's lock lasts as long as any process has it open.
-4. It always holds one line of the same length, rewritten in place, so that a full disk can be owned, too:
+1. Nothing else in Greenroom opens that file while its process owns the folder, because any close would
+   release a `lockf`. A table of the folders owned by this process is checked first (`lockf` does not exclude
+   its own process).
+2. The file is never unlinked, so that all processes lock the same one.
+3. A forked child closes its descriptor at once, because an open file's lock lasts as long as any process has
+   it open.
+4. It always holds one line of the same length, rewritten in place, so that a folder on a full disk can be
+   owned:
 
     while owned       <pid, padded> <nonce> <nothing yet>
-    with the store    <pid, padded> <nonce> <which system, since which start of it, which files>
-    left in order     0             <what the data file looked like> <its checksum, if small and sound>
+    with the store    <pid, padded> <nonce> <hash of the system's boot and the files>
+    left in order     0             <look of the data file> <its checksum, if small and sound> <its top>
     anything else     the file was changed or brought here
 
-   The kernel names no process for an open file's lock. So half of the nonce is random and half a hash of
-   that and of the process that wrote it: a line that another wrote than the process it names proves nothing.
-   A line of an owned folder ends with "doubt" where the store may be damaged.
+   The kernel names no process for an open file's lock. So half of the nonce is random, and half a hash of
+   that and of the writing process: a line written by another process than it names proves nothing. A line
+   ends with "doubt" if the store may be damaged, or if records of a small store are. The top is a checksum of
+   what leads to the tables (`Pages.top`): only it distinguishes an older commit from the last one. Older
+   programs neither write nor read it.
 
-5. A process that dies loses nothing that it gave to the kernel, and LMDB gives the kernel whole pages in
-   an order that leaves the store sound at any moment. So a store whose last owner died needs a check only
-   when the system itself may have ended since: when the line does not name this very start of this very
-   system, or other files than those that lie here.
-6. A process that dies of a fault of its own (SIGSEGV, SIGBUS, SIGABRT and the like) may have died of a
-   damaged file. Python's faulthandler then writes what happened over the line, for it has this descriptor,
-   whose position is always 0. A program that has enabled faulthandler itself keeps it: no such note then.
+5. A process that dies loses nothing that it wrote to the kernel, and LMDB writes whole pages in an order that
+   keeps the store sound. So after the owner's death a check is needed only if the system may have ended
+   since: if the line names another boot or other files.
+6. A process that dies of a fault (SIGSEGV, SIGBUS, SIGABRT and the like) may have died of a damaged file.
+   Python's faulthandler then writes the fault over the line: it has this descriptor, at position 0. If the
+   program uses faulthandler itself, no fault is recorded.
 """
 
 from __future__ import annotations
@@ -36,11 +38,12 @@ import logging
 import os
 import secrets
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import ClassVar, Final, Self
+from zlib import crc32
 
-from greenroom.runtime.base.errors import StoreDamagedError, StoreError, StoreFailedError, StoreOwnedError
+from greenroom.runtime.base.errors import OwnershipLostError, StoreDamagedError, StoreError, StoreOwnedError
 from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.runtime.base.system import boot_id, process_identity
 from greenroom.runtime.lmdb.environment import REMEDY
@@ -53,6 +56,7 @@ from greenroom.runtime.lmdb.files import (
     prepare_folder,
     sync_folder,
 )
+from greenroom.runtime.lmdb.pages import Pages
 from greenroom.runtime.lmdb.record_lock import lock_file, lock_holder
 
 logger = logging.getLogger(__name__)
@@ -63,21 +67,25 @@ _NOTHING_YET: Final = b" " * 16
 WORD: Final = slice(_WIDTH + 1, _WIDTH + 33)
 _CIRCUMSTANCES: Final = slice(_WIDTH + 1 + _NONCE, _WIDTH + 33)
 END: Final = slice(_WIDTH + 34, _WIDTH + 42)
+_TOP: Final = slice(_WIDTH + 43, _WIDTH + 51)
 FAULT: Final = b"Fatal Python error: "
 
 DIGEST_BYTES: Final = 256 << 20
-"""Up to this size a file's checksum is taken at each end and compared at each start.
+"""The largest file with a checksum computed at each end and compared at each start.
 
-That is 0.1 s for a file in memory, of the second in which a server is to have ended after a signal.
+It takes 0.1 s for a cached file, of the second in which a server ends after a signal.
 """
 
 
-def _line(pid: int, word: str, end: str = "") -> bytes:
-    return f"{pid:<{_WIDTH}} {word:<32} {end:<8}\n".encode()
+_LEFT_BYTES: Final = 200
+
+
+def _line(pid: int, word: str, end: str = "", top: str = "") -> bytes:
+    return f"{pid:<{_WIDTH}} {word:<32} {end:<8}{top and ' '}{top}\n".encode()
 
 
 def _proof(pid: int, salt: str) -> str:
-    """Return the half of a nonce that shows which process wrote it; empty if there is no such process."""
+    """Return the half of a nonce that proves its writer; empty without that process."""
     process = process_identity(pid)
     return process and hashlib.blake2b(f"{salt} {process}".encode(), digest_size=_NONCE // 4).hexdigest()
 
@@ -87,8 +95,8 @@ def _new_nonce(pid: int) -> str:
     return salt + (_proof(pid, salt) or secrets.token_hex(_NONCE // 4))
 
 
-def owner_named_in(line: bytes) -> int:
-    """Return the process that a lock file's line names, if it lives and wrote the line itself; else 0."""
+def parse_owner(line: bytes) -> int:
+    """Return the living process that a lock file's line names and proves, else 0."""
     pid, nonce = line[:_WIDTH].strip(), line[WORD][:_NONCE].decode(errors="replace")
     if not pid.isdigit():
         return 0
@@ -97,7 +105,7 @@ def owner_named_in(line: bytes) -> int:
 
 
 def _circumstances(descriptor: int, folder: Path) -> bytes:
-    """Return 16 characters that stand for this start of this system and for the files of the folder."""
+    """Return a hash, in 16 characters, of this boot and of the folder's files."""
     boot = boot_id()
     try:
         files = [os.fstat(descriptor), (folder / DATA_FILE).stat()]
@@ -110,9 +118,37 @@ def _circumstances(descriptor: int, folder: Path) -> bytes:
 
 
 def is_as_left(descriptor: int, folder: Path, line: bytes) -> bool | None:
-    """Whether these are the files it was written beside, in this run of the system; None if it is silent."""
-    noted = line[_CIRCUMSTANCES]
-    return None if noted == _NOTHING_YET else noted == _circumstances(descriptor, folder)
+    """Return whether the files and the boot are those of the line; None if unknown."""
+    recorded = line[_CIRCUMSTANCES]
+    return None if recorded == _NOTHING_YET else recorded == _circumstances(descriptor, folder)
+
+
+def top_of(path: Path) -> str:
+    """Return the checksum of what leads to a file's tables; empty if unreadable."""
+    try:
+        with closing(Pages(path, None)) as pages:
+            return f"{crc32(pages.top()):08x}"
+    except (OSError, StoreError):
+        return ""
+
+
+def matches_line(data: Path, line: bytes) -> bool | None:
+    """Return whether a file is what a line records, byte for byte; None if unknown.
+
+    Raises:
+        StoreDamagedError: it is not, and neither is what leads to its tables.
+        OSError: it cannot be read.
+    """
+    left, top = (line[part].decode(errors="replace").strip() for part in (END, _TOP))
+    has_checksum = left not in {"", DOUBT} and data.stat().st_size <= DIGEST_BYTES
+    if has_checksum and checksum(data) == left:
+        return True
+    if (top or has_checksum) and top_of(data) != top:
+        raise StoreDamagedError(
+            f"{data} is damaged: no process has written to it since its last owner left, but what leads to "
+            f"its tables has changed, so it may be an older commit; {REMEDY}"
+        )
+    return False if has_checksum else None
 
 
 DOUBT: Final = "doubt"
@@ -120,7 +156,7 @@ NO_STORE: Final = "no store"
 
 
 def look_of(folder: Path) -> str:
-    """Return 32 characters that change when anything but an owner writes, replaces or cuts the data file."""
+    """Return 32 characters that change when the data file is written, replaced or cut."""
     try:
         status = (folder / DATA_FILE).stat()
     except FileNotFoundError:
@@ -130,33 +166,36 @@ def look_of(folder: Path) -> str:
 
 
 class FolderLock:
-    """Holds the owner lock of a folder while the context is open. Enter it before opening a `Store`.
+    """The owner lock of a folder, held while the context is open.
+
+    Enter it before opening a `Store`.
 
     Args:
         folder: The folder of the store.
-        create: Whether a missing or empty folder is made into one; otherwise it is refused.
+        create: Whether a missing or empty folder is accepted; otherwise it is refused.
 
     Attributes:
         folder: Its real path, once entered.
-        unclean: Whether there is a store that its last owner left without `mark_clean`, or that was changed
-            since; then its structure needs a check.
-        survived: Whether that owner was a process that died under a system that has not ended since: then
-            the structure is as sound as it was.
-        doubtful: Whether that owner died of a fault of its own or found damage: then all of the store is to
-            be read before it is opened.
-        lost: Whether there was a store when the last owner left, and now its file is missing or empty.
+        unclean: Whether the last owner left a store without `mark_clean`, or it was changed since; then its
+            structure needs a check.
+        survived: Whether only that owner's process died, and the system has not ended since: then the
+            structure is as sound as before.
+        doubtful: Whether that owner died of a fault or found damage: then the whole store must be read before
+            it is opened.
+        lost: Whether the last owner left a store, and now its file is missing or empty.
+        has_changed: Whether `is_unchanged` found a changed file that no process has written to.
 
     Raises:
         StoreOwnedError: (on entering) another process, or another `FolderLock` of this one, has it.
         StoreError: (on entering) the folder cannot hold a store, or its file system has no locks.
     """
 
-    # Device and inode of a folder -> what holds it in this process.
+    # Device and inode of a folder -> its lock in this process.
     _held: ClassVar[dict[tuple[int, int], FolderLock]] = {}
     _guard: ClassVar[threading.Lock] = threading.Lock()
     _opened: ClassVar[list[FolderLock]] = []
     notes_faults: ClassVar[bool] = False
-    """Whether a fault of this process is noted, by one of its owners."""
+    """Whether one of this process's locks records its faults."""
 
     def __init__(self, folder: Path, *, create: bool = True) -> None:
         self.folder = folder
@@ -164,15 +203,18 @@ class FolderLock:
         self.survived = False
         self.doubtful = False
         self.lost = False
+        self.has_changed = False
         self._create = create
         self._pid = 0
         self._descriptor = -1
         self._identity = (0, 0)
+        self._file: os.stat_result | None = None
         self._content = b""
         self._left = b""
         self._marked_clean = False
         self._is_checked = False
-        self._is_spoilt = False
+        self._is_damaged = False
+        self._keeps_left = False
         self._has_faulthandler = False
 
     def __enter__(self) -> Self:
@@ -185,6 +227,7 @@ class FolderLock:
                 raise StoreOwnedError(self.folder, self._pid)
             try:
                 self._descriptor = _lock(self.folder)
+                self._file = os.fstat(self._descriptor)
             except OSError as error:
                 raise folder_error(error, f"{self.folder} cannot be locked") from error
             self._held[self._identity] = self
@@ -199,7 +242,7 @@ class FolderLock:
 
     def _begin(self) -> None:
         data = self.folder / DATA_FILE
-        self._left = left = os.pread(self._descriptor, len(_line(0, "")) + 1, 0)
+        self._left = left = os.pread(self._descriptor, _LEFT_BYTES, 0)
         in_order = left.startswith(_line(0, "")[:_WIDTH])
         has_data = data.exists()
         no_store = in_order and left[WORD] == _line(0, NO_STORE)[WORD]
@@ -231,73 +274,79 @@ class FolderLock:
             faulthandler.disable()
             FolderLock.notes_faults = self._has_faulthandler = False
             if self._opened:
-                self._opened[0]._note_faults()  # noqa: SLF001  another store of this process goes on
-        if (self._marked_clean or self.lost or self._is_spoilt) and self.is_held():
+                self._opened[0]._note_faults()  # noqa: SLF001  another store of this process is open
+        if (self._marked_clean or self.lost or self._keeps_left) and self.is_held():
             with suppress(OSError):  # then the next start checks, which does no harm
                 os.pwrite(self._descriptor, self._final_line() if self._marked_clean else self._left, 0)
         with self._guard:
             self._held.pop(self._identity, None)
-            os.close(self._descriptor)
+            self._close()
         self._descriptor = -1
+
+    def _close(self) -> None:
+        """Close the lock file, unless its descriptor now belongs to another file."""
+        with suppress(OSError):
+            if self._file is not None and os.path.samestat(os.fstat(self._descriptor), self._file):
+                os.close(self._descriptor)
 
     def _final_line(self) -> bytes:
         data = self.folder / DATA_FILE
-        takes_checksum = self._is_checked and data.exists() and data.stat().st_size <= DIGEST_BYTES
-        return _line(0, look_of(self.folder), checksum(data) if takes_checksum else "")
+        if not data.exists() or not data.stat().st_size:
+            return _line(0, look_of(self.folder))
+        end = ""
+        if data.stat().st_size <= DIGEST_BYTES:
+            end = DOUBT if self._is_damaged else checksum(data) if self._is_checked else ""
+        return _line(0, look_of(self.folder), end, top_of(data))
 
     def is_unchanged(self) -> bool:
-        """Say whether the data file, byte for byte, is the one that the last owner left; False if unknown.
+        """Return whether the data file is byte for byte as left; False if unknown.
 
-        Reads a file of up to `DIGEST_BYTES`.
+        Reads a file of up to `DIGEST_BYTES`. A changed file still has the last commit; only a check of all of
+        it finds what the change has hit.
 
         Raises:
-            StoreDamagedError: it is not, and nobody has written to it since.
+            StoreDamagedError: it lacks the last commit, though no process has written to it since.
             OSError: it cannot be read.
         """
-        data = self.folder / DATA_FILE
-        left = self._left[END].decode(errors="replace").strip()
-        if self.unclean or not left or data.stat().st_size > DIGEST_BYTES:
+        if self.unclean:
             return False
-        found = checksum(data)
-        self._is_spoilt = found != left
-        if self._is_spoilt:
-            raise StoreDamagedError(
-                f"{data} is damaged: nobody has written to it since its last owner left, and it is not what "
-                f"that one left (its CRC-32 was {left} and is {found}); {REMEDY}"
-            )
-        return True
+        self._keeps_left = True
+        is_same = matches_line(self.folder / DATA_FILE, self._left)
+        self.has_changed = is_same is False
+        self._keeps_left = self.has_changed or self.doubtful
+        return is_same is True
 
     def is_held(self) -> bool:
-        """Say whether the lock file is the one that was locked and still names this owner.
+        """Return whether the lock file is the locked one and still names this owner.
 
-        If not, somebody has removed or rewritten it and may believe to be the owner: exit.
+        If not, another process may consider itself the owner: exit.
         """
         return self._pid == os.getpid() and self._descriptor >= 0 and not self._loss()
 
     def check_held(self) -> None:
-        """Make sure that this is still the owner.
+        """Check that this process is still the owner.
 
         Raises:
-            StoreFailedError: it is not, or another process may believe to be.
+            OwnershipLostError: it is not, or another process may consider itself the owner.
         """
         if loss := self._loss():
-            raise StoreFailedError(f"{loss}; this process must not write any more")
+            raise OwnershipLostError(f"{loss}; this process must not write any more")
 
     def _loss(self) -> str:
         try:
             mine = os.fstat(self._descriptor)
             content = os.pread(self._descriptor, len(self._content) + 1, 0)
             if not os.path.samestat(mine, (self.folder / OWNER_FILE).stat()):
-                return f"another process took {self.folder} over"
+                return f"{self.folder} was removed, renamed or replaced, or another process took it over"
         except OSError as error:
             return f"the lock file of {self.folder} is not there any more ({error.strerror})"
         return "" if content == self._content else f"the lock file of {self.folder} was written by another"
 
     def mark_open(self) -> None:
-        """Note that the store is open: from now on the death of this process alone asks for no check.
+        """Record that the store is open: this process's death then needs no check.
 
-        Unless it dies of a fault of its own. That is noted as long as nobody else uses `faulthandler`, and
-        for the one that was opened first where a process has several stores open.
+        A fault does; it is recorded unless the program uses `faulthandler`, and only for the first of several
+        open stores.
         """
         circumstances = _circumstances(self._descriptor, self.folder).decode()
         with suppress(OSError):  # then the next start checks, which does no harm
@@ -311,27 +360,31 @@ class FolderLock:
         FolderLock.notes_faults = self._has_faulthandler = True
 
     def mark_doubtful(self) -> None:
-        """Note that the store is damaged: the next owner is to read all of it before it opens it."""
-        with suppress(OSError):  # then the next owner finds out as this one did
-            self._write(_line(self._pid, self._content[WORD].decode(), DOUBT))
+        """Record that the store is damaged: the next owner must read all of it first."""
+        with suppress(OSError):  # then the next owner finds the damage as this one did
+            if self.is_held():
+                self._write(_line(self._pid, self._content[WORD].decode(), DOUBT))
 
-    def mark_clean(self, *, is_checked: bool = True) -> None:
-        """Note that the store was closed in order: leaving the context spares the next start the check.
+    def mark_clean(self, *, is_checked: bool = True, is_damaged: bool = False) -> None:
+        """Record a close in order, so that the next start needs no check.
 
         Args:
-            is_checked: Whether all of it is known to be sound; the next start will take it for that if the
-                file's checksum is still the same.
+            is_checked: Whether all of it is known to be sound; the next start trusts that if the file's
+                checksum is still the same.
+            is_damaged: Whether only records are known to be damaged; the next start then reads all of a small
+                store to find them again.
         """
         self._marked_clean = True
         self._is_checked = is_checked
+        self._is_damaged = is_damaged
 
     @classmethod
     def _give_up_in_child(cls) -> None:
-        """Keep a forked child from holding the lock of an owner and from writing over its line."""
+        """Release the locks in a forked child, which must not hold them or write."""
         if cls.notes_faults:
             faulthandler.disable()
         for lock in cls._held.values():
-            os.close(lock._descriptor)  # noqa: SLF001  one of this class
+            lock._close()  # noqa: SLF001  one of this class
             lock._descriptor = -1  # noqa: SLF001  likewise
         cls._held.clear()
         cls._opened.clear()
@@ -339,16 +392,16 @@ class FolderLock:
 
 
 os.register_at_fork(
-    before=FolderLock._guard.acquire,  # noqa: SLF001  so that no lock is half taken in a child
+    before=FolderLock._guard.acquire,  # noqa: SLF001  so that no lock is half acquired in a child
     after_in_parent=FolderLock._guard.release,  # noqa: SLF001  likewise
     after_in_child=FolderLock._give_up_in_child,  # noqa: SLF001  likewise
 )
 
 
 def ownership_error(folder: Path) -> StoreOwnedError | None:
-    """Return what an `FolderLock` of the folder would be refused with now; None if it would not be.
+    """Return the error with which a `FolderLock` would be refused now, or None.
 
-    Nothing in the folder changes, but that the file to lock is made.
+    Nothing in the folder changes, except that the lock file is created.
 
     Raises:
         StoreError: its file system has no locks.
@@ -367,13 +420,13 @@ def ownership_error(folder: Path) -> StoreOwnedError | None:
 
 
 def holder_of(descriptor: int) -> int | None:
-    """Return the process that holds the lock of an owner file; None if there is none, 0 if it is not known.
+    """Return the process that holds an owner file's lock; None if none, 0 if unknown.
 
     Raises:
         OSError: the file system has no locks.
     """
     holder = lock_holder(descriptor)
-    return owner_named_in(os.pread(descriptor, END.start, 0)) if holder == 0 else holder
+    return parse_owner(os.pread(descriptor, END.start, 0)) if holder == 0 else holder
 
 
 def _lock(folder: Path) -> int:
@@ -388,7 +441,7 @@ def _lock(folder: Path) -> int:
             if os.path.samestat(os.fstat(descriptor), (folder / OWNER_FILE).stat()):
                 return descriptor
         except FileNotFoundError:
-            pass  # removed by hand between the two lines above: lock the one that everybody will see
+            pass  # removed between the two lines above: lock the file that all will see
         except OSError as error:
             if error.errno in {errno.EACCES, errno.EAGAIN}:
                 try:

@@ -1,4 +1,4 @@
-"""What the lock file of a folder says, for somebody who takes nothing and changes nothing there."""
+"""Read the lock file of a folder without locking or changing it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from greenroom.runtime.lmdb.files import OWNER_FILE
+from greenroom.runtime.lmdb.files import DATA_FILE, OWNER_FILE
 from greenroom.runtime.lmdb.lock_file import (
     DOUBT,
     END,
@@ -17,6 +17,7 @@ from greenroom.runtime.lmdb.lock_file import (
     holder_of,
     is_as_left,
     look_of,
+    matches_line,
 )
 
 Left = Literal["in order", "changed", "lost", "died", "other files", "fault", "doubt"]
@@ -26,16 +27,16 @@ _LINE_BYTES: Final = 200
 
 
 class LockState(NamedTuple):
-    """Who owns a folder, or how its last owner left it.
+    """The owner of a folder, or how its last owner left it.
 
     Attributes:
-        owner: The id of the process that owns it; 0 if that is one of another machine or container, None if
-            no process does.
-        left: How the last owner left it, None while there is one: ``in order``; ``changed`` since, with
-            nobody owning it; ``lost``: the store was removed since; ``died``; ``other files``: it died, and
-            these are a copy of the files it had open, or the system has started since; ``fault``: died of a
-            fault of its own; or in ``doubt`` of the store.
-        fault: Of which fault it died.
+        owner: The id of the owning process; 0 if it is on another machine or in another container, None if
+            there is none.
+        left: How the last owner left it; None while there is an owner. ``in order``; ``changed``: changed
+            since, without an owner; ``lost``: the store was removed since; ``died``; ``other files``: it
+            died, and these are copies of its files, or the system has started since; ``fault``: it died of a
+            fault; ``doubt``: the store may be damaged.
+        fault: The fault of which it died.
     """
 
     owner: int | None
@@ -44,9 +45,9 @@ class LockState(NamedTuple):
 
 
 def lock_state(folder: Path) -> LockState | None:
-    """Return what the lock file of a folder says; None if there is none, so that nobody ever owned it.
+    """Return the state of a folder's lock file; None if there was never an owner.
 
-    No lock is taken, not for a moment: a server that is just starting finds the folder free.
+    It acquires no lock, so a starting server finds the folder free.
 
     Raises:
         OSError: it cannot be read, or its file system has no locks.
@@ -83,3 +84,16 @@ def _left(folder: Path, line: bytes) -> Left:
     if word == look:
         return "in order"
     return "lost" if look == NO_STORE else "changed"
+
+
+def is_byte_for_byte(folder: Path) -> bool | None:
+    """Return whether a store without an owner is as left; None if unknown.
+
+    Raises:
+        StoreDamagedError: it is not, and neither is what leads to its tables.
+        OSError: it cannot be read.
+    """
+    line = (folder / OWNER_FILE).read_bytes()[:_LINE_BYTES]
+    if line[WORD].decode(errors="replace").strip() != look_of(folder):
+        return None
+    return matches_line(folder / DATA_FILE, line)

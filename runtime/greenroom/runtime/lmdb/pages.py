@@ -1,19 +1,20 @@
-"""The pages of a store's file, read without LMDB and believed only if they are what they should be.
+"""Read and verify the pages of a store's file without LMDB.
 
-It knows the files of LMDB 0.9, in the byte order of this machine.
+It reads the format of LMDB 0.9, in the byte order of this machine.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from greenroom.runtime.base.errors import StoreDamagedError
+from greenroom.runtime.base.errors import RecordDamagedError, StoreDamagedError
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.environment import REMEDY
 from greenroom.runtime.lmdb.files import folder_error
@@ -25,6 +26,7 @@ _NUMBER: Final = Struct("=Q")
 TABLE: Final = Struct("=IHHQQQQQ")  # pad, flags, depth, pages of three sorts, rows, root
 _META: Final = Struct("=IIQQ")  # magic, version, address, size of the map
 _META_END: Final = Struct("=QQ")  # last page, number of the transaction
+_HEAD_BYTES: Final = _PAGE_HEADER.size + _META.size + 2 * TABLE.size + _META_END.size
 _MAGIC: Final = 0xBEEFC0DE
 _VERSION: Final = 1
 _BRANCH: Final = 0x01
@@ -35,13 +37,34 @@ _BIG: Final = 0x01
 _SUB: Final = 0x02
 NO_PAGE: Final = (1 << 64) - 1
 _RISING: Final = 1 if sys.byteorder == "big" else -1
-"""In which direction the bytes of a number sort."""
+"""The direction in which the bytes of a number sort."""
 _REMEMBERED: Final = 8_192
-"""Pages; 32 MiB of the file."""
+"""Cached pages; 32 MiB of the file."""
+
+
+class Damage(NamedTuple):
+    """The damage of a row.
+
+    Attributes:
+        what: A sentence.
+        lies_at: The key under which it lies.
+        is_key_known: Whether the key under which it was stored is proven.
+    """
+
+    what: str
+    lies_at: bytes
+    is_key_known: bool = False
+
+    def error(self, key: bytes) -> RecordDamagedError:
+        """Return the error for the row, stored under ``key`` as far as known."""
+        return RecordDamagedError(key, self.what, lies_at=self.lies_at, is_key_known=self.is_key_known)
+
+
+_NONE: Final[Mapping[int, Damage]] = {}
 
 
 class Head(NamedTuple):
-    """What one of the two heads of a file says: its transaction, and where its tables and free pages are."""
+    """One of the two heads of a file: its transaction, tables and free pages."""
 
     transaction: int
     last_page: int
@@ -52,26 +75,39 @@ class Head(NamedTuple):
 
 
 class Big(NamedTuple):
-    """Where a record lies that has pages of its own."""
+    """The place of a record with its own pages."""
 
     page: int
     size: int
 
 
 class Page(NamedTuple):
-    """A proven page: of a branch the first key is empty, and the values are numbers of pages."""
+    """A proven page; a branch has an empty first key and page numbers as values.
+
+    Attributes:
+        is_leaf: Whether it has rows.
+        keys: Its ascending keys; for a damaged row the original key, if known.
+        values: The value of each key.
+        damaged: The damage of rows, by their places.
+    """
 
     is_leaf: bool
     keys: list[bytes]
     values: list[int] | list[bytes | Big]
+    damaged: Mapping[int, Damage] = _NONE
+
+    def lies_at(self, place: int) -> bytes:
+        """Return the key under which a row lies."""
+        damage = self.damaged.get(place)
+        return self.keys[place] if damage is None else damage.lies_at
 
 
 class Pages:
-    """Reads and checks pages, for any thread.
+    """Read and check pages, in any thread.
 
     Args:
         path: The file.
-        codec: Tells whether a record is what was stored under its key; None if records are not looked at.
+        codec: Checks records against their keys; None to skip records.
     """
 
     def __init__(self, path: Path, codec: RecordCodec | None) -> None:
@@ -86,7 +122,7 @@ class Pages:
         os.close(self._descriptor)
 
     def heads(self) -> list[Head]:
-        """Return what the two heads of the file say.
+        """Return the two heads of the file.
 
         Raises:
             StoreDamagedError: there are none.
@@ -97,8 +133,26 @@ class Pages:
         self._size = size
         return [self._head(page) for page in (0, 1)]
 
+    def top(self) -> bytes:
+        """Return the bytes of both heads, and of the newest one's table of tables.
+
+        They have no checksums.
+
+        Raises:
+            StoreDamagedError: there are no heads, or no such table on one page.
+        """
+        head = max(self.heads())
+        content = b"".join(self._bytes(page * self._size, _HEAD_BYTES) for page in (0, 1))
+        if head.root == NO_PAGE:
+            return content
+        names = self.page(head.root, is_main=True)
+        if not names.is_leaf:
+            raise self.damaged(f"page {head.root} is not its table of tables")
+        rows = zip(names.keys, map(self.value, names.values), strict=True)
+        return content + b"".join(key + value for key, value in rows)
+
     def holds(self, head: Head) -> bool:
-        """Return whether the file is as long as one of its heads says."""
+        """Return whether the file is as long as a head requires."""
         return os.fstat(self._descriptor).st_size >= (head.last_page + 1) * self._size
 
     def _head(self, page: int) -> Head:
@@ -119,26 +173,42 @@ class Pages:
         """Return a page of a tree.
 
         Args:
-            number: Where it is.
-            is_main: Whether its records are LMDB's own, and have no checksums.
-            is_numbered: Whether its keys are numbers; they are returned so that they sort as bytes.
+            number: Its number.
+            is_main: Whether its records are LMDB's own, without checksums.
+            is_numbered: Whether its keys are numbers; they are returned in an order that sorts as bytes.
 
         Raises:
-            StoreDamagedError: it is none, or not what was written there.
+            StoreDamagedError: it is no page, or not what was written there.
         """
         content = self._bytes(number * self._size, self._size)
         checksum = crc32(content)
         known = self._proven.get(number)
         if known is not None and known[0] == checksum:
             return known[1]
-        page = self._parsed(number, content, is_numbered=is_numbered)
+        page = self._parse(number, content, is_numbered=is_numbered)
         if page.is_leaf and not is_main and self._codec is not None:
-            for key, value in zip(page.keys, page.values, strict=True):
-                self._codec.open(key, self.value(value))
+            page = self._check_rows(page, self._codec)
         if len(self._proven) >= _REMEMBERED:
             self._proven.clear()
         self._proven[number] = checksum, page
         return page
+
+    def _check_rows(self, page: Page, codec: RecordCodec) -> Page:
+        """Return a leaf with the damage of its rows."""
+        found = {}
+        keys = list(page.keys)
+        for place, (key, value) in enumerate(zip(page.keys, page.values, strict=True)):
+            try:
+                codec.open(key, self.value(value))
+            except RecordDamagedError as error:
+                is_after = not place or keys[place - 1] < error.key
+                is_before = place + 1 == len(keys) or error.key < keys[place + 1]
+                is_known = error.is_key_known and is_after and is_before
+                keys[place] = error.key if is_known else key
+                found[place] = Damage(str(error), key, is_known)
+            except StoreDamagedError as error:  # its own pages are damaged
+                found[place] = Damage(str(error), key)
+        return page._replace(keys=keys, damaged=found) if found else page
 
     def bounded(
         self,
@@ -150,14 +220,16 @@ class Pages:
         is_main: bool = False,
         is_numbered: bool = False,
     ) -> Page:
-        """Return a page of a tree whose keys are to lie from one key to before another.
+        """Return a page of a tree with keys from ``lower`` to below ``upper``.
 
         Raises:
-            StoreDamagedError: it is none, or not what was written there.
+            StoreDamagedError: it is no page, or not what was written there.
         """
         page = self.page(number, is_main=is_main, is_numbered=is_numbered)
-        own = page.keys if page.is_leaf else page.keys[1:]
-        is_outside = own and (own[0] < lower or (upper is not None and own[-1] >= upper))
+        first, last = (0 if page.is_leaf else 1), len(page.keys) - 1
+        is_outside = first <= last and (
+            page.lies_at(first) < lower or (upper is not None and page.lies_at(last) >= upper)
+        )
         if is_outside or page.is_leaf != is_leaf:
             raise self.damaged(f"page {number} is not the one that was there")
         return page
@@ -166,7 +238,7 @@ class Pages:
         """Return a leaf's record.
 
         Raises:
-            StoreDamagedError: the pages that it lies in are others.
+            StoreDamagedError: its pages are damaged.
         """
         if isinstance(value, bytes):
             return value
@@ -178,23 +250,23 @@ class Pages:
         return content[_OVERFLOW_HEADER.size :]
 
     def pages_of(self, value: Big) -> range:
-        """Return the numbers of the pages that a record has of its own."""
+        """Return the numbers of a record's own pages."""
         return range(value.page, value.page + -(-(_OVERFLOW_HEADER.size + value.size) // self._size))
 
     def overflow_pages(self, number: int) -> int:
-        """Return how many pages the record has that begins on a page; 0 if none begins there.
+        """Return the number of pages of a record that begins on a page, or 0.
 
         Raises:
-            StoreDamagedError: the file ends before.
+            StoreDamagedError: the file ends before that.
         """
         found, _, flags, pages = _OVERFLOW_HEADER.unpack_from(self._bytes(number * self._size, self._size))
         return pages if (found, flags) == (number, _OVERFLOW) else 0
 
     def numbers(self, value: int | bytes | Big) -> tuple[int, ...]:
-        """Return the page numbers of a record of the list of free pages.
+        """Return the page numbers in a record of the list of free pages.
 
         Raises:
-            StoreDamagedError: it is none.
+            StoreDamagedError: it is no such record.
         """
         record = self.value(value)
         if len(record) % _NUMBER.size or not record:
@@ -204,7 +276,7 @@ class Pages:
             raise self.damaged("its list of free pages is not what was there")
         return tuple(numbers[:count])
 
-    def _parsed(self, number: int, content: bytes, *, is_numbered: bool) -> Page:
+    def _parse(self, number: int, content: bytes, *, is_numbered: bool) -> Page:
         found, _, flags, lower, upper = _PAGE_HEADER.unpack_from(content)
         count = (lower - _PAGE_HEADER.size) // 2
         if (
@@ -216,7 +288,7 @@ class Pages:
             raise self.damaged(f"page {number} is not the one that was there")
         places = Struct(f"={count}H").unpack_from(content, _PAGE_HEADER.size)
         is_leaf = flags == _LEAF
-        keys, values = [], []
+        keys, values, ends = [], [], []
         for place in places:
             if not upper <= place <= len(content) - _NODE.size:
                 raise self.damaged(f"page {number} is not whole")
@@ -226,10 +298,14 @@ class Pages:
             if len(key) != key_size:
                 raise self.damaged(f"page {number} is not whole")
             keys.append(key[::_RISING] if is_numbered else key)
+            inside = (_NUMBER.size if node_flags & _BIG else low | high << 16) if is_leaf else 0
+            ends.append((place, at + key_size + inside))
             if is_leaf:
                 values.append(self._node(number, content, at + key_size, low | high << 16, node_flags))
             else:
                 values.append(low | high << 16 | node_flags << 32)
+        if not _fill(ends, upper, len(content)):
+            raise self.damaged(f"page {number} is not whole")
         if not is_leaf:
             if not keys:
                 raise self.damaged(f"page {number} leads nowhere")
@@ -257,5 +333,14 @@ class Pages:
         return content
 
     def damaged(self, what: str) -> StoreDamagedError:
-        """Return the error for a file of which something is wrong."""
+        """Return the error for a damaged file."""
         return StoreDamagedError(f"{self._path} is damaged: {what}; {REMEDY}")
+
+
+def _fill(nodes: list[tuple[int, int]], start: int, end: int) -> bool:
+    """Return whether nodes lie at even places without gaps, which proves their lengths."""
+    for place, behind in sorted(nodes):
+        if place != start:
+            return False
+        start = behind + behind % 2
+    return start == end

@@ -1,19 +1,18 @@
-"""Sealed records, the data key that they are sealed under, and how that key itself is wrapped.
+"""Seal records with AES-256-GCM, and wrap the data key.
 
 Three keys, each of 256 bits:
 
-- The *key-encryption key* is the operator's and kept outside the store. It wraps the data key and nothing
-  else, so that it can be changed without rewriting a record.
-- The *data key* is random, made with the store, and never leaves it unwrapped.
-- *Sub-keys* follow from the data key: one that hides names in keys (see `key_blinding`), and for records one
-  for each 2^30 that one opening of the store seals.
+- The *key-encryption key* belongs to the operator and is kept outside the store. It wraps only the data key,
+  so it can be changed without rewriting records.
+- The *data key* is random, created with the store, and never leaves it unwrapped.
+- *Sub-keys* are derived from the data key: one that hides names in keys (see `key_blinding`), and one for
+  each 2^30 records that one opening of the store seals.
 
-A record is sealed with AES-256-GCM. Its nonce must never come twice under one key, whatever happens: a
-backup that is brought back, a crash, a clock that is set back. So each opening draws 12 random bytes, the
-sub-keys follow from these, and under a sub-key the nonces count. What must not happen is that a running
-process is copied, as a snapshot of a virtual machine does, and both copies write on.
+A nonce must never be used twice under one key, even after a restored backup, a crash or a clock that is set
+back. So each opening draws 12 random bytes, from which the sub-keys are derived; under a sub-key the nonces
+count. A running process must not be copied, as by a snapshot of a virtual machine, if both copies then write.
 
-Imported only for a store that is sealed, since `cryptography` takes 40 ms.
+Imported only for an encrypted store, because `cryptography` takes 40 ms.
 """
 
 from __future__ import annotations
@@ -25,10 +24,14 @@ from collections.abc import Callable
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 from greenroom.runtime.base.errors import StoreDamagedError, StoreKeyError, StoreTooNewError
-from greenroom.runtime.lmdb.codec import damaged
+from greenroom.runtime.lmdb.codec import damage_error
+from greenroom.runtime.lmdb.flipped_bit import Bit, flip, in_ghash
 
 KEY_BYTES: Final = 32
 SUB_KEY_RECORDS: Final = 1 << 30
@@ -41,27 +44,34 @@ _SUB_KEY_END: Final = 1 + _OPENING_BYTES + _SUB_KEY_BYTES
 _HEAD_BYTES: Final = _SUB_KEY_END + _NUMBER_BYTES
 _NONCE: Final = slice(_HEAD_BYTES - 12, _HEAD_BYTES)
 _KNOWN_SUB_KEYS: Final = 1_024
+_TAG_BYTES: Final = 16
+_BLOCK_BYTES: Final = 16
+_MOST_BYTES: Final = 1 << 12
+"""The largest record in which a flipped bit is searched: 8 µs a byte, once."""
+_KNOWN_DAMAGED: Final = 256
 
 _WRAP_VERSION: Final = b"\x01"
 _MARK_BYTES: Final = 8
 _WRAP_NONCE_BYTES: Final = 12
 _WRAPPED: Final = b"greenroom data key"
 
+_RECORDS: Final = b"greenroom records"
+
 _Cipher = Callable[[bytes, bytes, bytes], bytes]
 
 
 def derive(key: bytes, purpose: bytes) -> bytes:
-    """Return the key for a purpose: HKDF-SHA256's second step, since what it follows from is random."""
+    """Return the key for a purpose: the second step of HKDF-SHA256 on a random key."""
     return hmac.digest(key, purpose + b"\x01", hashlib.sha256)
 
 
 def mark_of(unlock: bytes) -> str:
-    """Return by what a key-encryption key is told from others; nothing follows from it."""
+    """Return the mark of a key-encryption key, which identifies it and reveals nothing."""
     return derive(unlock, b"greenroom mark")[:_MARK_BYTES].hex()
 
 
 def check_mark(unlock: bytes, mark: str, name: str) -> None:
-    """Compare a key-encryption key with the mark of a store's.
+    """Check a key-encryption key against the mark of a store.
 
     Raises:
         StoreKeyError: it is another key.
@@ -74,7 +84,7 @@ def check_mark(unlock: bytes, mark: str, name: str) -> None:
 
 
 def wrap(data_key: bytes, unlock: bytes) -> bytes:
-    """Return the data key wrapped by a key-encryption key, as it lies in the store."""
+    """Return the data key, wrapped by a key-encryption key, to store."""
     nonce = os.urandom(_WRAP_NONCE_BYTES)
     head = _WRAP_VERSION + bytes.fromhex(mark_of(unlock))
     return head + nonce + AESGCM(derive(unlock, _WRAPPED)).encrypt(nonce, data_key, _WRAPPED + head)
@@ -84,13 +94,13 @@ def unwrap(wrapped: bytes, unlock: bytes | None, name: str) -> bytes:
     """Return the data key of a store.
 
     Args:
-        wrapped: What lies in the store.
-        unlock: The key-encryption key, if there is one.
-        name: What sentences call the store.
+        wrapped: The stored, wrapped key.
+        unlock: The key-encryption key, if any.
+        name: The store's name in sentences.
 
     Raises:
-        StoreKeyError: it is another key, or there is none.
-        StoreDamagedError: what lies in the store is not what `wrap` made.
+        StoreKeyError: the key is missing or another one.
+        StoreDamagedError: ``wrapped`` is not what `wrap` made.
         StoreTooNewError: a newer program wrapped it.
     """
     head = wrapped[: 1 + _MARK_BYTES]
@@ -117,23 +127,33 @@ def unwrap(wrapped: bytes, unlock: bytes | None, name: str) -> bytes:
 
 
 class SealedCodec:
-    """Records sealed with AES-256-GCM; the key that a record lies under is authenticated with it.
+    """Records sealed with AES-256-GCM, which also authenticates their keys.
 
-    A record is a version byte, 12 random bytes of the opening, the number of the sub-key (2 bytes), that of
-    the record under it (4), and then what GCM makes of the payload, with a tag of 16 bytes.
+    A record is a version byte, 12 random bytes of the opening, the number of the sub-key (2 bytes), the
+    number of the record under it (4), the encrypted payload, and a tag of 16 bytes.
 
     Args:
         data_key: 32 random bytes.
-        sub_key_records: How many records one sub-key seals.
+        sub_key_records: The number of records that one sub-key seals.
     """
 
-    __slots__ = ("_data_key", "_encrypt", "_head", "_next", "_opening", "_sub_key_records", "_sub_keys")
+    __slots__ = (
+        "_data_key",
+        "_encrypt",
+        "_head",
+        "_next",
+        "_opening",
+        "_stored_keys",
+        "_sub_key_records",
+        "_sub_keys",
+    )
 
     def __init__(self, data_key: bytes, *, sub_key_records: int = SUB_KEY_RECORDS) -> None:
         self._data_key = data_key
         self._opening = _VERSION + os.urandom(_OPENING_BYTES)
         self._sub_key_records = sub_key_records
         self._sub_keys: dict[bytes, _Cipher] = {}
+        self._stored_keys: dict[tuple[bytes, bytes], bytes | None] = {}
         self._head = b""
         self._next = 0
         self._encrypt: _Cipher = self._use_sub_key(0)
@@ -152,28 +172,77 @@ class SealedCodec:
         """Return the payload of a record read from under ``key``; for any thread.
 
         Raises:
-            StoreDamagedError: the record is not what `seal` made for this key.
+            RecordDamagedError: the record is not what `seal` made for this key.
         """
         which = record[:_SUB_KEY_END]
         decrypt = self._sub_keys.get(which)
         if decrypt is None:
             if not which.startswith(_VERSION) or len(which) < _SUB_KEY_END:
-                raise damaged(key, "is not sealed in a way that this program knows")
-            decrypt = self._decrypting(which)
+                what = "is not sealed in a way that this program knows"
+                raise damage_error(key, what, self._stored_key(key, record))
+            decrypt = self._find_decrypt(which)
         try:
             return decrypt(record[_NONCE], record[_HEAD_BYTES:], key)
         except (InvalidTag, ValueError) as error:
-            raise damaged(key, "does not match its seal") from error
+            raise damage_error(key, "does not match its seal", self._stored_key(key, record)) from error
+
+    def _stored_key(self, key: bytes, record: bytes) -> bytes | None:
+        """Return the key under which a record with one flipped bit was sealed, or None."""
+        if not _HEAD_BYTES + _TAG_BYTES <= len(record) <= _MOST_BYTES:
+            return None
+        if (key, record) not in self._stored_keys:
+            if len(self._stored_keys) >= _KNOWN_DAMAGED:
+                self._stored_keys.clear()
+            found = self._stored_keys[key, record] = self._find_stored_key(key, record)
+            return found
+        return self._stored_keys.get((key, record))
+
+    def _find_stored_key(self, key: bytes, record: bytes) -> bytes | None:
+        for bit in range(8 * _HEAD_BYTES):
+            head = flip(record[:_HEAD_BYTES], Bit(bit // 8, 1 << bit % 8))
+            if head.startswith(_VERSION) and self._is_sealed(head, key, record[_HEAD_BYTES:]):
+                return key
+        return self._find_flipped_bit(key, record) if record.startswith(_VERSION) else None
+
+    def _is_sealed(self, head: bytes, key: bytes, sealed: bytes) -> bool:
+        try:
+            self._cipher(head[:_SUB_KEY_END]).decrypt(head[_NONCE], sealed, key)
+        except InvalidTag:
+            return False
+        return True
+
+    def _find_flipped_bit(self, key: bytes, record: bytes) -> bytes | None:
+        """Return the original key of a record with one bit flipped after the head.
+
+        GCM's hash is linear; sealing the present bytes again computes their tag.
+        """
+        secret = derive(self._data_key, _RECORDS + record[:_SUB_KEY_END])
+        cipher, nonce = AESGCM(secret), record[_NONCE]
+        sealed, tag = record[_HEAD_BYTES:-_TAG_BYTES], record[-_TAG_BYTES:]
+        stream = cipher.encrypt(nonce, bytes(len(sealed)), None)
+        plain = bytes(one ^ other for one, other in zip(sealed, stream, strict=False))
+        computed = cipher.encrypt(nonce, plain, key)[-_TAG_BYTES:]
+        difference = int.from_bytes(tag) ^ int.from_bytes(computed)
+        if difference.bit_count() == 1:  # a bit of the tag itself
+            return key
+        factor = int.from_bytes(Cipher(AES(secret), ECB()).encryptor().update(bytes(_BLOCK_BYTES)))  # noqa: S305  GCM's own
+        of_key, of_sealed = (-(-len(content) // _BLOCK_BYTES) for content in (key, sealed))
+        bit = in_ghash(difference, factor, of_key + of_sealed)
+        if bit is None:
+            return None
+        if bit.place >= _BLOCK_BYTES * of_key:
+            return key if bit.place - _BLOCK_BYTES * of_key < len(sealed) else None
+        return flip(key, bit) if bit.place < len(key) else None
 
     def _use_sub_key(self, number: int) -> _Cipher:
         self._head = self._opening + number.to_bytes(_SUB_KEY_BYTES)
         return self._cipher(self._head).encrypt
 
-    def _decrypting(self, which: bytes) -> _Cipher:
+    def _find_decrypt(self, which: bytes) -> _Cipher:
         if len(self._sub_keys) >= _KNOWN_SUB_KEYS:
-            self._sub_keys.clear()  # a store that was opened so often; they are made again
+            self._sub_keys.clear()  # a store with many openings; they are derived again
         decrypt = self._sub_keys[which] = self._cipher(which).decrypt
         return decrypt
 
     def _cipher(self, which: bytes) -> AESGCM:
-        return AESGCM(derive(self._data_key, b"greenroom records" + which))
+        return AESGCM(derive(self._data_key, _RECORDS + which))

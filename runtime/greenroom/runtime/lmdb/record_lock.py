@@ -1,8 +1,8 @@
-"""The lock of a whole file: taken, and who holds it asked; each system has its numbers and layout for it.
+"""Lock a whole file, and find the lock's holder, on Linux and macOS.
 
-Where the system has locks of an open file description (`F_OFD_SETLK`), the lock is one: any code of the
-process may open and close the file without losing it. Elsewhere it is `lockf`. The two exclude each other,
-also between versions of Greenroom; a process never holds both.
+If the system has locks of an open file description (`F_OFD_SETLK`), one is used: the process may open and
+close the file elsewhere without losing it. Otherwise it is `lockf`. The two exclude each other, also between
+versions of Greenroom; a process never holds both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from greenroom.runtime.base.system import is_macos
 
 
 class _Flock(NamedTuple):
-    """`struct flock` of <sys/fcntl.h>, and the numbers of its command and of its types of locks."""
+    """`struct flock` of <sys/fcntl.h>, with the numbers of its command and lock types."""
 
     layout: struct.Struct
     members: tuple[str, ...]
@@ -26,7 +26,7 @@ class _Flock(NamedTuple):
     unlocked: int
 
     def request(self, kind: int) -> bytes:
-        """Return the structure that asks for a lock of this kind on the whole file."""
+        """Return the structure for a lock of this kind on the whole file."""
         wanted = {"type": kind, "whence": os.SEEK_SET, "start": 0, "length": 0, "process": 0}
         return self.layout.pack(*(wanted[name] for name in self.members))
 
@@ -47,18 +47,18 @@ _OFD_SETLK: Final[int | None] = getattr(fcntl, "F_OFD_SETLK", None)
 
 
 def lock_file(descriptor: int) -> None:
-    """Take the write lock of a file without waiting, for this open file or else for this process.
+    """Acquire the write lock of a file without waiting, for this open file or process.
 
-    A forked child has to close an open file's lock, which it inherits.
+    A forked child inherits an open file's lock and must close it.
 
     Raises:
-        OSError: another has the lock (`EACCES`, `EAGAIN`), or the file system has none.
+        OSError: another holds the lock (`EACCES`, `EAGAIN`), or the file system has none.
     """
     if _OFD_SETLK is not None and not is_macos():
         try:
             fcntl.fcntl(descriptor, _OFD_SETLK, _LINUX.request(fcntl.F_WRLCK))
         except OSError as error:
-            if error.errno != errno.EINVAL:  # else a kernel, or a sandbox, that has only the older locks
+            if error.errno != errno.EINVAL:  # a kernel or a sandbox with only the older locks
                 raise
         else:
             return
@@ -66,7 +66,7 @@ def lock_file(descriptor: int) -> None:
 
 
 def lock_holder(descriptor: int) -> int | None:
-    """Return the id of the process that holds a write lock of a file; None where no other does.
+    """Return the id of the other process that holds a file's write lock, or None.
 
     It is 0 for a process of another machine or container, and for the lock of an open file.
 
@@ -75,5 +75,5 @@ def lock_holder(descriptor: int) -> int | None:
     """
     system = _MACOS if is_macos() else _LINUX
     answer = system.layout.unpack(fcntl.fcntl(descriptor, system.get, system.request(system.read)))
-    told = dict(zip(system.members, answer, strict=True))
-    return None if told["type"] == system.unlocked else max(int(told["process"]), 0)
+    reply = dict(zip(system.members, answer, strict=True))
+    return None if reply["type"] == system.unlocked else max(int(reply["process"]), 0)

@@ -8,17 +8,25 @@ from typing import Any, Protocol
 
 import lmdb
 
+from greenroom.runtime.base.errors import RecordDamagedError
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.environment import store_error
+
+OnDamage = Callable[[RecordDamagedError], None]
+"""Called with each damaged record in the range of a scan, which then goes on.
+
+A record with an unknown original key (`is_key_known`) is included if the key may have been in the range; the
+error then has the key under which the record lies, perhaps beside the range.
+"""
 
 
 class Snapshot:
     """A read transaction: the rows as they were when it began.
 
     Args:
-        transaction: LMDB's.
+        transaction: The LMDB transaction.
         tables: The handles of the tables, by number.
-        codec: Turns records back into payloads.
+        codec: Decodes records.
     """
 
     __slots__ = ("_codec", "_tables", "_transaction")
@@ -36,9 +44,18 @@ class Snapshot:
         return None if record is None else self._codec.open(key, record)
 
     def scan(
-        self, table: int, prefix: bytes, *, start: bytes | None = None, reverse: bool = False
+        self,
+        table: int,
+        prefix: bytes,
+        *,
+        start: bytes | None = None,
+        reverse: bool = False,
+        on_damage: OnDamage | None = None,
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the rows whose keys begin with ``prefix``, in key order; see `Store.scan`."""
+        """Yield the rows whose keys begin with ``prefix``, in key order; see `Store.scan`.
+
+        It meets damaged records with keys that begin so, or may have begun so; see `OnDamage`.
+        """
         with self._transaction.cursor(self._tables[table]) as cursor:
             if not (_seek_back if reverse else _seek)(cursor, prefix, start):
                 return
@@ -46,7 +63,16 @@ class Snapshot:
             for key, record in cursor.iterprev() if reverse else cursor.iternext():
                 if not key.startswith(prefix):
                     return
-                yield key, unseal(key, record)
+                try:
+                    payload = unseal(key, record)
+                except RecordDamagedError as error:
+                    if error.is_key_known and not is_among(error.key, prefix, start, reverse=reverse):
+                        continue
+                    if on_damage is None:
+                        raise
+                    on_damage(error)
+                    continue
+                yield key, payload
 
     def keys(
         self, table: int, prefix: bytes, *, start: bytes | None = None, reverse: bool = False
@@ -69,20 +95,24 @@ class TableView(Protocol):
 
 
 class CachedSnapshot:
-    """The committed rows of one table: the same view from the first `get` until it is closed.
+    """A view of one table's committed rows, shared from the first `get` to `close`.
 
-    Opening a view costs more than a read, so many reads share one. It must be closed soon.
+    Opening a view costs more than a read, so many reads share one. Close it soon.
 
     Args:
         begin: Opens a view of the table.
-        unseal: Turns a record back into its payload.
+        unseal: Decodes a record.
+        report: Called with the damage of a record, before it is raised.
     """
 
-    __slots__ = ("_begin", "_unseal", "_view")
+    __slots__ = ("_begin", "_report", "_unseal", "_view")
 
-    def __init__(self, begin: Callable[[], TableView], unseal: Callable[[bytes, bytes], bytes]) -> None:
+    def __init__(
+        self, begin: Callable[[], TableView], unseal: Callable[[bytes, bytes], bytes], report: OnDamage
+    ) -> None:
         self._begin = begin
         self._unseal = unseal
+        self._report = report
         self._view: TableView | None = None
 
     def get(self, key: bytes) -> bytes | None:
@@ -97,15 +127,24 @@ class CachedSnapshot:
             view = self._view = self._begin()
         try:
             record = view.get(key)
+            return None if record is None else self._unseal(key, record)
         except lmdb.Error as error:
             raise store_error(error, "the store cannot be read") from error
-        return None if record is None else self._unseal(key, record)
+        except RecordDamagedError as error:
+            self._report(error)
+            raise
 
     def close(self) -> None:
-        """Let the next `get` see what is committed by then."""
+        """End the view; the next `get` opens a new one."""
         if self._view is not None:
             view, self._view = self._view, None
             view.abort()
+
+
+def is_among(key: bytes, prefix: bytes, start: bytes | None, *, reverse: bool) -> bool:
+    """Return whether a key is in the range of a scan."""
+    is_behind = start is None or (key <= start if reverse else key >= start)
+    return is_behind and key.startswith(prefix)
 
 
 def _seek(cursor: lmdb.Cursor[bytes], prefix: bytes, start: bytes | None) -> bool:
@@ -113,7 +152,7 @@ def _seek(cursor: lmdb.Cursor[bytes], prefix: bytes, start: bytes | None) -> boo
 
 
 def _seek_back(cursor: lmdb.Cursor[bytes], prefix: bytes, start: bytes | None) -> bool:
-    """Go to the last key that is not above ``start``, nor above all keys that have the prefix."""
+    """Seek the last key with the prefix, not above ``start``."""
     if start is not None and start.startswith(prefix):
         found = cursor.set_range(start)
         if found and cursor.key() == start:
@@ -121,7 +160,7 @@ def _seek_back(cursor: lmdb.Cursor[bytes], prefix: bytes, start: bytes | None) -
     elif start is not None and start < prefix:
         return False
     else:
-        # The first key above all that have the prefix; nothing is above a prefix of nothing but 0xff.
+        # The first key above all with the prefix; nothing is above a prefix of 0xff bytes only.
         stem = prefix.rstrip(b"\xff")
         found = bool(stem) and cursor.set_range(stem[:-1] + bytes([stem[-1] + 1]))
     return cursor.prev() if found else cursor.last()

@@ -1,4 +1,4 @@
-"""Write batches, and the rule that decides whether there is room for one.
+"""Write batches, and the rule for the space that they need.
 
 Pure: no store, no disk, no clock.
 """
@@ -16,7 +16,7 @@ Op = tuple[int, bytes, bytes | None]
 """Table, full key (1-511 bytes), and the payload to put there, or None to delete."""
 
 Changes = dict[bytes, bytes | None]
-"""What is to become of rows of one table: the payload to put at a key, or None to delete what is there."""
+"""The changes of one table: the payload to put at a key, or None to delete it."""
 
 JournalEntry = tuple[str, int, bytes]
 """A row to append: the journal's name, when (microseconds since 1970), and the row without its number."""
@@ -35,7 +35,7 @@ class Revocation(NamedTuple):
 TABLE_COUNT: Final = 3
 PAGE: Final = min(mmap.PAGESIZE, 1 << 15)  # LMDB's choice
 RESERVE_PERCENT: Final = 5
-RESERVE_PAGES: Final = 32  # at least; a delete of one row rewrites about eight pages before it frees one
+RESERVE_PAGES: Final = 32  # at least: a delete of one row rewrites about eight pages before it frees one
 _ROW_OVERHEAD: Final = 24  # node header, page pointer and record header, in bytes
 _ENTRY_OVERHEAD: Final = _ROW_OVERHEAD + 64  # and key and link
 
@@ -44,20 +44,20 @@ class WriteBatch:
     """The effects of one message.
 
     Args:
-        owner: Whose batch it is (hashable): when one fails, the owner's later ones in the group fail too.
-        ops: The puts and deletes; of several for one key the last one counts.
-        reserve: Whether the space reserve may be used. Batches that only delete may always.
+        owner: The owner (hashable): after a failure, its later batches in the group fail, too.
+        ops: The puts and deletes; the last one of a key counts.
+        reserve: Whether the space reserve may be used. Batches that only delete may always use it.
 
     Attributes:
         changes: The puts and deletes, by table.
         entries: Rows to append to journals.
-        revocations: What is to outlast a restored backup.
-        error: Why it was not committed, set by `Store.commit`. One that has an error before is not tried.
+        revocations: Facts that survive restoring an older backup.
+        error: Why it was not committed, set by `Store.commit`. A batch that already has one is not tried.
     """
 
     __slots__ = ("changes", "entries", "error", "owner", "reserve", "revocations")
 
-    def __init__(self, owner: object, ops: Iterable[Op] = (), reserve: bool = False) -> None:  # noqa: FBT001, FBT002 - as in the kernel's works
+    def __init__(self, owner: object, ops: Iterable[Op] = (), reserve: bool = False) -> None:  # noqa: FBT001, FBT002 - as in the kernel's commit units
         self.owner = owner
         self.entries: Sequence[JournalEntry] = ()
         self.revocations: Sequence[Revocation] = ()
@@ -81,11 +81,11 @@ class WriteBatch:
             self.changes[table][key] = payload
 
     def deletes(self) -> bool:
-        """Return whether anything is deleted; in the reserve that goes before everything else."""
+        """Return whether it deletes; in the reserve, deletes have priority."""
         return any(None in changes.values() for changes in self.changes)
 
     def growth(self) -> int:
-        """Return the bytes by which the puts may grow the store; 0 when it only deletes."""
+        """Return the bytes by which it may grow the store; 0 if it only deletes."""
         return growth(self.changes) + entries_growth(self.entries)
 
 
@@ -95,37 +95,37 @@ def entries_growth(entries: Iterable[JournalEntry]) -> int:
 
 
 def growth(tables: Iterable[Changes]) -> int:
-    """Return the bytes by which these puts may grow the store; 0 when there are only deletes."""
+    """Return the bytes by which these changes may grow the store; 0 for deletes only."""
     total = 0
     for changes in tables:
         for key, payload in changes.items():
             if payload is not None:
                 size = len(key) + len(payload) + _ROW_OVERHEAD
-                # Half a page and more gets pages of its own; less may split a page that was full.
+                # Half a page or more gets its own pages; less may split a full page.
                 total += 2 * size if 2 * size < PAGE else PAGE * (2 + size // PAGE)
     return total
 
 
-def merged(works: Sequence[WriteBatch]) -> Sequence[Changes]:
-    """Return what all works together change, by table: of several changes of one row the last one counts."""
-    if len(works) == 1:
-        return works[0].changes
+def merge(units: Sequence[WriteBatch]) -> Sequence[Changes]:
+    """Merge the changes of all units, by table; the last change of a row counts."""
+    if len(units) == 1:
+        return units[0].changes
     tables: Sequence[Changes] = [{} for _ in range(TABLE_COUNT)]
-    for work in works:
-        for changes, own in zip(tables, work.changes, strict=False):
+    for unit in units:
+        for changes, own in zip(tables, unit.changes, strict=False):
             changes.update(own)
     return tables
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """How much room there is, in bytes.
+    """The free space, in bytes.
 
     Attributes:
         map_bytes: The quota.
         used_bytes: Pages in use.
         disk_free: Free space of the disk.
-        min_free: What is to stay free of it.
+        min_free: The part of it that must stay free.
     """
 
     map_bytes: int
@@ -134,7 +134,7 @@ class Space:
     min_free: int
 
     def refusal(self, growth: int, *, from_reserve: bool) -> StorageFullError | None:
-        """Return why puts of ``growth`` bytes are refused, or None; half of the reserve is for puts, too."""
+        """Return the refusal of ``growth`` bytes, or None; puts may use half of the reserve."""
         if not growth:
             return None
         share = 2 if from_reserve else 1
@@ -145,8 +145,8 @@ class Space:
             return self._map_full()
         return None
 
-    def want_of_room(self) -> StorageFullError:
-        """Return the refusal of a write that failed for want of room, by what there is less of."""
+    def out_of_space_error(self) -> StorageFullError:
+        """Return the error for a write without room on disk or in the map."""
         left_in_map = self.map_bytes - self.used_bytes
         return self._disk_full() if self.disk_free < left_in_map else self._map_full()
 
@@ -166,20 +166,20 @@ class Space:
 
 
 def select_fitting(
-    works: Sequence[WriteBatch], space: Space, failed: dict[object, StoreError]
+    units: Sequence[WriteBatch], space: Space, failed: dict[object, StoreError]
 ) -> list[WriteBatch]:
-    """Return the works that may be tried; give the others their error and note their owners in ``failed``."""
+    """Return the units to try; set the others' errors, and add their owners to ``failed``."""
     admitted = []
     planned = 0
-    for work in works:
-        if work.error is None:
-            work.error = failed.get(work.owner)
-        if work.error is None and not (work.reserve and work.deletes()):
-            growth = work.growth()
-            work.error = space.refusal(growth and planned + growth, from_reserve=work.reserve)
-            planned += growth if work.error is None else 0
-        if work.error is None:
-            admitted.append(work)
+    for unit in units:
+        if unit.error is None:
+            unit.error = failed.get(unit.owner)
+        if unit.error is None and not (unit.reserve and unit.deletes()):
+            growth = unit.growth()
+            unit.error = space.refusal(growth and planned + growth, from_reserve=unit.reserve)
+            planned += growth if unit.error is None else 0
+        if unit.error is None:
+            admitted.append(unit)
         else:
-            failed.setdefault(work.owner, work.error)
+            failed.setdefault(unit.owner, unit.error)
     return admitted

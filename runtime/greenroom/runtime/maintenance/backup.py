@@ -1,14 +1,12 @@
-"""Copies of a store: backup, verify and restore, for its owner or on a folder that nobody owns.
+"""Backup, verify and restore a store, as its owner or on a folder without one.
 
-No copy is trusted before a child has read it to the end, and no file appears under its
-final name before it is whole and on the disk. All of this blocks: call it from a thread.
+A child reads each copy to the end, and a file gets its final name only when it is complete and on the disk.
+All of this blocks: call it from a thread.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,27 +23,19 @@ from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import identity_of
 from greenroom.runtime.lmdb.files import (
     DATA_FILE,
-    FILE_MODE,
     LMDB_LOCK_FILE,
     folder_error,
     sync_file,
     sync_folder,
 )
 from greenroom.runtime.lmdb.lock_file import FolderLock
+from greenroom.runtime.maintenance.temporary_copies import remove_left_over, temporary
 from greenroom.runtime.store.integrity import TableReport as TableReport
-from greenroom.runtime.store.integrity import inspect_file
+from greenroom.runtime.store.integrity import damaged_records, inspect_file
+from greenroom.runtime.store.record_damage import DamagedRecord, StoreCheck
 from greenroom.runtime.store.store import Store
 
-# Fixed names, so that the next attempt overwrites what a crash leaves behind.
-_VERIFYING: Final = DATA_FILE + ".verifying"
-_RESTORING: Final = DATA_FILE + ".restoring"
 _KEPT: Final = DATA_FILE + ".before-restore"
-REWRITTEN: Final = DATA_FILE + ".new"
-"""The file that `expunge` writes, until it takes the store's place."""
-NEW_STORE: Final = "encrypting"
-"""The folder within the store's own in which the new file of `encrypt` grows."""
-LEFT_OVER: Final = (_VERIFYING, _RESTORING, REWRITTEN, NEW_STORE)
-"""Copies that are there while something goes on, and afterwards if it was killed."""
 _one_verify: Final = threading.Lock()
 
 
@@ -56,12 +46,14 @@ class BackupInfo:
     Attributes:
         path: The file.
         file_bytes: Its length.
-        tables: What is in it.
+        tables: Its tables.
+        damaged: The names of its records that are damaged in the store, too; all others are sound.
     """
 
     path: Path
     file_bytes: int
     tables: tuple[TableReport, ...]
+    damaged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +63,7 @@ class VerifyReport:
     Attributes:
         folder: The folder of the store.
         file_bytes: The length of its file.
-        tables: What is in it.
+        tables: Its tables.
     """
 
     folder: Path
@@ -81,15 +73,16 @@ class VerifyReport:
 
 @dataclass(frozen=True, slots=True)
 class RestoreInfo:
-    """A store that was brought back.
+    """A restored store.
 
     Attributes:
         folder: The folder of the store.
-        kept: Where the file that was there before is kept, None if there was none. `restore` takes it, too.
-        tables: What is in the store now.
-        has_secret: Whether its secret is here. If not, the next start makes another one, unless the file is
-            brought here before; API keys and passports made with the old one end then.
-        has_list: Whether there is the list of what has ended since the backup. If not, that comes back.
+        kept: The file that was there before; None if there was none. `restore` accepts it, too.
+        tables: The tables of the store now.
+        has_secret: Whether its secret is here. If not, the next start creates another one, unless you put the
+            file there before; API keys and passports made with the old one end then.
+        has_list: Whether the revocation log is here. If not, revoked keys come back.
+        damaged: The names of records that were damaged in the backup; all others are sound.
     """
 
     folder: Path
@@ -97,6 +90,7 @@ class RestoreInfo:
     tables: tuple[TableReport, ...]
     has_secret: bool = True
     has_list: bool = True
+    damaged: tuple[str, ...] = ()
 
 
 def backup(
@@ -106,36 +100,46 @@ def backup(
     encryption: Encryption | None = None,
     poll: Callable[[], None] = lambda: None,
 ) -> BackupInfo:
-    """Write the store as of now into a new file that `restore` takes; mode 0600.
+    """Write the store into a new file for `restore`, with mode 0600.
 
-    Commits go on meanwhile. The copy is compact (nothing deleted is in it) and checked, records
-    included. While it is made, it needs room for two copies beside the destination.
+    Commits go on meanwhile. The copy is compact (without deleted data) and checked, records included. Damaged
+    records are copied as they are, and named. It needs room for two copies beside the destination.
 
     Args:
-        source: The open store of this process, or the folder of one that nobody owns.
+        source: The open store of this process, or the folder of one without an owner.
         destination: A file that does not exist, in a folder that does.
         encryption: Has the key of an encrypted store that is not open.
-        poll: Called several times a second; what it raises ends the work and leaves from here.
+        poll: Called several times a second; its exception ends the backup and is raised here.
 
     Raises:
         StoreError: the destination exists or cannot be written; there is no store in the folder.
         StoreOwnedError: another process owns the folder.
         StorageFullError: there is no room for the copy.
-        StoreDamagedError: the store is damaged; no backup was made.
+        StoreDamagedError: more than the store's records is damaged; no backup was made.
         StoreKeyError: it is encrypted with another key; no backup was made.
     """
     destination = Path(os.path.abspath(destination))  # noqa: PTH100 - resolve() would follow a link
     if os.path.lexists(destination):
         raise StoreError(f"{destination} exists and is not overwritten; name a new file")
-    part = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}")
-    with written(f"the backup {destination} cannot be written"), temporary(part):
-        with _sound_source(source, part.with_name(part.name + ".raw")) as (raw, name):
+    place, of = destination.parent, _folder_of(source)
+    with (
+        translate_errors(f"the backup {destination} cannot be written"),
+        temporary(place, of=of) as (part, _),
+    ):
+        damaged: list[DamagedRecord] = []
+        with _sound_source(source, place, damaged) as (raw, name):
             inspect_file(raw, name=name, compact=part, poll=poll)
-        unlock = _unlock(source, encryption)
-        tables = inspect_file(part, name=f"the backup of {name}", records=True, unlock=unlock, poll=poll)
+            tables = inspect_file(
+                part,
+                name=f"the backup of {name}",
+                records=True,
+                unlock=_unlock(source, encryption),
+                poll=poll,
+                on_damage=damaged.append,
+            )
         sync_file(part)
         publish(part, destination)
-        return BackupInfo(path=destination, file_bytes=destination.stat().st_size, tables=tables)
+        return BackupInfo(destination, destination.stat().st_size, tables, tuple(map(str, damaged)))
 
 
 def verify(
@@ -143,49 +147,58 @@ def verify(
 ) -> VerifyReport:
     """Check the structure and every record of a store.
 
-    An open store is copied first, since a file that is being written looks damaged; the folder
-    must have room for the copy.
+    An open store is copied first, because a file during writes looks damaged; the folder must have room for
+    the copy.
 
     Args:
-        source: The open store of this process, or the folder of one that nobody owns.
+        source: The open store of this process, or the folder of one without an owner.
         encryption: Has the key of an encrypted store that is not open.
-        poll: Called several times a second; what it raises ends the work and leaves from here.
+        poll: Called several times a second; its exception ends the check and is raised here.
 
     Raises:
-        StoreDamagedError: naming what is wrong and the remedy.
+        StoreDamagedError: with the damage, up to 50 damaged records, and the remedy.
         StoreKeyError: it is encrypted with another key.
         StoreError: there is no store in the folder, or it could not be read.
         StoreOwnedError: another process owns the folder.
         StorageFullError: there is no room for the copy.
     """
-    folder = source.folder if isinstance(source, Store) else source
+    folder = _folder_of(source)
+    since = 0
     if isinstance(source, Store):
         room_for_copy(source)
+        since = source.damage.step
+    damaged: list[DamagedRecord] = []
     with (
         _one_verify,
-        written(f"{folder} cannot be checked"),
-        _sound_source(source, folder / _VERIFYING) as (path, name),
+        translate_errors(f"{folder} cannot be checked"),
+        _sound_source(source, folder, damaged) as (path, name),
     ):
         unlock = _unlock(source, encryption)
-        tables = inspect_file(path, name=name, records=True, unlock=unlock, poll=poll)
+        tables = inspect_file(
+            path, name=name, records=True, unlock=unlock, poll=poll, on_damage=damaged.append
+        )
+        if isinstance(source, Store):
+            source.take_check(StoreCheck(is_whole=True, damaged=tuple(damaged)), since)
+        if damaged:
+            raise damaged_records(name, damaged)
         return VerifyReport(folder=folder, file_bytes=path.stat().st_size, tables=tables)
 
 
 def restore(
     source: Path, folder: Path, *, encryption: Encryption | None = None, secrets: Path | None = None
 ) -> RestoreInfo:
-    """Put a backup in the place of a folder's store, in one step; the store that was there is kept beside it.
+    """Replace a folder's store by a backup in one step; keep the old store.
 
     Args:
         source: A file that `backup` made.
-        folder: The folder of the store; made when missing.
-        encryption: Has the key of a backup that is encrypted.
-        secrets: The folder of the store's secret, where what is known of its journals is kept, too: it
-            then says that they end earlier on purpose.
+        folder: The folder of the store, created if missing.
+        encryption: Has the key of an encrypted backup.
+        secrets: The folder of the store's secret and of its journals' checkpoints, which then record the
+            restore.
 
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.
-        StoreDamagedError: the backup is damaged; nothing was changed.
+        StoreDamagedError: more than the backup's records is damaged; nothing was changed.
         StoreTooNewError: a newer program made the backup; nothing was changed.
         StoreKeyError: it is encrypted with another key; nothing was changed.
         StorageFullError: there is no room for the copy; nothing was changed.
@@ -193,13 +206,16 @@ def restore(
     """
     if not source.is_file():
         raise StoreError(f"there is no backup file {source}")
-    with FolderLock(folder) as owner, written(f"{source} cannot be restored to {folder}"):
+    with FolderLock(folder) as owner, translate_errors(f"{source} cannot be restored to {folder}"):
         data = owner.folder / DATA_FILE
-        new = owner.folder / _RESTORING
-        with temporary(new):
+        remove_left_over(owner.folder)
+        with temporary(owner.folder) as (new, _):
             inspect_file(source, name=f"the backup {source}", compact=new)
             unlock = None if encryption is None else encryption.key()
-            tables = inspect_file(new, name=f"the backup {source}", records=True, unlock=unlock)
+            damaged: list[DamagedRecord] = []
+            tables = inspect_file(
+                new, name=f"the backup {source}", records=True, unlock=unlock, on_damage=damaged.append
+            )
             places = [owner.folder] if secrets is None else [secrets, owner.folder]
             identity = identity_of(new)
             has_secret = not identity.secret_mark or is_secret_at(places, *identity)
@@ -207,26 +223,27 @@ def restore(
                 identity_of(new, forget_mark=True)
             sync_file(new)
             kept = _keep(data)
-            # It describes readers of the old file; LMDB makes another.
+            # It describes readers of the old file; LMDB creates another.
             (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
             new.replace(data)
         sync_folder(owner.folder)
         mark_restored(places, identity.store_id)
-        owner.mark_clean()
+        owner.mark_clean(is_damaged=bool(damaged))
         return RestoreInfo(
             folder=owner.folder,
             kept=kept,
             tables=tables,
             has_secret=has_secret,
             has_list=not identity.secret_mark or has_revocation_log(places, identity.store_id),
+            damaged=tuple(map(str, damaged)),
         )
 
 
 def room_for_copy(store: Store) -> None:
-    """Make sure that the folder of an open store has room for the copy that is checked.
+    """Check that the folder of an open store has room for a copy.
 
     Raises:
-        StorageFullError: it has not.
+        StorageFullError: it does not.
     """
     statistics = store.statistics()
     if statistics.disk_free - statistics.file_bytes < store.min_free:
@@ -237,6 +254,10 @@ def room_for_copy(store: Store) -> None:
         )
 
 
+def _folder_of(source: Store | Path) -> Path:
+    return source.folder if isinstance(source, Store) else source
+
+
 def _unlock(source: Store | Path, encryption: Encryption | None) -> bytes | None:
     if isinstance(source, Store):
         return source.unlock
@@ -244,10 +265,18 @@ def _unlock(source: Store | Path, encryption: Encryption | None) -> bytes | None
 
 
 @contextmanager
-def _sound_source(source: Store | Path, copy: Path) -> Iterator[tuple[Path, str]]:
-    """Give a file that nobody writes meanwhile (a raw copy, or the one we own) and its name in sentences."""
+def _sound_source(
+    source: Store | Path, place: Path, damaged: list[DamagedRecord]
+) -> Iterator[tuple[Path, str]]:
+    """Yield a file that is not written meanwhile, and its name in sentences.
+
+    Args:
+        source: As in `backup`.
+        place: The folder for a raw copy of an open store; of any other store the file itself is yielded.
+        damaged: The damaged records found meanwhile.
+    """
     if isinstance(source, Store):
-        with temporary(copy) as descriptor:
+        with temporary(place, of=source.folder) as (copy, descriptor):
             source.copy_to(descriptor)
             yield copy, os.fspath(source.folder / DATA_FILE)
     else:
@@ -255,25 +284,15 @@ def _sound_source(source: Store | Path, copy: Path) -> Iterator[tuple[Path, str]
             data = owner.folder / DATA_FILE
             if not data.exists():
                 raise StoreError(f"there is no store in {source}")
+            remove_left_over(owner.folder)
             owner.is_unchanged()
             yield data, os.fspath(data)
-            owner.mark_clean()
-
-
-@contextmanager
-def temporary(path: Path) -> Iterator[int]:
-    """Create an empty file for us only, and remove it at the end unless it has got another name."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
-    try:
-        os.fchmod(descriptor, FILE_MODE)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-        path.unlink(missing_ok=True)
+            if not owner.has_changed and not owner.doubtful:  # else the next start must find it so, too
+                owner.mark_clean(is_damaged=bool(damaged))
 
 
 def publish(part: Path, destination: Path) -> None:
-    """Give the file its final name without ever replacing another."""
+    """Give the file its final name without replacing another."""
     try:
         destination.hardlink_to(part)
     except FileExistsError:
@@ -283,22 +302,13 @@ def publish(part: Path, destination: Path) -> None:
     sync_folder(destination.parent)
 
 
-def remove_left_over(folder: Path) -> None:
-    """Remove what commands that were killed have left of older states of a folder's store."""
-    for path in (folder / name for name in LEFT_OVER):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-
-
 def older_stores(folder: Path) -> tuple[Path, ...]:
     """Return the files of older stores that `restore` has kept in a folder."""
     return tuple(sorted(folder.glob(_KEPT + "*")))
 
 
 def _keep(data: Path) -> Path | None:
-    """Give the file a second name that no other has, so that it outlives its replacement."""
+    """Give the file a second, unused name, so that it survives its replacement."""
     if not data.exists():
         return None
     for number in count(1):
@@ -312,8 +322,8 @@ def _keep(data: Path) -> Path | None:
 
 
 @contextmanager
-def written(what: str) -> Iterator[None]:
-    """Raise what goes wrong with files as a `StoreError` that says what could not be done."""
+def translate_errors(what: str) -> Iterator[None]:
+    """Translate an `OSError` to a `StoreError` about ``what``."""
     try:
         yield
     except OSError as error:

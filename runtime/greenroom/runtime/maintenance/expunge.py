@@ -1,13 +1,13 @@
-"""Expunging: what was deleted leaves a store's file, and rows of a journal say no more than they may.
+"""Expunge deleted data from a store's file, and redact rows of a journal.
 
-LMDB uses the pages of what was deleted again and does not clear them, and a deleted key may still divide
-two pages of its tree, in a compact copy as well. So what is left is written row by row into a new file,
-which takes the old one's place. Before that, in the old one, rows of a journal are redacted
-(`JournalKeys.redacted`), which takes the store's secret, and the runtime forgets what it keeps without
-knowing of whom it is: answers to requests that are repeated, and messages that could not be delivered.
+LMDB does not clear the pages of deleted data, and a deleted key may still separate two pages of its tree,
+even in a compact copy. So the remaining rows are written one by one into a new file, which replaces the old
+one. Before that, rows of a journal are redacted (`JournalKeys.redact`), which needs the store's secret. Also
+deleted are records that the runtime keeps without knowing the person: replies to idempotent requests, and
+dead letters.
 
-Each step can be done again: whatever interrupts it, the next time does the rest. All of this blocks, and
-takes the owner's lock meanwhile.
+Each step can be repeated: after an interruption the next call does the rest. All of this blocks, and holds
+the owner's lock meanwhile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from greenroom.runtime.journal.chain import (
     NUMBER_BYTES,
     STRANGE,
     JournalKeys,
-    decoded,
+    decode_row,
     scan,
     start_of,
 )
@@ -41,9 +41,10 @@ from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, sync_file, s
 from greenroom.runtime.lmdb.key_blinding import strip_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
-from greenroom.runtime.maintenance.backup import REWRITTEN, remove_left_over, temporary, written
-from greenroom.runtime.maintenance.reencrypt import owned
-from greenroom.runtime.store.integrity import inspect_file
+from greenroom.runtime.maintenance.backup import translate_errors
+from greenroom.runtime.maintenance.reencrypt import own_store
+from greenroom.runtime.maintenance.temporary_copies import remove_left_over, temporary
+from greenroom.runtime.store.integrity import damaged_records, inspect_file
 from greenroom.runtime.store.store import Store
 
 T = TypeVar("T")
@@ -59,13 +60,13 @@ _BATCH: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ExpungeInfo:
-    """A store whose file has nothing in it that was deleted.
+    """A store with a file without deleted data.
 
     Attributes:
         folder: The folder of the store.
         before: The bytes of its file before.
-        after: And now.
-        redacted: How many rows of the journal were redacted.
+        after: The bytes of its file now.
+        redacted: The number of redacted journal rows.
     """
 
     folder: Path
@@ -87,32 +88,34 @@ def expunge(
     redact: Callable[[T, list[P]], T | None],
     options: RuntimeOptions | None = None,
 ) -> ExpungeInfo:
-    """Redact rows of a journal of a stopped store, and rewrite its file without what was deleted.
+    """Redact rows of a stopped store's journal, and rewrite its file without deleted data.
 
     The folder must have room for a second file of the store's size.
 
     Args:
         folder: The folder of the store.
-        encryption: Has the key of a store that is encrypted.
+        encryption: Has the key of an encrypted store.
         secrets: The folders in which the store's secret may be.
         journal: The journal's name.
-        index: A shared index that has rows of the same type, which go instead of being redacted.
+        index: A shared index with rows of the same type, which are deleted instead of redacted.
         of: The type of both.
-        about: The actor whose records say what is to be redacted; they go when that is done.
+        about: The actor with records about what to redact; they are deleted afterwards.
         says: The type of those records.
-        redact: Returns what a row may still say; None: it stays as it is.
+        redact: Returns the redacted row; None to keep it as it is.
         options: Limits of the store.
 
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.
         StoreKeyError: the store is encrypted with another key; nothing was changed.
         StoreDamagedError: the store is damaged; nothing was changed.
-        StorageFullError: there is no room for the new file; what is there is gone on with the next time.
+        StorageFullError: there is no room for the new file; the next call continues.
         StoreError: there is no store in the folder, or its secret is not here.
     """
     limits = options if options is not None else RuntimeOptions()
-    with owned(folder, encryption) as (owner, _):
+    with own_store(folder, encryption) as (owner, check):
         data = owner.folder / DATA_FILE
+        if check.damaged:
+            raise damaged_records(str(data), check.damaged)
         before = data.stat().st_size
         store = Store(owner.folder, encryption=encryption, max_size=limits.max_size, min_free=limits.min_free)
         with closing(store):
@@ -127,16 +130,16 @@ def expunge(
             _commit(store, ((ACTORS, key, None) for key, _ in _records(store, about, says)))
             unlock = store.unlock
         _rewrite(owner, unlock)
-        remove_left_over(owner.folder)
+        remove_left_over(owner.folder, older=True)
         owner.mark_clean()
         return ExpungeInfo(owner.folder, before, data.stat().st_size, redacted)
 
 
 def _commit(store: Store, ops: Iterator[Op]) -> int:
-    """Commit in batches, the last of which is whole; return how many there were."""
+    """Commit in batches; return the number of changes."""
     done = 0
     batch: list[Op] = []
-    for op in [*ops]:  # what is read is not what is being written
+    for op in [*ops]:  # read all before writing
         batch.append(op)
         if len(batch) == _BATCH:
             done += _write(store, batch)
@@ -146,10 +149,10 @@ def _commit(store: Store, ops: Iterator[Op]) -> int:
 
 def _write(store: Store, batch: list[Op]) -> int:
     if batch:
-        work = WriteBatch(None, batch, reserve=True)
-        store.commit([work])
-        if work.error is not None:
-            raise work.error
+        unit = WriteBatch(None, batch, reserve=True)
+        store.commit([unit])
+        if unit.error is not None:
+            raise unit.error
     return len(batch)
 
 
@@ -161,10 +164,10 @@ def _redactions(
         for number, record in scan(snapshot, keys.name):
             if number == STRANGE:
                 continue
-            row = decoded(number, record, of)
+            row = decode_row(number, record, of)
             kept = redact(row.value)
             if kept is not None and kept != row.value:
-                redacted = keys.redacted(before, number, record, kept)
+                redacted = keys.redact(before, number, record, kept)
                 yield INDEXES, keys.prefix + number.to_bytes(NUMBER_BYTES), redacted
             before = record[:LINK_BYTES]
 
@@ -186,10 +189,10 @@ def _records(store: Store, address: Address, of: type[P]) -> Iterator[tuple[byte
 
 
 def _rewrite(owner: FolderLock, unlock: bytes | None) -> None:
-    """Put a file with the same rows, checked to the end, in the place of the store's, in one step."""
-    data, new = owner.folder / DATA_FILE, owner.folder / REWRITTEN
+    """Replace the store's file by a checked one with the same rows, in one step."""
+    data = owner.folder / DATA_FILE
     what = f"{data} cannot be rewritten"
-    with written(what), temporary(new):
+    with translate_errors(what), temporary(owner.folder) as (new, _):
         inspect_file(data)
         try:
             _copy_rows(data, new)
@@ -197,14 +200,14 @@ def _rewrite(owner: FolderLock, unlock: bytes | None) -> None:
             raise store_error(error, what) from error
         inspect_file(new, name="the rewritten store", records=True, unlock=unlock)
         sync_file(new)
-        # It describes readers of the old file; LMDB makes another.
+        # It describes readers of the old file; LMDB creates another.
         (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
         new.replace(data)
     sync_folder(owner.folder)
 
 
 def _copy_rows(data: Path, new: Path) -> None:
-    """Write all rows of a store's file, as they are, into an empty one."""
+    """Copy all rows of a store's file into an empty one."""
     with (
         lmdb.open(os.fspath(data), subdir=False, readonly=True, lock=False, max_dbs=len(TABLES)) as old,
         lmdb.open(

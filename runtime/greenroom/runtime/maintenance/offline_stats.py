@@ -1,4 +1,4 @@
-"""What a store that nobody owns holds, without running its actors."""
+"""Read a stopped store without running its actors."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from greenroom.runtime.base.errors import StoreError
 from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.base.statistics import StoreStatistics
 from greenroom.runtime.lmdb import keys
+from greenroom.runtime.lmdb.codec import pass_over
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.runtime.lmdb.lock_file import FolderLock
@@ -21,7 +22,7 @@ T = TypeVar("T")
 
 
 class StoppedStore:
-    """A store that nobody owns, while it is looked at; no actor is activated and no timer fires.
+    """A stopped store; no actor is activated and no timer fires.
 
     Args:
         store: The store.
@@ -31,12 +32,12 @@ class StoppedStore:
         self._store = store
 
     def statistics(self) -> StoreStatistics:
-        """Return what it holds."""
+        """Return its statistics."""
         return self._store.statistics()
 
     def rows(self, index: str, of: type[T]) -> Iterator[T]:
-        """Yield what the rows of a shared index say."""
-        for _, payload in self._store.scan(INDEXES, keys.index_prefix(index)):
+        """Yield the values of the rows of a shared index."""
+        for _, payload in self._store.scan(INDEXES, keys.index_prefix(index), on_damage=pass_over):
             yield keys.decode(keys.decode(payload, keys.RowRecord).value, of)
 
 
@@ -44,17 +45,17 @@ class StoppedStore:
 def stopped_store(
     folder: Path, options: RuntimeOptions | None = None, *, encryption: Encryption | None = None
 ) -> Iterator[StoppedStore]:
-    """Look at a store that nobody owns while the block runs.
+    """Open a stopped store while the block runs.
 
-    Blocks, after an unclean end as long as the check of the structure takes.
+    Blocks; after an unclean end also for the check of the structure.
 
     Args:
-        folder: The folder of the store; it is not made.
-        options: Limits that the figures are told against.
-        encryption: Has the key of a store that is encrypted.
+        folder: The folder of the store; it is not created.
+        options: Limits of the store, for the statistics.
+        encryption: Has the key of an encrypted store.
 
     Raises:
-        StoreOwnedError: a process owns the folder; ask its `Runtime.statistics`.
+        StoreOwnedError: a process owns the folder; use its `Runtime.statistics`.
         StoreDamagedError, StoreTooNewError: it cannot be opened.
         StoreError: there is no store in the folder.
     """
@@ -62,22 +63,22 @@ def stopped_store(
     with FolderLock(folder, create=False) as owner:
         if not (owner.folder / DATA_FILE).exists():
             raise StoreError(f"there is no store in {owner.folder}")
-        is_checked = check_store(owner, encryption)
+        check = check_store(owner, encryption)
         store = Store(
             owner.folder,
             encryption=encryption,
-            is_checked=is_checked,
+            check=check,
             max_size=options.max_size,
             min_free=options.min_free,
         )
         with closing(store):
             yield StoppedStore(store)
-        owner.mark_clean(is_checked=is_checked)
+        owner.mark_clean(is_checked=store.is_checked, is_damaged=bool(store.damage.found))
 
 
 def stopped_statistics(
     folder: Path, options: RuntimeOptions | None = None, *, encryption: Encryption | None = None
 ) -> StoreStatistics:
-    """Return what a store that nobody owns holds; as `stopped_store`."""
+    """Return the statistics of a stopped store; as `stopped_store`."""
     with stopped_store(folder, options, encryption=encryption) as store:
         return store.statistics()

@@ -1,15 +1,15 @@
-"""Leaves to which the way is lost: which of a file's pages are in use, and where they belong.
+"""Orphaned leaves: pages in use below lost branches, and their tables.
 
-A leaf says itself what its rows are, but not whether it is still a part of its table: a free page may hold
-an older version, or what was removed since. LMDB's list of free pages tells the two apart. Each page of a
-file is free or reached from the newest head, so one that is neither lay below a branch that is lost:
+A leaf has its rows, but does not reveal whether it is still in use: a free page may hold an older version, or
+removed rows. LMDB's list of free pages decides that. Each page of a file is free or reached from the newest
+head; one that is neither lay below a lost branch:
 
-1. Where the list of free pages is damaged, or calls a page free that is reached, nothing is taken.
-2. A record of several pages may hold whatever its writer liked, a page's likeness too. So its pages are
-   passed over, and where a page cannot be read those right behind it are not believed.
-3. A leaf whose keys might belong to two tables is not taken.
-4. If there are as many leaves as the table has, nothing is missing between them; else something may be,
-   between any two.
+1. If the list of free pages is damaged, or contains a reached page, no leaf is accepted.
+2. A record of several pages may contain anything, even a copy of a page. So its pages are skipped, and after
+   an unreadable page the next ones are not trusted.
+3. A leaf with keys that fit two tables is not accepted.
+4. If there are as many leaves as the table has, nothing is missing; otherwise rows may be missing between any
+   two.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from greenroom.runtime.store.page_proofs import Prover, Tree, child_of
 
 
 class _Lost(NamedTuple):
-    """A branch of a table that cannot be read: between which keys all of it lies."""
+    """An unreadable branch of a table, with the bounds of its keys."""
 
     tree: Tree
     lower: bytes
@@ -35,20 +35,20 @@ class _Lost(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The leaves of a lost branch, in order, and whether they are all."""
+    """The leaves of a lost branch, in order, and whether they are complete."""
 
     leaves: list[Page]
     is_whole: bool
 
 
 class Orphans:
-    """Finds the leaves of lost branches, once somebody asks.
+    """Find the leaves of lost branches, at the first use.
 
     Args:
-        prover: Reads the file's pages, without looking at records.
-        head: The newest.
+        prover: Reads the file's pages, without their records.
+        head: The newest head.
         trees: The tables, and LMDB's own table of tables.
-        reached: Pages that are known to be of such a table besides.
+        reached: Other pages that are known to be in use.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class Orphans:
         self._leaves: list[Page] | None = None
 
     def below(self, tree: Tree, lower: bytes, upper: bytes | None) -> Found:
-        """Return the leaves of a branch of a table that is lost."""
+        """Return the leaves of a lost branch of a table."""
         if self._leaves is None:
             try:
-                self._leaves = list(self._look())
-            except StoreDamagedError:  # of the list of free pages: what is in use cannot be told
+                self._leaves = list(self._find_leaves())
+            except StoreDamagedError:  # without the list of free pages, the pages in use are unknown
                 self._leaves = []
         taken: dict[int, list[Page]] = {}
         for leaf in self._leaves:
@@ -84,14 +84,14 @@ class Orphans:
     def _place(self, tree: Tree, lower: bytes, upper: bytes | None) -> int:
         return self._lost.index(_Lost(tree, lower, upper)) if self._lost else -1
 
-    def _look(self) -> Iterator[Page]:
+    def _find_leaves(self) -> Iterator[Page]:
         """Yield the leaves that are in use and not reached."""
-        for _, page in self.unreached():
+        for _, page in self.find_unreached():
             if page is not None and page.is_leaf and page.keys:
                 yield page
 
-    def unreached(self) -> Iterator[tuple[int, Page | None]]:
-        """Yield the pages in use that are not reached, but for those of records; None for one not believed.
+    def find_unreached(self) -> Iterator[tuple[int, Page | None]]:
+        """Yield unreached pages in use, without those of records; None for an untrusted one.
 
         Raises:
             StoreDamagedError: the list of free pages is damaged.
@@ -107,7 +107,7 @@ class Orphans:
             if number in self._reached or number in free:
                 is_believed = True
             else:
-                page = self._readable(number) if is_believed else None
+                page = self._read_page(number) if is_believed else None
                 is_believed = page is not None
                 if isinstance(page, int):
                     size = page
@@ -115,15 +115,15 @@ class Orphans:
                     yield number, page
             number += size
 
-    def _readable(self, number: int) -> Page | int | None:
-        """Return a page, or of how many pages the record is that begins there; None if it is neither."""
+    def _read_page(self, number: int) -> Page | int | None:
+        """Return a page, the size in pages of a record there, or None."""
         try:
             return self._prover.overflow_pages(number) or self._prover.page(number)
         except StoreDamagedError:
             return None
 
     def _reach(self, tree: Tree, number: int, depth: int, lower: bytes, upper: bytes | None) -> None:
-        """Take note of the pages that can be reached, and of the branches that are lost."""
+        """Record the reached pages and the lost branches."""
         if not depth:
             return
         self._reached.add(number)
@@ -149,14 +149,14 @@ class Orphans:
         self._counts[tree.root] = self._counts.get(tree.root, 0) + 1
 
     def _free(self) -> set[int]:
-        """Return the free pages; those of the list itself are reached from then on.
+        """Return the free pages; the pages of the list itself count as reached.
 
         Raises:
             StoreDamagedError: the list is damaged.
         """
         listed = Tree(self._prover, self._head.free_root, self._head.free_depth, is_main=True)
         free: set[int] = set()
-        for leaf in self._listing(listed.root, listed.depth, b"", None):
+        for leaf in self._walk_list(listed.root, listed.depth, b"", None):
             for value in leaf.values:
                 numbers = self._prover.numbers(value)
                 if not free.isdisjoint(numbers) or max(numbers, default=2) > self._head.last_page:
@@ -166,7 +166,7 @@ class Orphans:
                     self._reached.update(self._prover.pages_of(value))
         return free
 
-    def _listing(self, number: int, depth: int, lower: bytes, upper: bytes | None) -> Iterator[Page]:
+    def _walk_list(self, number: int, depth: int, lower: bytes, upper: bytes | None) -> Iterator[Page]:
         if not depth:
             return
         self._reached.add(number)
@@ -176,4 +176,4 @@ class Orphans:
             return
         for child in range(len(page.keys)):
             below, low, high = child_of(page, child, lower, upper)
-            yield from self._listing(below, depth - 1, low, high)
+            yield from self._walk_list(below, depth - 1, low, high)

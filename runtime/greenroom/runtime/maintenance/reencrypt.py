@@ -1,11 +1,10 @@
-"""Switching encryption on, changing the key, and giving a store another secret.
+"""Encrypt a store, change its key, or give it another secret.
 
-A store in the clear is rewritten into a new file, which takes the old one's place when it is whole, on the
-disk and checked. A rewriting that was interrupted goes on where it was, if the store has not changed since;
-nothing of the new file was ever in the clear. The old file is unlinked; what a disk does with its
-blocks is the disk's affair, and so are older copies.
+A store in the clear is rewritten into a new file, which replaces the old one when it is complete, on the disk
+and checked. An interrupted rewrite continues, if the store has not changed since; the new file is never in
+the clear. The old file is unlinked; its blocks on the disk, and older copies, are not erased.
 
-All of this blocks, and takes the owner's lock meanwhile.
+All of this blocks, and holds the owner's lock meanwhile.
 """
 
 from __future__ import annotations
@@ -41,8 +40,10 @@ from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, folder_error
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, with_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
-from greenroom.runtime.maintenance.backup import NEW_STORE, older_stores, remove_left_over
-from greenroom.runtime.store.integrity import TableReport, check_store, inspect_file
+from greenroom.runtime.maintenance.backup import older_stores
+from greenroom.runtime.maintenance.temporary_copies import NEW_STORE, remove_left_over
+from greenroom.runtime.store.integrity import TableReport, check_store, damaged_records, inspect_file
+from greenroom.runtime.store.record_damage import StoreCheck
 from greenroom.runtime.store.store import Store
 
 _PROGRESS: Final = b"rewriting"
@@ -52,12 +53,12 @@ _BATCH_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class EncryptInfo:
-    """A store that is encrypted now.
+    """An encrypted store.
 
     Attributes:
         folder: The folder of the store.
-        tables: What is in it; empty if it was encrypted before.
-        in_the_clear: Files of older stores beside it, which are as they were.
+        tables: Its tables; empty if it was encrypted before.
+        in_the_clear: Files of older stores beside it, still in the clear.
     """
 
     folder: Path
@@ -66,7 +67,7 @@ class EncryptInfo:
 
 
 class _Progress(msgspec.Struct, array_like=True):
-    """How far the rewriting is: of which state of the source, in which table, behind which of its keys."""
+    """The progress of a rewrite: the source's state, the table, and the last key."""
 
     state: int
     table: int = 0
@@ -81,25 +82,24 @@ def encrypt(
     indexes: Iterable[keys.Index],
     options: RuntimeOptions | None = None,
 ) -> EncryptInfo:
-    """Encrypt a store that is in the clear, by rewriting it; one that is encrypted is left as it is.
+    """Encrypt a store in the clear by rewriting it; an encrypted one stays.
 
-    Copies in the clear that a command left beside it when it was killed are removed.
-
-    The folder must have room for a second file of the store's size.
+    It also removes copies in the clear that killed commands left beside it. The folder must have room for a
+    second file of the store's size.
 
     Args:
         folder: The folder of the store.
         encryption: Has the key.
-        actors: All actor classes that have records in it: they say what is a name.
-        indexes: All shared indexes that have rows in it, likewise.
+        actors: All actor classes with records in it: they declare the names in keys.
+        indexes: All shared indexes with rows in it, likewise.
         options: Limits of the new file.
 
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.
-        ConfigurationError: something in it is of no actor or index that was given; nothing was changed.
+        ConfigurationError: the store has an unknown actor or index; nothing was changed.
         StoreKeyError: there is no such key, or the store is encrypted with another; nothing was changed.
         StoreDamagedError: the store is damaged; nothing was changed.
-        StorageFullError: there is no room for the new file; what is there is gone on with the next time.
+        StorageFullError: there is no room for the new file; the next call continues.
         StoreError: there is no store in the folder.
     """
     limits = options if options is not None else RuntimeOptions()
@@ -108,7 +108,9 @@ def encrypt(
         keys.index_table(indexes),
     )
     wanted = Encryption(_once(encryption), required=True)
-    with owned(folder, encryption) as (owner, is_checked):
+    with own_store(folder, encryption) as (owner, check):
+        if check.damaged:
+            raise damaged_records(str(owner.folder / DATA_FILE), check.damaged)
         place = owner.folder / NEW_STORE
         with closing(_open(owner.folder, Encryption(wanted.key), limits)) as old:
             done = old.blinder is not None
@@ -117,37 +119,36 @@ def encrypt(
         tables: tuple[TableReport, ...] = ()
         if not done:
             tables = _exchange(owner, place, wanted)
-        remove_left_over(owner.folder)
-        owner.mark_clean(is_checked=is_checked or not done)
+        remove_left_over(owner.folder, older=True)
+        owner.mark_clean(is_checked=check.is_whole or not done)
         return EncryptInfo(owner.folder, tables, older_stores(owner.folder))
 
 
 def rekey(folder: Path, encryption: Encryption, new: Encryption) -> Path:
-    """Wrap the data key of an encrypted store with another key; no record is touched.
+    """Wrap the data key of an encrypted store with another key, without rewriting records.
 
-    The file is read once, to overwrite in it what the old key opens. Backups from before still open with
-    the old key alone.
+    The file is read once, to overwrite the old wrapped key. Older backups still need the old key.
 
     Args:
         folder: The folder of the store.
         encryption: Has the present key.
-        new: Has the one that is to take its place.
+        new: Has the new key.
 
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.
-        StoreKeyError: one of the keys is not there, or the store is encrypted with another or not at all.
+        StoreKeyError: a key is missing, or the store is encrypted with another or not at all.
         StoreError: there is no store in the folder, or it could not be written.
     """
-    with owned(folder, encryption) as (owner, is_checked):
+    with own_store(folder, encryption) as (owner, check):
         with closing(Store(owner.folder, encryption=encryption)) as store:
             before = store.rewrap(new.key())
         _overwrite(owner.folder / DATA_FILE, before)
-        owner.mark_clean(is_checked=is_checked)
+        owner.mark_clean(is_checked=check.is_whole, is_damaged=bool(check.damaged))
         return owner.folder
 
 
 def _overwrite(path: Path, remains: bytes) -> None:
-    """Put zeros where bytes lie in a store's file that nobody has open, in pages that are free by now.
+    """Overwrite bytes with zeros in the free pages of a stopped store's file.
 
     Raises:
         StoreError: the file cannot be written.
@@ -164,11 +165,12 @@ def _overwrite(path: Path, remains: bytes) -> None:
 
 
 @contextmanager
-def owned(folder: Path, encryption: Encryption | None) -> Iterator[tuple[FolderLock, bool]]:
-    """Own a folder with a store; yields the lock, and whether all of the store is known to be sound."""
+def own_store(folder: Path, encryption: Encryption | None) -> Iterator[tuple[FolderLock, StoreCheck]]:
+    """Own a folder with a store; yield the lock and the check of the store."""
     with FolderLock(folder, create=False) as owner:
         if not (owner.folder / DATA_FILE).exists():
             raise StoreError(f"there is no store in {owner.folder}")
+        remove_left_over(owner.folder)
         yield owner, check_store(owner, encryption)
 
 
@@ -185,8 +187,8 @@ def _open(folder: Path, encryption: Encryption, limits: RuntimeOptions) -> Store
 
 
 def _rewrite(old: Store, place: Path, encryption: Encryption, names: _Names, limits: RuntimeOptions) -> None:
-    """Write what is in the old store and not yet in the new one."""
-    new, progress = _begun(old, place, encryption, limits)
+    """Write the remaining rows of the old store into the new one."""
+    new, progress = _resume_or_begin(old, place, encryption, limits)
     with closing(new):
         new.take_identity(old)
         assert new.blinder is not None
@@ -194,7 +196,7 @@ def _rewrite(old: Store, place: Path, encryption: Encryption, names: _Names, lim
             after = progress.after if table == progress.table else b""
             for batch, last in _batches(old, table, after):
                 ops: list[Op] = [
-                    (table, *names.hidden(new.blinder, table, key, payload)) for key, payload in batch
+                    (table, *names.hide(new.blinder, table, key, payload)) for key, payload in batch
                 ]
                 ops.append((META, _PROGRESS, keys.encode(_Progress(old.state, table, last))))
                 _commit(new, ops)
@@ -206,15 +208,15 @@ def _rewrite(old: Store, place: Path, encryption: Encryption, names: _Names, lim
             )
 
 
-def _begun(
+def _resume_or_begin(
     old: Store, place: Path, encryption: Encryption, limits: RuntimeOptions
 ) -> tuple[Store, _Progress]:
-    """Return the new store and how far it is: as far as it was, if that was made of the present state."""
+    """Return the new store and its progress; resume if the old store has not changed."""
     if place.exists():
         try:
-            inspect_file(place / DATA_FILE)  # the system may have ended meanwhile
+            inspect_file(place / DATA_FILE)  # the system may have crashed meanwhile
             new = _open(place, Encryption(encryption.key), limits)
-        except StoreError:  # with another key, damaged, or not begun: it is of no use
+        except StoreError:  # useless: with another key, damaged, or not begun
             pass
         else:
             payload = new.get(META, _PROGRESS) if new.blinder is not None else None
@@ -246,18 +248,18 @@ def _batches(old: Store, table: int, after: bytes) -> Iterator[tuple[list[tuple[
 
 
 def _commit(new: Store, ops: list[Op]) -> None:
-    work = WriteBatch(None, ops, reserve=True)
-    new.commit([work])
-    if work.error is not None:
-        raise work.error
+    unit = WriteBatch(None, ops, reserve=True)
+    new.commit([unit])
+    if unit.error is not None:
+        raise unit.error
 
 
 def _exchange(owner: FolderLock, place: Path, encryption: Encryption) -> tuple[TableReport, ...]:
-    """Check the new file to the end and put it in the place of the old one, in one step."""
+    """Check the new file to the end, then replace the old one in one step."""
     data, new = owner.folder / DATA_FILE, place / DATA_FILE
     tables = inspect_file(new, name="the rewritten store", records=True, unlock=encryption.key())
     sync_file(new)
-    # It describes readers of the old file; LMDB makes another.
+    # It describes readers of the old file; LMDB creates another.
     (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
     new.replace(data)
     sync_folder(owner.folder)
@@ -268,10 +270,10 @@ def _exchange(owner: FolderLock, place: Path, encryption: Encryption) -> tuple[T
 
 
 class _Names:
-    """Says what a row of a store in the clear is in an encrypted one.
+    """Convert rows of a store in the clear to those of an encrypted one.
 
     Args:
-        kinds: Which parts of the keys of a kind's records are names.
+        kinds: The spans of names in the keys of each kind's records.
         indexes: The shared indexes.
     """
 
@@ -279,11 +281,11 @@ class _Names:
         self._kinds = kinds
         self._indexes = indexes
 
-    def hidden(self, blinder: KeyBlinder, table: int, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
-        """Return the key and the payload of a row.
+    def hide(self, blinder: KeyBlinder, table: int, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
+        """Return the key and payload of a row in the encrypted store.
 
         Raises:
-            ConfigurationError: nobody says what of its key is a name.
+            ConfigurationError: the names in its key are not declared.
         """
         if table == ACTORS:
             return self._record(blinder, key, payload)
@@ -333,22 +335,22 @@ def _timer(blinder: KeyBlinder, row: bytes) -> bytes:
 
 
 def renew_secret(folder: Path, secrets: Path, *, max_size: int) -> Secret:
-    """Make a new secret for the store in a folder that nobody owns; the old file is kept under its mark.
+    """Create a new secret for a stopped store; keep the old one under its mark.
 
-    What was signed with the old one proves nothing any more: API keys and passports end, and the records of
-    the audit log up to now can be checked with the old secret only.
+    Signatures of the old secret are no longer valid: API keys and passports end, and the audit log up to now
+    can only be checked with the old secret.
 
     Args:
-        folder: The store's.
-        secrets: Where its secret is, or was.
-        max_size: As the store is opened with, in bytes.
+        folder: The folder of the store.
+        secrets: The folder of its secret.
+        max_size: The store's quota, in bytes.
 
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.
         StoreError: there is no store, or it, or the secret, could not be written.
     """
     with FolderLock(folder, create=False) as owner:
-        is_checked = check_store(owner)
+        check = check_store(owner)
         try:
             environment = open_environment(owner.folder, max_size=max_size, sync=True)
         except lmdb.Error as error:
@@ -357,7 +359,7 @@ def renew_secret(folder: Path, secrets: Path, *, max_size: int) -> Secret:
             with environment.begin() as transaction:
                 store_id = (transaction.get(STORE_KEY) or b"").decode()
             try:
-                secret = _renewed(secrets, store_id)
+                secret = _replace_secret(secrets, store_id)
             except OSError as error:
                 raise folder_error(error, f"the store's secret cannot be made in {secrets}") from error
             try:
@@ -365,11 +367,11 @@ def renew_secret(folder: Path, secrets: Path, *, max_size: int) -> Secret:
                     transaction.put(SECRET_KEY, secret.mark.encode())
             except lmdb.Error as error:
                 raise store_error(error, f"{owner.folder / DATA_FILE} cannot be written") from error
-        owner.mark_clean(is_checked=is_checked)
+        owner.mark_clean(is_checked=check.is_whole, is_damaged=bool(check.damaged))
         return secret
 
 
-def _renewed(secrets: Path, store_id: str) -> Secret:
+def _replace_secret(secrets: Path, store_id: str) -> Secret:
     path = secrets / f"{store_id}.key"
     try:
         mark = read_secret(path).mark

@@ -1,28 +1,30 @@
-"""Saving what is sound of a damaged store, and saying exactly what is not.
+"""Repair: save the sound part of a damaged store, and list exactly what is missing.
 
-The file is read without LMDB, which a damaged page can kill: each page and each record must prove itself (see
-`salvage`). Where one does not there is a *gap*. It fails closed:
+The file is read without LMDB, which a damaged page can crash: each page and record must be proven (see
+`salvage`). One that is not makes a *gap*. Repair fails closed:
 
-1. An actor that a gap may have taken something from is set aside whole: none of its records is in the new
-   store, and none of its rows in shared indexes. A part of it could say what the whole did not, such as that
-   something is still there that was forgotten, or is everybody's to see.
-2. Some are *mended*: other records are there instead, such as all keys, revoked.
-3. What outlasts restored backups is told to the new store's actors when it is opened (see
-   `journal.revocations`).
-4. Where rows of shared indexes are missing, the actors that are whole are told to `Restate` theirs: the tells
-   wait in the new store for whoever opens it.
+1. An actor that a gap may affect is set aside whole: the new store has none of its records, and none of its
+   rows in shared indexes. A part of it could contradict the whole, such as show what was forgotten, or what
+   is private.
+2. For kinds with a rule (see `remains`), the rule keeps sound entries one by one.
+3. Some actors are *mended*: they get other records, such as all keys, revoked.
+4. Revocations are replayed to the new store's actors when it is opened (see `journal.revocations`).
+5. The stored reply to an idempotent request is removed if its effect is left out, so that a repeat carries it
+   out again. All others stay, so that nothing is done twice.
+6. If rows of shared indexes are missing, whole and partly kept actors get `Restate`: these tells wait in the
+   new store until it is opened.
 
-Records are copied as they are, so an encrypted store stays one, under the same key.
+Records are copied as they are, so an encrypted store stays encrypted under the same key.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from itertools import chain, islice
+from functools import partial
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -34,8 +36,7 @@ from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import StoreDamagedError, StoreError
 from greenroom.runtime.journal.revocations import META_KEY
 from greenroom.runtime.lmdb import keys
-from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
-from greenroom.runtime.lmdb.encryption import NAMES, Encryption
+from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import (
     ACTORS,
     FORMAT_KEY,
@@ -49,79 +50,64 @@ from greenroom.runtime.lmdb.environment import (
     store_error,
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, sync_file
-from greenroom.runtime.lmdb.key_blinding import NAME_BYTES, KeyBlinder, strip_plain_key, with_plain_key
+from greenroom.runtime.lmdb.key_blinding import plain_key, strip_plain_key, with_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
-from greenroom.runtime.maintenance.backup import publish, temporary
-from greenroom.runtime.maintenance.orphan_pages import Orphans
-from greenroom.runtime.maintenance.salvage import Gap, Sound, salvage
-from greenroom.runtime.maintenance.table_recovery import recover_tables
+from greenroom.runtime.maintenance.backup import publish
+from greenroom.runtime.maintenance.damaged_store import DamagedStore, MissingRange, key_text
+from greenroom.runtime.maintenance.remains import KeptRecords, Remains, RepairRule, UndoneAnswers
+from greenroom.runtime.maintenance.salvage import Sound
+from greenroom.runtime.maintenance.temporary_copies import remove_left_over, temporary
 from greenroom.runtime.store.integrity import TableReport, inspect_file
 from greenroom.runtime.store.page_proofs import Prover
 
 Mend = Callable[[Mapping[bytes, bytes]], Mapping[bytes, bytes]]
-"""Given the sound records of an actor, by their own keys, returns those that are to take their place."""
+"""Maps the sound records of an actor, by their own keys, to their replacements."""
 
 
 class Restate(Message[None], frozen=True):
-    """Write the rows again that the actor has in shared indexes: a repaired store may lack some of them."""
+    """Rewrite the actor's rows in shared indexes, because a repair may have lost some."""
 
 
 class Losses(NamedTuple):
-    """How much was lost, for who is told of a repair.
+    """The losses of a repair, in numbers.
 
     Attributes:
-        missing_rows: How many rows cannot be read.
-        ranges: In how many places.
-        set_aside: How many actors are not in the new store.
-        mended: How many are there with other records.
+        missing_rows: Rows that cannot be read.
+        ranges: Ranges with missing rows.
+        set_aside: Actors that are not in the new store.
+        mended: Actors with other records.
+        left_out: Missing entries of actors in the new store.
     """
 
     missing_rows: int
     ranges: int
     set_aside: int
     mended: int
+    left_out: int
 
 
 Tell = Callable[[Losses], tuple[Address, Message[None]]]
-"""Given what was lost, returns whom the new store is to tell of it when it is opened, and what."""
+"""Returns the actor that the new store informs of the losses when it is opened, and the message."""
 
 _BATCH: Final = 5_000
-_OWN: Final = b"!"
-_AFTER_OWN: Final = b'"'
 _PARCELS: Final = (keys.TIMERS, keys.OUTBOX, keys.DEAD)
 
 
 @dataclass(frozen=True, slots=True)
-class MissingRange:
-    """Where something is missing.
-
-    Attributes:
-        table: Of which table.
-        start: From this key on, with escapes.
-        end: To before this one; empty for the end of the table.
-        why: What was wrong there.
-    """
-
-    table: str
-    start: str
-    end: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class RepairInfo:
-    """What was saved.
+    """The result of a repair.
 
     Attributes:
-        path: The new file, which `restore` takes.
+        path: The new file, for `restore`.
         file_bytes: Its length.
-        tables: What is in it.
-        missing_rows: How many rows cannot be read.
-        ranges: Where they were.
-        set_aside: The actors, as ``kind/key``, from which something may be missing: nothing of them is in the
-            new file. A key that an encrypted store hides is told by its digits.
-        mended: Those of which something else is there instead, such as keys that are all revoked.
-        restating: How many actors write their rows in shared indexes again when the new file is first opened.
+        tables: Its tables.
+        missing_rows: The number of rows that cannot be read.
+        ranges: The ranges of these rows.
+        set_aside: The actors, as ``kind/key``, that may lack records and are not in the new file. A hidden
+            key of an encrypted store is named by its digits.
+        mended: The actors with other records instead, such as keys that are all revoked.
+        restating: The number of actors that rewrite their rows in shared indexes when the new file is opened.
+        left_out: The missing entries of actors in the new file, as ``kind/key/name``.
     """
 
     path: Path
@@ -132,6 +118,7 @@ class RepairInfo:
     set_aside: tuple[str, ...]
     mended: tuple[str, ...]
     restating: int = 0
+    left_out: tuple[str, ...] = ()
 
 
 def repair(
@@ -140,32 +127,32 @@ def repair(
     *,
     encryption: Encryption | None = None,
     mends: Mapping[Address, Mend] | None = None,
+    rules: Mapping[str, RepairRule] | None = None,
     restating: Collection[str] = (),
     tell: Tell | None = None,
 ) -> RepairInfo:
-    """Write what is sound of a store that nobody uses into a new file that `restore` takes; mode 0600.
+    """Write the sound part of a stopped store into a new file for `restore`.
 
-    The store itself is left as it is.
+    The file has mode 0600. The store itself does not change.
 
     Args:
         folder: The folder of the store.
         destination: A file that does not exist, in a folder that does.
         encryption: Has the key of an encrypted store.
-        mends: What becomes of actors that are not set aside when they may lack something.
+        mends: Replacements of the records of actors that may lack some, instead of setting them aside.
+        rules: By kind of actor, what to keep of actors that may lack records. These kinds handle `Restate`.
         restating: The kinds of actors that handle `Restate`.
-        tell: Whom the new store tells of the repair.
+        tell: The message of the new store about the repair.
 
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.
-        StoreDamagedError: nothing can be saved, since what leads to the tables is damaged, and they cannot be
-            told for certain without.
+        StoreDamagedError: nothing can be saved, because the tables cannot be identified.
         StoreKeyError: the store is encrypted with another key.
         StoreError: the destination exists or cannot be written; there is no store in the folder.
     """
     destination = destination.absolute()
     if os.path.lexists(destination):
         raise StoreError(f"{destination} exists and is not overwritten; name a new file")
-    part = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}")
     with FolderLock(folder, create=False) as owner:
         data = owner.folder / DATA_FILE
         if not data.exists():
@@ -173,15 +160,19 @@ def repair(
         what = f"what is sound of {data} cannot be written to {destination}"
         try:
             with suppress(StoreDamagedError):
-                owner.is_unchanged()  # if it is not, that is kept in mind
-            with closing(Prover(data, None)) as prover, temporary(part):
+                owner.is_unchanged()  # if it is not, the lock records that
+            remove_left_over(owner.folder)
+            with (
+                closing(Prover(data, None)) as prover,
+                temporary(destination.parent, of=owner.folder) as (part, _),
+            ):
                 try:
-                    damaged = _Damaged(prover, encryption, data)
+                    damaged = DamagedStore(prover, encryption, data)
                 except StoreDamagedError as error:
                     raise StoreDamagedError(
                         f"nothing can be saved, for the tables are not found: {error}"
                     ) from error
-                saved = _Saved(damaged, mends or {}, restating, tell)
+                saved = _Saved(damaged, mends or {}, rules or {}, restating, tell)
                 saved.write(part)
                 name = f"what was saved of {data}"
                 tables = inspect_file(part, name=name, records=True, unlock=damaged.unlock)
@@ -200,96 +191,25 @@ def repair(
         set_aside=tuple(sorted(saved.set_aside)),
         mended=tuple(sorted(saved.mended)),
         restating=len(saved.restating),
+        left_out=tuple(sorted(saved.left_out)),
     )
 
 
-class _Damaged:
-    """The store that was found.
-
-    Attributes:
-        names: What it says of itself before any codec does.
-        bytes: The length of its file.
-        gaps: Where something is missing, by table.
-        missing_rows: How many rows.
-    """
-
-    def __init__(self, prover: Prover, encryption: Encryption | None, path: Path) -> None:
-        self._prover = prover
-        head = max(prover.heads())
-        self.names = prover.names(head)
-        try:
-            self._trees = prover.tables(self.names)
-            self._orphans = Orphans(prover, head, [self.names, *self._trees])
-        except StoreDamagedError:
-            self.names, self._trees = recover_tables(prover, head)
-            self._orphans = Orphans(prover, head, self._trees, {head.root})
-        self.bytes = path.stat().st_size
-        self.unlock = None if encryption is None else encryption.key()
-        self.codec: RecordCodec = PlainCodec()
-        self.blinder: KeyBlinder | None = None
-        seal = self.names.get(SEAL_KEY)
-        if seal is not None:
-            from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
-
-            data_key = record_cipher.unwrap(seal, self.unlock, os.fspath(path))
-            self.codec, self.blinder = (
-                record_cipher.SealedCodec(data_key),
-                KeyBlinder(record_cipher.derive(data_key, NAMES)),
-            )
-        self.gaps: list[list[Gap]] = []
-        self.missing_rows = sum(tree.rows for tree in self._trees)
-        for table in range(len(TABLES)):
-            found: list[Gap] = []
-            for each in self.salvage(table):
-                if isinstance(each, Gap):
-                    found.append(each)
-                else:
-                    self.missing_rows = max(0, self.missing_rows - 1)
-            self.gaps.append(found)
-
-    def salvage(self, table: int) -> Iterator[Sound | Gap]:
-        """Yield what is sound of a table, and the gaps between, in order."""
-        return salvage(self._prover, self._trees[table], self.codec, self._orphans)
-
-    def sound(self, table: int) -> Iterator[Sound]:
-        """Yield what is sound of a table."""
-        return (each for each in self.salvage(table) if isinstance(each, Sound))
-
-    def ranges(self) -> Iterator[MissingRange]:
-        """Yield where something is missing, for people."""
-        for name, gaps in zip(TABLES, self.gaps, strict=True):
-            for gap in gaps:
-                end = "" if gap.end is None else _text(gap.end)
-                yield MissingRange(name.decode(), _text(gap.start), end, gap.why)
-
-    @property
-    def lacks_rows(self) -> bool:
-        """Whether rows of shared indexes may be missing, and not only the runtime's own."""
-        return any(gap.start < _OWN or gap.end is None or gap.end > _AFTER_OWN for gap in self.gaps[INDEXES])
-
-    def may_lack(self, prefix: bytes) -> bool:
-        """Say whether a record may be missing of the actor whose keys begin like this."""
-        return any(gap.touches(prefix) for gap in self.gaps[ACTORS])
-
-    def prefix_in(self, key: bytes) -> bytes:
-        """Return what the keys of an actor begin with, one of which this is."""
-        kind = key.index(0) + 1
-        return key[: key.index(0, kind) + 1 if self.blinder is None else kind + NAME_BYTES]
-
-
 class _Saved:
-    """What is to be in the new store.
+    """The content of the new store.
 
     Attributes:
-        set_aside: Which actors are not, as `RepairInfo` has them.
-        mended: Which are there with other records.
-        restating: Which are told to write their rows again.
+        set_aside: As in `RepairInfo`.
+        mended: As in `RepairInfo`.
+        restating: The actors that get `Restate`.
+        left_out: As in `RepairInfo`.
     """
 
     def __init__(
         self,
-        damaged: _Damaged,
+        damaged: DamagedStore,
         mends: Mapping[Address, Mend],
+        rules: Mapping[str, RepairRule],
         restating: Collection[str],
         tell: Tell | None,
     ) -> None:
@@ -300,13 +220,18 @@ class _Saved:
         self._mends = {
             keys.prefix_of(address, damaged.blinder): (address, mend) for address, mend in mends.items()
         }
+        self._rules = rules
+        self._named: dict[bytes, Address] | None = None
+        self._partly: dict[bytes, RepairRule] = {}
         self._lacking: dict[bytes, bool] = {}
+        self._undone = UndoneAnswers()
         self.set_aside: set[str] = set()
         self.mended: set[str] = set()
         self.restating: set[Address] = set()
+        self.left_out: list[str] = []
 
     def write(self, path: Path) -> None:
-        """Write it."""
+        """Write the new store."""
         named = ((key, self._damaged.names.get(key)) for key in (FORMAT_KEY, SEAL_KEY, STORE_KEY, SECRET_KEY))
         with lmdb.open(
             os.fspath(path),
@@ -328,38 +253,88 @@ class _Saved:
 
     def _records(self) -> Iterator[tuple[bytes, bytes]]:
         mending: dict[bytes, dict[bytes, bytes]] = {prefix: {} for prefix in self._mends}
-        for key, record in self._damaged.sound(ACTORS):
-            prefix = self._damaged.prefix_in(key)
+        rows = self._damaged.sound(ACTORS)
+        for prefix, sound in groupby(rows, lambda row: self._damaged.prefix_in(row.key)):
             if not self._lacks(prefix):
-                self._is_whole(prefix)
-                yield key, record
-            elif prefix not in mending:
-                kind, _, rest = prefix.partition(b"\0")
-                is_hidden = self._damaged.blinder is not None
-                self.set_aside.add(f"{kind.decode()}/{rest.hex() if is_hidden else _text(rest[:-1])}")
-            elif key[len(prefix) :].startswith(keys.OWN):
-                mending[prefix][key] = record
+                self._note_whole(prefix)
+                yield from ((key, record) for key, record in sound)
+            elif prefix in mending:
+                mending[prefix].update(self._decode_own(prefix, sound))
+            else:
+                yield from self._keep_by_rule(prefix, sound)
         for prefix, (address, mend) in self._mends.items():
             if self._lacks(prefix):
                 self.mended.add(str(address))
-                yield from self._mended(prefix + keys.OWN, mending[prefix], mend)
+                for own, payload in sorted(mend(mending[prefix]).items()):
+                    yield self._seal(prefix + keys.OWN, own, own, payload)
 
-    def _mended(
-        self, prefix: bytes, found: Mapping[bytes, bytes], mend: Mend
-    ) -> Iterator[tuple[bytes, bytes]]:
-        codec, is_hidden = self._damaged.codec, self._damaged.blinder is not None
-        payloads = {}
-        for key, record in found.items():
-            payload = codec.open(key, record)
-            payloads[key[len(prefix) :]] = strip_plain_key(payload) if is_hidden else payload
-        for own, payload in sorted(mend(payloads).items()):
-            key = prefix + own
-            yield key, codec.seal(key, with_plain_key(own, own, payload) if is_hidden else payload)
+    def _decode_own(self, prefix: bytes, sound: Iterable[Sound]) -> dict[bytes, bytes]:
+        """Return an actor's own records, decoded, by their own keys."""
+        own, is_hidden = prefix + keys.OWN, self._damaged.blinder is not None
+        found = {}
+        for key, record in sound:
+            if key.startswith(own):
+                payload, hidden = self._damaged.codec.open(key, record), key[len(own) :]
+                if is_hidden:
+                    hidden, payload = plain_key(payload, hidden), strip_plain_key(payload)
+                found[hidden] = payload
+        return found
+
+    def _seal(self, own: bytes, key: bytes, hidden: bytes, payload: bytes) -> tuple[bytes, bytes]:
+        """Return the store's key and record for an own record; ``hidden`` is its blinded key."""
+        if self._damaged.blinder is not None:
+            payload = with_plain_key(key, hidden, payload)
+        return own + hidden, self._damaged.codec.seal(own + hidden, payload)
+
+    def _keep_by_rule(self, prefix: bytes, sound: Iterable[Sound]) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the records that a rule keeps of an incomplete actor, or set it aside."""
+        kind, _, rest = prefix.partition(b"\0")
+        rule, address = self._rules.get(kind.decode()), self._address_at(prefix)
+        kept = None
+        if rule is not None and address is not None:
+            own, blinder = prefix + keys.OWN, self._damaged.blinder
+            hide = partial(rule.hide, blinder, own)
+            kept = self._apply_rule(
+                rule,
+                Remains(address, self._decode_own(prefix, sound), self._damaged.gaps_of(prefix), own, hide),
+            )
+            self._undone.add(() if kept is None else kept.undone)
+        if rule is None or address is None or kept is None or not kept.records:
+            is_hidden = address is None
+            self.set_aside.add(f"{kind.decode()}/{rest.hex() if is_hidden else key_text(rest[:-1])}")
+            return
+        self._partly[prefix] = rule
+        self.restating.add(address)
+        self.left_out += (f"{address}/{name}" for name in kept.left_out)
+        for key, payload in kept.records.items():
+            yield self._seal(own, key, hide(key), payload)
+
+    @staticmethod
+    def _apply_rule(rule: RepairRule, remains: Remains) -> KeptRecords | None:
+        try:
+            return rule.keep(remains)
+        except msgspec.DecodeError:  # another program wrote it
+            return None
+
+    def _address_at(self, prefix: bytes) -> Address | None:
+        """Return the address of the actor with this prefix, from its rows if hidden."""
+        if self._damaged.blinder is None:
+            kind, _, rest = prefix.partition(b"\0")
+            return Address(kind.decode(), rest[:-1].decode())
+        if self._named is None:
+            self._named = {}
+            for key, record in self._damaged.sound(INDEXES):
+                address = self._address_in(key, record)
+                if address is not None and address.kind in self._rules:
+                    self._named[keys.prefix_of(address, self._damaged.blinder)] = address
+        return self._named.get(prefix)
 
     def _rows(self) -> Iterator[tuple[bytes, bytes]]:
         for key, record in self._damaged.sound(INDEXES):
             if key.startswith(keys.OUTBOX):
                 self._last_number = int.from_bytes(key[len(keys.OUTBOX) :])
+            if self._undone.takes(key, partial(self._damaged.codec.open, key, record)):
+                continue
             address = self._address_in(key, record)
             if address is None:
                 yield key, record
@@ -369,44 +344,50 @@ class _Saved:
                 if address.kind in self._kinds:
                     self.restating.add(address)
                 yield key, record
+            elif (rule := self._partly.get(prefix)) is not None:
+                if not key.startswith(keys.TIMERS) and key.partition(b"\0")[0].decode() not in rule.indexes:
+                    yield key, record
             elif prefix not in self._mends:
                 self.set_aside.add(str(address))
 
-    def _is_whole(self, prefix: bytes) -> None:
-        """Take note of an actor that lacks nothing. A key that is hidden only its rows may tell."""
-        kind, _, rest = prefix.partition(b"\0")
-        if self._damaged.blinder is None and kind.decode() in self._kinds:
-            self.restating.add(Address(kind.decode(), rest[:-1].decode()))
+    def _note_whole(self, prefix: bytes) -> None:
+        """Record an actor that lacks nothing; only its rows reveal a hidden key."""
+        kind = prefix[: prefix.index(0)].decode()
+        if self._damaged.blinder is None and kind in self._kinds:
+            address = self._address_at(prefix)
+            assert address is not None, "it is in the clear"
+            self.restating.add(address)
 
     def _tells(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the tells that whoever opens the new store finds."""
-        told: list[tuple[Address, Message[None]]] = []
+        """Yield the tells for the opening of the new store."""
+        tells: list[tuple[Address, Message[None]]] = []
         if self._tell is not None:
             losses = Losses(
                 missing_rows=self._damaged.missing_rows,
                 ranges=sum(map(len, self._damaged.gaps)),
                 set_aside=len(self.set_aside),
                 mended=len(self.mended),
+                left_out=len(self.left_out),
             )
-            told.append(self._tell(losses))
-        told += ((address, Restate()) for address in sorted(self.restating))
-        for number, (address, message) in enumerate(told, start=self._last_number + 1):
+            tells.append(self._tell(losses))
+        tells += ((address, Restate()) for address in sorted(self.restating))
+        for number, (address, message) in enumerate(tells, start=self._last_number + 1):
             key = keys.OUTBOX + number.to_bytes(keys.NUMBER_BYTES)
             stored = keys.StoredMessage(*address, type(message).__name__, keys.encode_json(message))
             yield key, self._damaged.codec.seal(key, keys.encode(stored))
 
     def _meta(self) -> Iterator[tuple[bytes, bytes]]:
-        # Without it all that outlasts backups is told again.
+        # Without this key all revocations are replayed.
         return ((key, record) for key, record in self._damaged.sound(META) if key != META_KEY)
 
     def _lacks(self, prefix: bytes) -> bool:
         found = self._lacking.get(prefix)
         if found is None:
-            found = self._lacking[prefix] = self._damaged.may_lack(prefix)
+            found = self._lacking[prefix] = bool(self._damaged.gaps_of(prefix))
         return found
 
     def _address_in(self, key: bytes, record: bytes) -> Address | None:
-        """Return which actor a row is of, or is to be delivered to; None where that is nobody's matter."""
+        """Return the actor that owns a row, or receives it; None without one."""
         payload = self._damaged.codec.open(key, record)
         kind: Any = None
         if not key.startswith(b"!"):
@@ -417,7 +398,3 @@ class _Saved:
             return None
         found = msgspec.msgpack.decode(payload, type=kind)
         return Address(found.kind, found.key)
-
-
-def _text(key: bytes) -> str:
-    return key.decode("ascii", errors="backslashreplace").replace("\0", " ")

@@ -1,4 +1,4 @@
-"""What is sound of a table of which pages or records are damaged, and where something is missing."""
+"""Salvage the sound rows of a damaged table, with the gaps between."""
 
 from __future__ import annotations
 
@@ -14,47 +14,49 @@ from greenroom.runtime.store.page_proofs import Prover, Tree, child_of
 
 
 class Sound(NamedTuple):
-    """A row that is what was stored: its key, and its record as it lies there."""
+    """A sound row: its key, and its record as stored."""
 
     key: bytes
     record: bytes
 
 
 class Gap(NamedTuple):
-    """Something may be missing from one key on (which is itself included) to before another.
+    """A range of keys in which rows may be missing.
 
     Attributes:
         start: The first key that may be missing.
         end: The first that is not; None for the end of the table.
-        why: What was wrong.
+        why: The damage.
+        keys: The keys of the damaged records as read, perhaps wrong. None for a page.
     """
 
     start: bytes
     end: bytes | None
     why: str
+    keys: tuple[bytes, ...] = ()
 
     def touches(self, prefix: bytes) -> bool:
-        """Say whether a key that begins like this may be missing."""
+        """Return whether a key with this prefix may be missing."""
         return (self.end is None or self.end > prefix) and (
             self.start <= prefix or self.start.startswith(prefix)
         )
 
 
 def salvage(prover: Prover, tree: Tree, codec: RecordCodec, orphans: Orphans) -> Iterator[Sound | Gap]:
-    """Yield what is sound of a table, and the gaps between, in order.
+    """Yield the sound rows of a table, and the gaps between, in order.
 
     Args:
-        prover: Reads the file's pages, without looking at records.
+        prover: Reads the file's pages, without their records.
         tree: The table.
-        codec: Tells whether a record is what was stored under its key.
-        orphans: Finds the leaves of branches that are lost.
+        codec: Checks records against their keys.
+        orphans: Finds the leaves of lost branches.
     """
     if tree.rows or tree.depth:
         yield from _Salvage(prover, tree, codec, orphans).below(tree.root, tree.depth, b"", None)
 
 
 class _Salvage:
-    """Goes through a table; as `salvage`."""
+    """Walk through a table; as `salvage`."""
 
     def __init__(self, prover: Prover, tree: Tree, codec: RecordCodec, orphans: Orphans) -> None:
         self._prover = prover
@@ -69,7 +71,7 @@ class _Salvage:
             if depth == 1:
                 yield Gap(lower, upper, str(error))
             else:
-                yield from self._orphaned(lower, upper, str(error))
+                yield from self._salvage_orphans(lower, upper, str(error))
             return
         if page.is_leaf:
             yield from _rows(self._prover, page, self._codec, lower, upper)
@@ -78,8 +80,8 @@ class _Salvage:
             below, low, high = child_of(page, child, lower, upper)
             yield from self.below(below, depth - 1, low, high)
 
-    def _orphaned(self, lower: bytes, upper: bytes | None, why: str) -> Iterator[Sound | Gap]:
-        """Yield what is sound of a branch that is lost; where a leaf may be lost, too, there is a gap."""
+    def _salvage_orphans(self, lower: bytes, upper: bytes | None, why: str) -> Iterator[Sound | Gap]:
+        """Yield the sound rows of a lost branch; a possibly lost leaf is a gap."""
         leaves, is_whole = self._orphans.below(self._tree, lower, upper)
         for leaf, after in zip_longest(leaves, leaves[1:]):
             first, last = leaf.keys[0], leaf.keys[-1] + b"\0"
@@ -95,20 +97,22 @@ class _Salvage:
 def _rows(
     prover: Prover, page: Page, codec: RecordCodec, lower: bytes, upper: bytes | None
 ) -> Iterator[Sound | Gap]:
-    """Yield a leaf's rows. Where one is not sound its key may be another, between its sound neighbours."""
+    """Yield a leaf's rows; a damaged one may have any key between its sound neighbours."""
     after = lower
-    gap: StoreDamagedError | None = None
+    why = ""
+    lost: list[bytes] = []
     for key, value in zip(page.keys, page.values, strict=True):
         try:
             record = prover.value(value)
             codec.open(key, record)
         except StoreDamagedError as error:
-            gap = gap or error
+            why = why or str(error)
+            lost.append(key)
             continue
-        if gap is not None:
-            yield Gap(after, key, str(gap))
-            gap = None
+        if lost:
+            yield Gap(after, key, why, tuple(lost))
+            why, lost = "", []
         yield Sound(key, record)
         after = key + b"\0"
-    if gap is not None:
-        yield Gap(after, upper, str(gap))
+    if lost:
+        yield Gap(after, upper, why, tuple(lost))

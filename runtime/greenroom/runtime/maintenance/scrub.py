@@ -1,14 +1,15 @@
-"""The scrub: all of an open store is read behind what is served, and damage ends the serving.
+"""The scrub: check the whole of an open store while it is served.
 
-Not everything can be read before a store is opened: a large one would keep its clients waiting, and so would
-each takeover. What was not is *unchecked* until a child process has read a copy to the end, the structure and
-every record. A disk may forget what it had a day ago, so that is done again each day.
+A check of a large store before its opening would keep clients waiting, at each takeover, too. So a store
+stays *unchecked* until a child process has read a copy to the end, the structure and every record. Damaged
+records are recorded, and the rest is served: see `store.record_damage`. A damaged structure ends the runtime.
+Disks decay, so the scrub repeats each day.
 
-1. Only the process that owns the folder does it, for it alone has a `Runtime`.
-2. The copy takes as much room in the folder as the store's file, beside what is kept free. Without that room
-   the store stays as it is, the log says so, and an hour later it is tried again.
-3. The copy is written at `COPY_RATE`, so that commits have the disk to themselves for most of the time. As
-   long as it takes, pages that are freed are not used again: the file may grow by what is written meanwhile.
+1. Only the owner of the folder scrubs: it alone has a `Runtime`.
+2. The copy needs as much room in the folder as the store's file, beside `min_free`. Without it the log
+   reports that, and the scrub retries an hour later.
+3. The copy is written at `COPY_RATE`, so that commits have the disk for most of the time. Meanwhile freed
+   pages are not reused, so the file may grow by what is written.
 4. The child that reads it has the lowest priority.
 """
 
@@ -25,48 +26,50 @@ import trio
 
 from greenroom.runtime.base.errors import StoreDamagedError, StoreError
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error
-from greenroom.runtime.maintenance.backup import room_for_copy, temporary
+from greenroom.runtime.maintenance.backup import room_for_copy
+from greenroom.runtime.maintenance.temporary_copies import temporary
 from greenroom.runtime.store.integrity import inspect_file
+from greenroom.runtime.store.record_damage import DamagedRecord, StoreCheck
 from greenroom.runtime.store.store import Store
 
 logger = logging.getLogger(__name__)
 
 FIRST_SECONDS: Final = 10.0
-"""After the opening of a store that is unchecked: its clients' first requests have the machine until then."""
+"""The delay after the opening, which leaves the machine to the first requests."""
 AGAIN_SECONDS: Final = 86_400.0
 RETRY_SECONDS: Final = 3_600.0
 COPY_RATE: Final = 64 << 20
 """Bytes a second."""
 _PIECE: Final = 1 << 20
-_COPY: Final = DATA_FILE + ".scrubbing"
 LOWEST_PRIORITY: Final = 19
 
 
 async def scrub(store: Store) -> None:
-    """Have the store read now and then, for ever.
+    """Check the store once a day, for ever.
 
     Raises:
-        StoreDamagedError: it is damaged.
+        StoreDamagedError: more than its records is damaged.
     """
     await trio.sleep(AGAIN_SECONDS if store.is_checked else FIRST_SECONDS)
     while True:
+        since = store.damage.step
         try:
-            await trio.to_thread.run_sync(_scrub_once, store, trio.from_thread.check_cancelled)
+            check = await trio.to_thread.run_sync(_scrub_once, store, trio.from_thread.check_cancelled)
         except StoreDamagedError:
             raise
         except StoreError as error:
             logger.warning("the store could not be scrubbed: %s", error)
             await trio.sleep(RETRY_SECONDS)
         else:
-            store.is_checked = True
+            store.take_check(check, since)
             await trio.sleep(AGAIN_SECONDS)
 
 
-def _scrub_once(store: Store, poll: Callable[[], None]) -> None:
+def _scrub_once(store: Store, poll: Callable[[], None]) -> StoreCheck:
     room_for_copy(store)
-    path = store.folder / _COPY
+    damaged: list[DamagedRecord] = []
     try:
-        with temporary(path) as descriptor:
+        with temporary(store.folder) as (path, descriptor):
             _copy_slowly(store, descriptor, poll)
             inspect_file(
                 path,
@@ -75,13 +78,15 @@ def _scrub_once(store: Store, poll: Callable[[], None]) -> None:
                 unlock=store.unlock,
                 priority=LOWEST_PRIORITY,
                 poll=poll,
+                on_damage=damaged.append,
             )
     except OSError as error:
-        raise folder_error(error, f"{path} cannot be written") from error
+        raise folder_error(error, f"no copy of the store can be written to {store.folder}") from error
+    return StoreCheck(is_whole=True, damaged=tuple(damaged))
 
 
 def _copy_slowly(store: Store, target: int, poll: Callable[[], None]) -> None:
-    """Copy the store's file as of now, at a rate."""
+    """Copy the store's file at `COPY_RATE`."""
     reading, writing = os.pipe()
     failures: list[StoreError] = []
 

@@ -1,13 +1,13 @@
-"""What a store that nobody owns says of itself, read without LMDB, without its lock, and without a change.
+"""Survey a stopped store without LMDB, its lock, or any change.
 
-Each page on the way is proven (see `store.page_proofs`), so a damaged file is an error and kills nobody. A
-process that takes the folder meanwhile may write over what is read: an error then is to be tried again.
+Each page on the way is proven (see `store.page_proofs`), so a damaged file is an error and crashes no
+process. A process that acquires the folder meanwhile may overwrite what is read: retry after an error.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
@@ -29,20 +29,22 @@ from greenroom.runtime.lmdb.environment import (
     Identity,
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error
+from greenroom.runtime.store.integrity import inspect_file
 from greenroom.runtime.store.page_proofs import ProvenSnapshot, Prover
+from greenroom.runtime.store.record_damage import DamagedRecord
 
 T = TypeVar("T")
 _PLAIN: Final = re.compile(r"[0-9a-f]*")
 
 
 class Head(NamedTuple):
-    """What a store says of itself before its records are read.
+    """The unsealed facts of a store.
 
     Attributes:
         format: The version of its format.
-        identity: Its id, and the mark of the secret that it is used with.
-        is_encrypted: Whether its records are.
-        rows: How many rows its tables have.
+        identity: Its id, and the mark of its secret.
+        is_encrypted: Whether its records are encrypted.
+        rows: The number of its rows.
     """
 
     format: int
@@ -52,17 +54,17 @@ class Head(NamedTuple):
 
 
 class Survey:
-    """A store that is looked at.
+    """A stopped store that is read.
 
     Args:
         prover: Reads its file.
         path: The file.
 
     Attributes:
-        head: What it says of itself.
+        head: Its unsealed facts.
 
     Raises:
-        StoreDamagedError: it is no store, or one that is damaged.
+        StoreDamagedError: it is no store, or damaged.
         StoreTooNewError: a newer program wrote it.
     """
 
@@ -84,17 +86,17 @@ class Survey:
         identity = Identity(
             *((names.get(key) or b"").decode(errors="replace") for key in (STORE_KEY, SECRET_KEY))
         )
-        if not all(_PLAIN.fullmatch(word) for word in identity):  # files are named by them
+        if not all(_PLAIN.fullmatch(word) for word in identity):  # they are parts of file names
             raise StoreDamagedError(f"what {path} says of its id or of its secret is damaged; {REMEDY}")
         self.head = Head(
             int(found), identity, self._seal is not None, sum(tree.rows for tree in prover.trees())
         )
 
     def codec(self, encryption: Encryption | None) -> RecordCodec:
-        """Return what reads its records.
+        """Return the codec of its records.
 
         Raises:
-            StoreKeyError: it is encrypted, and the key is another one or cannot be had.
+            StoreKeyError: it is encrypted, and the key is another one or missing.
         """
         if self._seal is None:
             return PlainCodec()
@@ -106,7 +108,7 @@ class Survey:
     def rows(
         self, index: str, of: type[T], codec: RecordCodec, *, start: bytes = b""
     ) -> Iterator[tuple[bytes, T]]:
-        """Yield the sort keys of the rows of a shared index, from one on, and what the rows say.
+        """Yield the sort keys and values of a shared index's rows, from ``start`` on.
 
         Raises:
             StoreDamagedError: a page or a record is not what was written.
@@ -120,7 +122,7 @@ class Survey:
                 yield place, keys.decode(record.value, of)
 
     def journal_head(self, journal: str, codec: RecordCodec) -> ChainPosition:
-        """Return where a journal ends by what the store says; nobody vouches for that here.
+        """Return the end of a journal by its head, without checking the signature.
 
         Raises:
             StoreDamagedError: a page or the record is not what was written.
@@ -130,9 +132,28 @@ class Survey:
         return ChainPosition() if payload is None else keys.decode(payload, ChainPosition)
 
 
+def damaged_records_of(
+    folder: Path, encryption: Encryption | None, poll: Callable[[], None]
+) -> tuple[DamagedRecord, ...]:
+    """Read all of a store in a child; return its damaged records.
+
+    Args:
+        folder: The folder of the store.
+        encryption: Has the key of an encrypted store.
+        poll: Called several times a second; its exception ends the reading.
+
+    Raises:
+        StoreDamagedError, StoreTooNewError, StoreKeyError, StoreError: as `inspect_file`.
+    """
+    found: list[DamagedRecord] = []
+    unlock = None if encryption is None else encryption.key()
+    inspect_file(folder / DATA_FILE, records=True, unlock=unlock, poll=poll, on_damage=found.append)
+    return tuple(found)
+
+
 @contextmanager
-def surveyed(folder: Path) -> Iterator[Survey]:
-    """Look at the store of a folder while the block runs.
+def open_survey(folder: Path) -> Iterator[Survey]:
+    """Open the survey of a folder's store while the block runs.
 
     Raises:
         StoreDamagedError, StoreTooNewError: as `Survey`.

@@ -1,12 +1,11 @@
-"""The tables of a file whose table of tables is lost.
+"""Recover the tables of a file with a lost table of tables.
 
-It is one page, which each commit writes anew. The one of the commit before is as it was: LMDB overwrites
-nothing that its two heads lead to. So what a store says of itself is read there, and the tables of today are
-those of the pages in use to which no branch leads. Which is which is told by rows that were there one commit
-before.
+That table is one page, which each commit writes anew. The page of the commit before is intact: LMDB does not
+overwrite what its two heads lead to. So the store's identity is read there. The present tables are those
+pages in use to which no branch leads; rows that existed one commit before identify them.
 
-It has to add up. A page in use that cannot be read and that no branch leads to could be the topmost of a
-table, or the beginning of a record that looks like pages; two tables that cannot be told apart are none.
+Everything must fit. An unreadable page in use without a branch to it could be a root, or the beginning of a
+record that looks like pages. Two tables that cannot be distinguished are not accepted.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from greenroom.runtime.store.page_proofs import Prover, Tree
 
 
 def recover_tables(prover: Prover, head: Head) -> tuple[Tree, list[Tree]]:
-    """Return LMDB's table of tables one commit before the newest head, and the tables as they are.
+    """Return the table of tables of the commit before, and the present tables.
 
     Raises:
-        StoreDamagedError: they cannot be told for certain.
+        StoreDamagedError: they cannot be identified.
     """
     older = min(prover.heads())
     if head.depth != 1 or older.transaction + 1 != head.transaction:
         raise prover.damaged("there is no head of the commit before")
     names = prover.names(older)
     before = prover.tables(names)
-    pages = dict(Orphans(prover, head, (), {head.root}).unreached())
+    pages = dict(Orphans(prover, head, (), {head.root}).find_unreached())
     children = {child for page in pages.values() if page is not None for child in _children(page)}
     roots = pages.keys() - children
     if any(pages[root] is None for root in roots):
@@ -41,7 +40,7 @@ def recover_tables(prover: Prover, head: Head) -> tuple[Tree, list[Tree]]:
         tree = _tree(prover, pages, root)
         place = _place(prover, pages, tree, before)
         if place in tables:
-            raise prover.damaged("two tables cannot be told apart")
+            raise prover.damaged("two tables cannot be distinguished")
         tables[place] = tree
     if any(tree.rows and place not in tables for place, tree in enumerate(before)):
         raise prover.damaged("one of its tables is not found")
@@ -69,7 +68,7 @@ def _tree(prover: Prover, pages: Mapping[int, Page | None], root: int) -> Tree:
 
 
 def _place(prover: Prover, pages: Mapping[int, Page | None], tree: Tree, before: Sequence[Tree]) -> int:
-    """Return which table it is: the only one that had some of its rows one commit before."""
+    """Return the number of the table that had these rows one commit before."""
     places = set()
     for leaf in _leaves(pages, tree.root):
         for key in () if leaf is None else leaf.keys:
@@ -80,5 +79,5 @@ def _place(prover: Prover, pages: Mapping[int, Page | None], tree: Tree, before:
         if places:
             break
     if len(places) != 1:
-        raise prover.damaged("one of its tables cannot be told")
+        raise prover.damaged("one of its tables cannot be identified")
     return places.pop()

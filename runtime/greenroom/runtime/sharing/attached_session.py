@@ -1,4 +1,4 @@
-"""One attached process, at the owner: what it asks is posted, and what comes of that is told."""
+"""One attached process, at the owner: post its requests and send their results."""
 
 from __future__ import annotations
 
@@ -28,57 +28,58 @@ from greenroom.runtime.sharing.type_registry import TypeRegistry
 logger = logging.getLogger(__name__)
 
 IN_FLIGHT_LIMIT = 4_096
-"""Unanswered messages of one relay; at more than that nothing is read from it."""
+"""Unanswered messages of one relay; above that nothing is read from it."""
 UNSENT_LIMIT = 8 << 20
-"""Bytes that an attached process has not read; at more than that nothing is read from it."""
+"""Bytes that an attached process has not read; above that nothing is read from it."""
 UNSENT_MAX = 256 << 20
-"""Bytes that an attached process has not read; at more than that it is let go, and can come back."""
+"""Bytes that an attached process has not read; above that it is disconnected, and may return."""
 WORDS_AT_ONCE = 64
-"""Words of one relay that are done before it is looked whether it reads the answers."""
+"""Words of one relay that are handled before the next check whether it reads the replies."""
 LABELS_LIMIT = 100_000
-"""Labels that wait for an attached process; at more than that it is let go."""
+"""Labels that wait for an attached process; above that it is disconnected."""
 
 
-class LeaderPort(Protocol):
-    """The parts of the owner's side that its sessions work with."""
+class OwnerPort(Protocol):
+    """The parts of the owner's side that its sessions use."""
 
     runtime: Runtime
     kernel: Kernel
     commits: GroupCommit
     bus: Bus
     types: TypeRegistry
-    settled: list[tuple[PendingRequest, Result]]
-    is_leaving: bool
+
+    def complete(self, call: PendingRequest, result: Result) -> None:
+        """Accept the result of a message; it is sent after the pass."""
 
 
 class PendingRequest:
-    """Waits for the reply to one relayed message."""
+    """A relayed message that waits for its reply."""
 
     __slots__ = ("envelope", "number", "session")
 
-    def __init__(self, session: FollowerSession, number: int, envelope: Envelope) -> None:
+    def __init__(self, session: AttachedSession, number: int, envelope: Envelope) -> None:
         self.session = session
         self.number = number
         self.envelope = envelope
 
-    def settle(self, result: Result) -> None:
-        """Take the result; it is told after the pass."""
-        self.session.leader.settled.append((self, result))
+    def complete(self, result: Result) -> None:
+        """Accept the result; it is sent after the pass."""
+        self.session.owner_side.complete(self, result)
 
 
-class FollowerSession:
+class AttachedSession:
     """One attached process.
 
     Args:
-        leader: The owner's side.
+        owner_side: The owner's side.
         connection: The connection, past the greeting.
-        hello: How the process introduced itself.
+        hello: The greeting of the process.
     """
 
     def __init__(
-        self, leader: LeaderPort, connection: FramedConnection[frames.FromFollower], hello: frames.Hello
+        self, owner_side: OwnerPort, connection: FramedConnection[frames.FromAttached], hello: frames.Hello
     ) -> None:
-        self.leader = leader
+        self.owner_side = owner_side
         self.connection = connection
         self.pid = hello.pid
         self.relay = hello.relay
@@ -89,93 +90,91 @@ class FollowerSession:
         self._changes: dict[str, dict[Hashable, None]] = {}
         self._room = trio.Event()
         self._nursery: trio.Nursery | None = None
-        self._heard_at = trio.current_time()
+        self._read_at = trio.current_time()
         self._words = {
-            frames.Request: self._ask,
-            frames.QueryRequest: self._ask_query,
+            frames.Request: self._deliver,
+            frames.QueryRequest: self._start_query,
             frames.Cancel: self._abandon,
             frames.Confirm: self._confirm,
             frames.Watch: self._watch,
         }
 
     async def serve(self) -> None:
-        """Do what the process asks until the connection ends; raises `PeerError` then."""
+        """Handle the process's requests until the connection ends; then raise `PeerError`."""
         connection = self.connection
         async with trio.open_nursery() as self._nursery:
             self._nursery.start_soon(connection.run_writer)
             while True:
                 words = await connection.receive()
-                self._heard_at = trio.current_time()
+                self._read_at = trio.current_time()
                 for first in range(0, len(words), WORDS_AT_ONCE):
                     self._do(words[first : first + WORDS_AT_ONCE])
                     while self._is_full():
                         self._room = trio.Event()
                         await self._room.wait()
 
-    def _do(self, words: Sequence[frames.FromFollower]) -> None:
-        with self.leader.runtime.hold_dispatch():
+    def _do(self, words: Sequence[frames.FromAttached]) -> None:
+        with self.owner_side.kernel.dispatcher:
             for word in words:
                 do: Any = self._words.get(type(word))
                 if do is not None:
                     do(word)
-            self.leader.runtime.run_ready()
+            self.owner_side.kernel.dispatcher.run_ready()
         self.connection.flush()
 
     @property
     def unanswered(self) -> int:
-        """How much of what it asked is not answered."""
+        """The number of its unanswered requests."""
         return len(self._calls) + len(self._queries)
 
     @property
     def silent_seconds(self) -> float:
-        """For how long nothing was read from it."""
-        return trio.current_time() - self._heard_at
+        """The time since something was last read from it."""
+        return trio.current_time() - self._read_at
 
     def _is_full(self) -> bool:
         return self.unanswered > IN_FLIGHT_LIMIT or self.connection.unsent > UNSENT_LIMIT
 
     def look_after(self) -> None:
-        """Tell what could not be told before, let go who reads nothing, read from who has room again."""
+        """Send delayed changes; disconnect a process that reads nothing; resume reading."""
         if self.connection.unsent <= UNSENT_LIMIT:
             for topic, labels in self._changes.items():
-                self._tell_change(topic, labels)
+                self._send_change(topic, labels)
             self._changes = {}
         if self.connection.unsent > UNSENT_MAX or sum(map(len, self._changes.values())) > LABELS_LIMIT:
-            logger.warning("the attached process %d reads nothing and is let go", self.pid)
+            logger.warning("the attached process %d reads nothing and is disconnected", self.pid)
             self.connection.close()
-        if not self._is_full():
-            self._room.set()
+        self._resume_reading()
 
     def end(self) -> None:
-        """Let what is not begun go: if the process still lives, it will ask again."""
+        """Drop requests that are not begun: the process will send them again if it lives."""
         self.connection.close()
         for topic in self._topics:
-            self.leader.bus.leave(topic, self)
+            self.owner_side.bus.leave(topic, self)
         self._topics.clear()
         for envelope in self._calls.values():
-            if envelope.asker is not None:
-                self.leader.kernel.cancel(envelope)
+            self.owner_side.kernel.cancel(envelope)
         self._calls.clear()
 
-    # -- what it says ------------------------------------------------------
+    # -- its words ---------------------------------------------------
 
-    def _ask(self, word: frames.Request) -> None:
+    def _deliver(self, word: frames.Request) -> None:
         number = word.number
         if number in self._calls:
             return
         try:
             address, envelope = Address(word.kind, word.key), self._envelope(word)
-            self.leader.kernel.deliver(address, envelope)
-        except RuntimeClosedError:
-            return  # the next owner is asked
+            self.owner_side.kernel.deliver(address, envelope)
+        except (RuntimeClosedError, StoreFailedError):
+            return  # the process will ask the next owner
         except (GreenroomError, msgspec.DecodeError, ValueError) as error:
             self.connection.send(failure_of(number, error))
             return
-        envelope.asker = PendingRequest(self, number, envelope)
+        envelope.caller = PendingRequest(self, number, envelope)
         self._calls[number] = envelope
 
     def _envelope(self, word: frames.Request) -> Envelope:
-        types = self.leader.types
+        types = self.owner_side.types
         message = types.read_message(word.kind, word.name, word.body)
         answer = None
         if word.answer is not None:
@@ -188,28 +187,30 @@ class FollowerSession:
             answer,
             inf if word.left is None else trio.current_time() + word.left,
             None if word.idempotency is None else Idempotency(*word.idempotency),
-            told=word.told,
+            one_way=word.told,
         )
         envelope.relay_key = self.prefix + word.number.to_bytes(8)
         envelope.is_retry = word.again
         return envelope
 
-    def _ask_query(self, word: frames.QueryRequest) -> None:
-        if not self.leader.is_leaving and word.number not in self._queries:
+    def _start_query(self, word: frames.QueryRequest) -> None:
+        if word.number not in self._queries:
             assert self._nursery is not None, "words come while it serves"
             scope = self._queries[word.number] = trio.CancelScope()
             self._nursery.start_soon(self._query, word, scope)
 
     async def _query(self, word: frames.QueryRequest, scope: trio.CancelScope) -> None:
-        types, number = self.leader.types, word.number
+        types, number = self.owner_side.types, word.number
         try:
             with scope:
                 query = types.read_query(word.name, word.body)
                 principal = types.read_principal(word.principal)
-                reply = encode_reply(type(query), await self.leader.runtime.query(query, principal=principal))
+                reply = encode_reply(
+                    type(query), await self.owner_side.runtime.query(query, principal=principal)
+                )
                 self.connection.send(frames.Response(number, *reply), len(reply.body))
         except (RuntimeClosedError, StoreFailedError):
-            pass  # as in _ask
+            pass  # as in _deliver
         except GreenroomError as error:
             self.connection.send(failure_of(number, error))
         except Exception as error:
@@ -217,41 +218,40 @@ class FollowerSession:
             self.connection.send(failure_of(number, error))
         finally:
             del self._queries[number]
-            self._made_room()
+            self._resume_reading()
         self.connection.flush()
 
     def _abandon(self, word: frames.Cancel) -> None:
         envelope = self._calls.pop(word.number, None)
         if envelope is not None:
-            row = envelope.relay_key
-            self.leader.kernel.forget_reply(envelope)
-            if row is not None and envelope.begun:
-                self.leader.commits.defer_delete(row)
+            self.owner_side.kernel.forget_reply(envelope)
+            self._forget_answer(word.number)
         elif word.number in self._queries:
             self._queries[word.number].cancel()
 
     def _confirm(self, word: frames.Confirm) -> None:
         for number in word.numbers:
-            self.leader.commits.defer_delete(self.prefix + number.to_bytes(8))
+            self._forget_answer(number)
+
+    def _forget_answer(self, number: int) -> None:
+        self.owner_side.commits.defer_delete(self.prefix + number.to_bytes(8))
 
     def _watch(self, word: frames.Watch) -> None:
         for topic in word.topics:
             if word.wanted and topic not in self._topics:
                 self._topics.add(topic)
-                self.leader.bus.join(topic, self)
+                self.owner_side.bus.join(topic, self)
             elif not word.wanted and topic in self._topics:
                 self._topics.remove(topic)
-                self.leader.bus.leave(topic, self)
+                self.owner_side.bus.leave(topic, self)
 
-    # -- what it is told ---------------------------------------------------
+    # -- words to it ------------------------------------------------
 
     def answer(self, call: PendingRequest, result: Result) -> None:
-        """Say what a message ended with, with the next flush."""
+        """Send the result of a message with the next flush."""
         number, envelope = call.number, call.envelope
-        if self._calls.get(number) is not envelope:
-            return
-        del self._calls[number]
-        self._made_room()
+        self._calls.pop(number, None)  # missing if a callback ended the program, and so the connection
+        self._resume_reading()
         if type(result) is outcome.Value:
             try:
                 reply = envelope.encoded or encode_reply(type(envelope.message), result.value)
@@ -262,26 +262,26 @@ class FollowerSession:
             self.connection.send(frames.Response(number, reply.body, reply.variant, kept), len(reply.body))
         elif isinstance(result, outcome.Error) and not isinstance(
             result.error, (RuntimeClosedError, StoreFailedError)
-        ):  # otherwise the next owner is asked
+        ):  # else the process asks the next owner
             self.connection.send(failure_of(number, result.error))
 
     def notify(self, topic: str, labels: Iterable[Hashable], now: float) -> bool:  # noqa: ARG002  as the bus calls it
-        """Pass a change on; what is not read is kept once a topic."""
-        told = {label: None for label in labels if label is not ANYBODY}
+        """Relay a change; merge unread changes by topic."""
+        relayed = {label: None for label in labels if label is not ANYBODY}
         if self.connection.unsent > UNSENT_LIMIT:
-            self._changes.setdefault(topic, {}).update(told)
-        elif told:
-            self._tell_change(topic, told)
+            self._changes.setdefault(topic, {}).update(relayed)
+        elif relayed:
+            self._send_change(topic, relayed)
         return False
 
-    def _tell_change(self, topic: str, labels: dict[Hashable, None]) -> None:
+    def _send_change(self, topic: str, labels: dict[Hashable, None]) -> None:
         try:
-            written = self.leader.types.write_labels(list(labels))
+            written = self.owner_side.types.write_labels(list(labels))
         except TypeError:
             logger.exception("the labels of %s cannot be relayed", topic)
         else:
             self.connection.send_soon(frames.Changed(topic, written), len(written))
 
-    def _made_room(self) -> None:
+    def _resume_reading(self) -> None:
         if not self._room.is_set() and not self._is_full():
             self._room.set()

@@ -1,11 +1,10 @@
-"""The attached side: messages go to the owner, in order, and are sent again to the next one if need be.
+"""The attached side: relay messages to the owner, and again to the next owner.
 
 Invariants:
 
-- A message is unanswered from its acceptance until its reply, an error or its asker's giving up.
-- Numbers only grow; the words of unanswered messages go out in the order of their numbers.
-- Who waits here waits in the same way as at the owner's, so that a takeover hands the very same envelopes
-  to the kernel of this process.
+- A message is unanswered from its acceptance until its reply, its error, or its cancellation by the caller.
+- Numbers only grow; unanswered messages are sent in the order of their numbers.
+- Callers wait on the same envelopes as at the owner, so a takeover hands these to this process's kernel.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import msgspec
 import outcome
 import trio
 
-from greenroom.runtime.actor.query import Query
 from greenroom.runtime.api.procedure import Procedure
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import (
@@ -44,24 +42,24 @@ from greenroom.runtime.sharing.type_registry import TypeRegistry
 UNANSWERED_LIMIT: Final = 4_096
 UNANSWERED_BYTES: Final = 64 << 20
 SILENT_BEATS: Final = 5
-"""After so many seconds without a sign of the owner nothing more is taken."""
+"""After so many seconds without a sign of the owner, no message is accepted."""
 CONFIRM_AT: Final = 512
-"""So many answers are confirmed at once, if no message goes out before."""
+"""The number of replies that are confirmed at once, if no message goes out before."""
 RETRY_AFTER_MS: Final = 1_000
 RELAY_BYTES: Final = 16
 
 
-class Follower:
-    """What stands in the kernel's place while another process owns the folder.
+class AttachedSide:
+    """The replacement of the kernel while another process owns the folder.
 
     Args:
-        types: The types that can be spoken of.
-        bus: Tells this process's subscribers.
+        types: The types that can be relayed.
+        bus: Notifies this process's subscribers.
 
     Attributes:
-        relay: This process's id among those that relay.
+        relay: The id of this process's relay.
         owner_pid: The owner's process id, 0 while there is none.
-        attachments: How often this process was attached.
+        attachments: How often this process has attached.
     """
 
     def __init__(self, types: TypeRegistry, bus: Bus) -> None:
@@ -73,31 +71,33 @@ class Follower:
         self._types = types
         self._bus = bus
         self._prefix = keys.RELAYED + self.relay
-        self._connection: FramedConnection[frames.FromLeader] | None = None
+        self._connection: FramedConnection[frames.FromOwner] | None = None
         self._unanswered: dict[int, Pending] = {}
         self._unanswered_bytes = 0
         self._numbers = 0
         self._confirmed: list[int] = []
         self._statistics = b""
-        self._is_closed = False
+        self._closing = ""
         self._emptied = trio.Event()
         self._words: dict[type, Callable[[Any], None]] = {
-            frames.Response: self._answered,
-            frames.Failure: self._failed,
-            frames.Changed: self._changed,
-            frames.Heartbeat: self._beaten,
-            frames.Goodbye: self._left,
+            frames.Response: self._receive_reply,
+            frames.Failure: self._receive_failure,
+            frames.Changed: self._receive_change,
+            frames.Heartbeat: self._receive_heartbeat,
+            frames.Goodbye: self._receive_goodbye,
         }
-        bus.on_interest = self._want
+        bus.on_interest = self._watch
 
-    # -- doors -------------------------------------------------------------
+    # -- requests ----------------------------------------------------------
 
     def deliver(self, address: Address, envelope: Envelope) -> None:
         """Send a message to its actor.
 
         Raises:
-            RuntimeClosedError, UnknownKindError, OverloadedError: it was not accepted.
+            RuntimeClosedError, UnknownKindError, OverloadedError: the message was not accepted.
         """
+        if self._closing:
+            raise RuntimeClosedError(self._closing)
         actor = self._types.kinds.get(address.kind)
         if actor is None or type(envelope.message) not in actor.handlers:
             raise UnknownKindError(f"no {address.kind!r} actor handles {type(envelope.message).__name__}")
@@ -110,20 +110,20 @@ class Follower:
         self._accept(pending, word)
 
     def cancel(self, envelope: Envelope) -> None:
-        """Forget who asked; a message that is not begun is not begun any more."""
-        envelope.asker = None
+        """Drop the caller; a message that was not begun will not be."""
+        envelope.caller = None
         if envelope.relay_key is not None:
             self._abandon(int.from_bytes(envelope.relay_key[-8:]))
 
-    async def query(self, query: Query[Any] | Procedure[Any], principal: Any) -> Any:
-        """Return the answer to a query, or `AGAIN` when this process can run it itself now.
+    async def query(self, query: Procedure[Any], principal: Any) -> Any:
+        """Return the reply to a query, or `AGAIN` if this process can now run it.
 
         Raises:
-            RuntimeClosedError, UnknownKindError, OverloadedError: it was not accepted.
+            RuntimeClosedError, UnknownKindError, OverloadedError: the query was not accepted.
         """
         if not self._types.knows_query(query):
             raise UnknownKindError(
-                f"{type(query).__name__} is none of the queries that were given when the folder was opened"
+                f"{type(query).__name__} is not among the queries given when the folder was opened"
             )
         self._check_room()
         self._numbers = number = self._numbers + 1
@@ -138,13 +138,13 @@ class Follower:
         return await trio.lowlevel.wait_task_rescheduled(give_up)
 
     def flush(self) -> None:
-        """Send now what was asked."""
+        """Send buffered requests now."""
         if self._connection is not None:
             self._connection.flush()
 
     def _check_room(self) -> None:
-        if self._is_closed:
-            raise RuntimeClosedError("the runtime is closing and takes no more messages")
+        if self._closing:
+            raise RuntimeClosedError(self._closing)
         if self.silent_beats >= SILENT_BEATS:
             raise OverloadedError.of(f"{self._silence()}; repeat later", RETRY_AFTER_MS)
         if len(self._unanswered) >= UNANSWERED_LIMIT or self._unanswered_bytes >= UNANSWERED_BYTES:
@@ -157,9 +157,10 @@ class Follower:
         self._unanswered[pending.number] = pending
         self._unanswered_bytes += pending.size
         if self._connection is not None:
+            pending.was_sent = True
             if self._confirmed:
                 self._confirm(self._connection)
-            if len(self._unanswered) == 1:  # who waits for one answer after the other gets it sooner
+            if len(self._unanswered) == 1:  # a caller with one request at a time gets its reply sooner
                 self._connection.send(word, pending.size)
                 self._connection.flush()
             else:
@@ -177,10 +178,10 @@ class Follower:
                 self._emptied.set()
         return pending
 
-    # -- attached, and not -------------------------------------------------
+    # -- the connection ----------------------------------------------
 
     def hello(self) -> frames.Hello:
-        """Return how this process introduces itself to an owner."""
+        """Return the greeting to an owner."""
         return frames.Hello(
             frames.PROTOCOL,
             frames.OLDEST,
@@ -191,18 +192,19 @@ class Follower:
             list(self._unanswered),
         )
 
-    async def serve(self, wire: FramedConnection[frames.FromLeader], welcome: frames.Welcome) -> None:
-        """Relay over a connection past its greeting until the connection ends; raises `PeerError` then."""
+    async def serve(self, wire: FramedConnection[frames.FromOwner], welcome: frames.Welcome) -> None:
+        """Relay over a greeted connection until it ends; then raise `PeerError`."""
         self.attachments += 1
         self.owner_pid = welcome.pid
         self._statistics = welcome.statistics
         self.silent_beats = 0
-        self._confirmed.clear()  # the greeting has said it
+        self._confirmed.clear()  # `Hello` confirmed all of them
         wire.end_greeting()
         topics = self._bus.topics
         if topics:
             wire.send(frames.Watch(topics))
         for pending in self._unanswered.values():
+            pending.was_sent = True
             wire.send(pending.word(again=True), pending.size)
         self._connection = wire
         wire.flush()
@@ -218,7 +220,7 @@ class Follower:
             self._connection = None
             self.owner_pid = 0
 
-    def receive(self, words: Sequence[frames.FromLeader]) -> None:
+    def receive(self, words: Sequence[frames.FromOwner]) -> None:
         """Handle the messages of the owner."""
         for word in words:
             do = self._words.get(type(word))
@@ -227,31 +229,31 @@ class Follower:
         self.callbacks.run_callbacks()
 
     def renew_subscriptions(self) -> None:
-        """Tell every subscriber of every topic once: nobody knows what it missed."""
+        """Notify every subscriber of every topic once, because changes may have been missed."""
         for topic in self._bus.topics:
             self._bus.publish(topic, ANYBODY)
 
     def beat(self) -> None:
-        """Do what is to be done once a second."""
+        """Do the periodic tasks of each second."""
         self.silent_beats += 1
         if self._connection is not None:
             if self._confirmed:
                 self._confirm(self._connection)
             self._connection.send_soon(frames.Heartbeat())
-            if self.silent_beats >= SILENT_BEATS:
-                self._answer_for_silent_owner()
+        if self.silent_beats >= SILENT_BEATS:
+            self._answer_for_silent_owner()
 
     def _silence(self) -> str:
         name = f"process {self.owner_pid}" if self.owner_pid else "the process"
         return f"{name} that owns the folder does not answer"
 
     def _answer_for_silent_owner(self) -> None:
-        """Answer whoever waits: the owner keeps the folder, and may still do what was sent."""
-        for pending in [each for each in self._unanswered.values() if each.has_asker]:
+        """Fail waiting requests; an owner may still do those that were sent."""
+        for pending in [each for each in self._unanswered.values() if each.has_caller]:
             self._abandon(pending.number)
             known = pending.outcome_unanswered
             advice = (
-                "it may still do this, so repeat with the same idempotency key"
+                "it may still do this, so repeat a write with the same idempotency key"
                 if known == "unknown"
                 else "repeat later"
             )
@@ -261,27 +263,27 @@ class Follower:
         self.callbacks.run_callbacks()
 
     async def drain(self) -> None:
-        """Take nothing more, and wait until everything is answered."""
-        self._is_closed = True
+        """Accept nothing more, and wait until everything is answered."""
+        self._closing = "the runtime is closing and takes no more messages"
         while self._unanswered:
             self._emptied = trio.Event()
             await self._emptied.wait()
 
     async def aclose(self) -> None:
-        """Say what is still to be said to the owner."""
+        """Send what is still buffered for the owner."""
         if self._connection is not None:
             if self._confirmed:
                 self._confirm(self._connection)
             await self._connection.drain()
 
     def close(self) -> None:
-        """Take nothing more, and answer whoever waits with an error of its own."""
-        self._is_closed = True
+        """Accept nothing more, and fail all waiting requests."""
+        self._closing = "the runtime is closed"
         for pending in list(self._unanswered.values()):
             pending.end(
                 outcome.Error(
                     RuntimeClosedError(
-                        "the runtime closed before the reply; look whether the request took effect"
+                        "the runtime closed before the reply; check whether the request took effect"
                     )
                 )
             )
@@ -290,7 +292,7 @@ class Follower:
         self._bus.close()
 
     def hand_over(self, kernel: Kernel) -> list[Envelope]:
-        """Have this process's own kernel answer what no owner has; return the messages."""
+        """Move unanswered messages to this process's own kernel; return them."""
         self._bus.on_interest = None
         messages = []
         unanswered, self._unanswered = self._unanswered, {}
@@ -304,12 +306,12 @@ class Follower:
             try:
                 kernel.deliver(pending.address, envelope)
             except GreenroomError as error:
-                envelope.settle(outcome.Error(error))
+                envelope.complete(outcome.Error(error))
         self._emptied.set()
         return messages
 
     def statistics(self) -> RuntimeStatistics | None:
-        """Return what the owner said last of itself, with this process's view of the relay."""
+        """Return the owner's newest statistics, with this process's view of the relay."""
         if not self._statistics:
             return None
         oldest = next(iter(self._unanswered.values()), None)
@@ -325,9 +327,9 @@ class Follower:
         owner = msgspec.json.decode(self._statistics, type=RuntimeStatistics)
         return msgspec.structs.replace(owner, relay=relay)
 
-    # -- what the owner says -----------------------------------------------
+    # -- words of the owner --------------------------------------------
 
-    def _answered(self, word: frames.Response) -> None:
+    def _receive_reply(self, word: frames.Response) -> None:
         pending = self._forget(word.number)
         if word.kept:
             self._confirmed.append(word.number)
@@ -336,32 +338,32 @@ class Follower:
         if pending is not None:
             pending.answer(word)
 
-    def _failed(self, word: frames.Failure) -> None:
+    def _receive_failure(self, word: frames.Failure) -> None:
         pending = self._forget(word.number)
         if pending is not None:
             pending.end(outcome.Error(error_of(word)))
 
-    def _changed(self, word: frames.Changed) -> None:
+    def _receive_change(self, word: frames.Changed) -> None:
         try:
             labels = self._types.read_labels(word.labels)
         except msgspec.DecodeError:
-            return  # another version's label: who may hear of it is not known here
+            return  # another version's label: its permitted subscribers are not known here
         for label in labels:
             self._bus.publish(word.topic, label)
 
-    def _beaten(self, word: frames.Heartbeat) -> None:
+    def _receive_heartbeat(self, word: frames.Heartbeat) -> None:
         self.silent_beats = 0
         self._statistics = word.statistics or self._statistics
 
-    def _left(self, _word: frames.Goodbye) -> None:
+    def _receive_goodbye(self, _word: frames.Goodbye) -> None:
         if self._connection is not None:
             self._connection.flush()
-        self._connection = None  # what comes is held for the next owner
+        self._connection = None  # new requests wait for the next owner
 
-    def _confirm(self, wire: FramedConnection[frames.FromLeader]) -> None:
+    def _confirm(self, wire: FramedConnection[frames.FromOwner]) -> None:
         wire.send(frames.Confirm(self._confirmed))
         self._confirmed = []
 
-    def _want(self, topic: str, wanted: bool) -> None:  # noqa: FBT001  as the bus calls it
+    def _watch(self, topic: str, wanted: bool) -> None:  # noqa: FBT001  as the bus calls it
         if self._connection is not None:
             self._connection.send_soon(frames.Watch([topic], wanted))

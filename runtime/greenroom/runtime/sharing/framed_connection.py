@@ -1,7 +1,6 @@
-"""Words over a stream socket: what there is to say at one moment is one frame and, mostly, one system call.
+"""Words over a stream socket: buffered words are one frame and mostly one system call.
 
-A connection never waits when something is said: what the socket does not take at once is kept until it does.
-Who says more than the other side reads looks at `unsent`.
+Sending never waits: bytes that the socket does not accept are buffered. A sender limits itself by `unsent`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import trio
 
-from greenroom.runtime.base.fork import close_in_children
+from greenroom.runtime.base.unix_socket import close_in_children
 from greenroom.runtime.sharing.frames import (
     FRAME_LIMIT,
     FRAME_SIZE,
@@ -30,18 +29,20 @@ W = TypeVar("W")
 
 
 class PeerError(Exception):
-    """The other side says what cannot be understood, or has gone away."""
+    """The other side sent invalid data, or has gone away."""
 
 
 class FramedConnection(Generic[W]):
-    """One side of a connection. `run_writer` must run for what is said `soon`, or more than the socket takes.
+    """One side of a connection.
+
+    `run_writer` must run to send what `send_soon` or a full socket buffered.
 
     Args:
-        connection: A connected stream socket, which is this one's from now on.
-        decode: Makes the other side's words of the payload of a frame.
+        connection: A connected stream socket, owned by this object from now on.
+        decode: Decodes the payload of a frame to words.
 
     Attributes:
-        unsent: About how many bytes were said that the socket has not taken.
+        unsent: About how many bytes the socket has not accepted yet.
     """
 
     def __init__(self, connection: socket.socket, decode: Callable[[Any], list[W]]) -> None:
@@ -60,19 +61,19 @@ class FramedConnection(Generic[W]):
         self.is_closed = False
 
     def send(self, word: RelayMessage, size: int = 0) -> None:
-        """Say a word of about ``size`` bytes with the next `flush`."""
+        """Send a word of about ``size`` bytes with the next `flush`."""
         self._words.append(word)
         self._words_size += size
         if self._words_size >= FRAME_SIZE:
             self._wrap()
 
     def send_soon(self, word: RelayMessage, size: int = 0) -> None:
-        """Say a word when all tasks that are ready now have had their turn, unless `flush` comes first."""
+        """Send a word after all ready tasks have run, or with an earlier `flush`."""
         self.send(word, size)
         self._wake()
 
     def flush(self) -> None:
-        """Send what was said, as far as the socket takes it now."""
+        """Send buffered words, as far as the socket accepts them now."""
         if self._words:
             self._wrap()
             if len(self._frames) == 1:
@@ -81,14 +82,14 @@ class FramedConnection(Generic[W]):
                 self._wake()
 
     def end_greeting(self) -> None:
-        """Take frames of any size from now on."""
+        """Accept large frames from now on."""
         self._limit = FRAME_LIMIT
 
     async def receive(self) -> list[W]:
         """Wait for words and return all that have arrived, in their order.
 
         Raises:
-            PeerError: the connection has ended, or what comes is none of this protocol's.
+            PeerError: the connection has ended, or the data are invalid.
         """
         words: list[W] = []
         while not words:
@@ -113,7 +114,7 @@ class FramedConnection(Generic[W]):
         return words
 
     async def run_writer(self) -> None:
-        """Send what `flush` could not, and what is to be said soon. For ever.
+        """Send what `flush` and `send_soon` left, for ever.
 
         Raises:
             PeerError: the connection has ended.
@@ -131,7 +132,7 @@ class FramedConnection(Generic[W]):
                 raise PeerError("the connection is closed")
 
     async def drain(self) -> None:
-        """Wait until the socket has taken everything, or cannot any more."""
+        """Wait until the socket has accepted everything, or has ended."""
         self.flush()
         while self._frames and not self.is_closed:
             self._sent = trio.Event()
@@ -166,13 +167,13 @@ class FramedConnection(Generic[W]):
                 self._frames.popleft()
         except BlockingIOError:
             return
-        except OSError:  # whoever hears will know
+        except OSError:  # `receive` reports it
             self._frames.clear()
             self.unsent = 0
         self._sent.set()
 
     def _parse(self, data: bytes | bytearray, words: list[W]) -> int:
-        """Decode the whole frames at the beginning of ``data``; return how many bytes they have."""
+        """Decode the complete frames at the beginning of ``data``; return their length."""
         end = 0
         with memoryview(data) as view:
             while len(data) - end >= LENGTH_BYTES:

@@ -1,14 +1,14 @@
-"""What two processes on one folder say to each other.
+"""The protocol between the processes on one folder.
 
-A frame is a length of four bytes and a msgpack list of words, all that one side had to say at that moment:
+A frame is a length of four bytes and a msgpack list of words:
 
     attached  Hello                                   the owner  Welcome, or Reject
               Request, QueryRequest, Cancel, Confirm             Response, Failure
               Watch                                              Changed
               Heartbeat                                          Heartbeat, Goodbye
 
-A word is an array whose first element says which it is. A newer program may add elements at its end, which
-an older one passes over, and new words once both have said in their greetings that they know them.
+A word is an array; its first element is its type. A newer program may append elements, which an older one
+ignores, and may send new words if the greetings of both sides allow them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from greenroom.runtime.lmdb.keys import encode_json
 PROTOCOL: Final = 1
 """The newest version of the protocol that this program speaks."""
 OLDEST: Final = 1
-"""The oldest one that it speaks."""
+"""The oldest version of the protocol that this program speaks."""
 
 LENGTH_BYTES: Final = 4
 FRAME_LIMIT: Final = 256 << 20
-"""Bytes of a frame; what a page of the largest messages may take."""
+"""Bytes of a frame, enough for a page of the largest messages."""
 FRAME_SIZE: Final = 1 << 18
-"""A frame with so many bytes takes no further word."""
+"""A frame with so many bytes is complete."""
 GREETING_LIMIT: Final = 1 << 20
 """Bytes of the first frame of each side."""
 
@@ -44,17 +44,16 @@ class _Frame(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Hello(_Frame, frozen=True, tag=1):
-    """An attached process introduces itself.
+    """The greeting of an attached process.
 
     Attributes:
         protocol: The newest version of the protocol that it speaks.
-        oldest: The oldest.
+        oldest: The oldest version that it speaks.
         program: The version of the program.
         store_format: The newest store format that it can open.
-        relay: Its id, the same for all its life.
+        relay: Its id, constant for its life.
         pid: Its process id.
-        unanswered: The numbers of the messages that it is about to send again. It has seen the answers to
-            all others.
+        unanswered: The numbers of the messages that it will send again. It has the replies to all others.
     """
 
     protocol: int
@@ -67,11 +66,11 @@ class Hello(_Frame, frozen=True, tag=1):
 
 
 class Welcome(_Frame, frozen=True, tag=2):
-    """The owner answers the greeting; ``protocol`` is the version that both speak from now on.
+    """The greeting of the owner; ``protocol`` is the version for this connection.
 
-    The store's id and the mark of its secret say which secret the attached process needs, too; the mark of
-    its key says the same of an encrypted store. That is empty for one in the clear, and None where the owner
-    does not say.
+    The store's id and the mark of its secret identify the secret that the attached process needs, too. The
+    mark of its key does so for an encrypted store: it is empty for a store in the clear, and None from an
+    owner of an older version.
     """
 
     protocol: int
@@ -85,7 +84,7 @@ class Welcome(_Frame, frozen=True, tag=2):
 
 
 class Reject(_Frame, frozen=True, tag=3):
-    """The owner takes no messages of this process, and says why."""
+    """The owner refuses this process, with the reason."""
 
     sentence: str
 
@@ -95,16 +94,16 @@ class Request(_Frame, frozen=True, tag=4):
 
     Attributes:
         number: Counts the messages of this relay.
-        kind: The actor's.
-        key: The actor's.
+        kind: The actor's kind.
+        key: The actor's key.
         name: The message's type.
         body: The message as JSON.
-        principal: JSON of who asks.
+        principal: The caller's identity as JSON.
         idempotency: Scope, key and fingerprint of the client's own key, if any.
         left: Seconds until the deadline, if any.
-        answer: JSON of the answer to the message's question, if it has one.
+        answer: The reply to the message's precheck as JSON, if any.
         again: Whether it was sent to an owner before.
-        told: Whether nobody waits for the answer.
+        told: Whether it was sent with `tell`, without a wait for the reply.
     """
 
     number: Number
@@ -121,7 +120,7 @@ class Request(_Frame, frozen=True, tag=4):
 
 
 class QueryRequest(_Frame, frozen=True, tag=5):
-    """A query: the name of its type, its JSON, and who asks."""
+    """A query: the name of its type, its JSON, and the caller's identity."""
 
     number: Number
     name: str
@@ -130,32 +129,32 @@ class QueryRequest(_Frame, frozen=True, tag=5):
 
 
 class Cancel(_Frame, frozen=True, tag=6):
-    """Nobody wants the answer to this message any more."""
+    """The caller no longer waits for this message."""
 
     number: Number
 
 
 class Confirm(_Frame, frozen=True, tag=7):
-    """The answers to these messages have arrived, so that the owner need not keep them."""
+    """The replies to these messages have arrived; the owner need not store them."""
 
     numbers: list[Number]
 
 
 class Watch(_Frame, frozen=True, tag=8):
-    """Tell of changes of these topics from now on, or no longer."""
+    """Subscribe to these topics, or unsubscribe from them."""
 
     topics: list[str]
     wanted: bool = True
 
 
 class Heartbeat(_Frame, frozen=True, tag=9):
-    """A sign of life; the owner's brings its statistics."""
+    """A sign of life; the owner's has its statistics."""
 
     statistics: bytes = b""
 
 
 class Response(_Frame, frozen=True, tag=10):
-    """A reply: its JSON, which of several types it is, and whether the owner keeps it until confirmed."""
+    """A reply: its JSON, its type if there are several, and whether it is stored."""
 
     number: Number
     body: bytes
@@ -164,7 +163,7 @@ class Response(_Frame, frozen=True, tag=10):
 
 
 class Failure(_Frame, frozen=True, tag=11):
-    """An error instead of a reply: its type, its sentence, and JSON of what else it says."""
+    """An error instead of a reply: its type, its sentence, and its details as JSON."""
 
     number: Number
     error: str
@@ -180,15 +179,15 @@ class Changed(_Frame, frozen=True, tag=12):
 
 
 class Goodbye(_Frame, frozen=True, tag=13):
-    """The owner takes nothing new; what it has it answers, then the connection ends."""
+    """The owner accepts nothing new, answers what it has, and ends the connection."""
 
 
-FromFollower = Hello | Request | QueryRequest | Cancel | Confirm | Watch | Heartbeat
-FromLeader = Welcome | Reject | Response | Failure | Changed | Heartbeat | Goodbye
-RelayMessage = FromFollower | FromLeader
+FromAttached = Hello | Request | QueryRequest | Cancel | Confirm | Watch | Heartbeat
+FromOwner = Welcome | Reject | Response | Failure | Changed | Heartbeat | Goodbye
+RelayMessage = FromAttached | FromOwner
 
-decode_from_follower = msgspec.msgpack.Decoder(list[FromFollower]).decode
-decode_from_leader = msgspec.msgpack.Decoder(list[FromLeader]).decode
+decode_from_attached = msgspec.msgpack.Decoder(list[FromAttached]).decode
+decode_from_owner = msgspec.msgpack.Decoder(list[FromOwner]).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -198,8 +197,11 @@ def encode_frame(words: list[RelayMessage]) -> bytes:
     return len(payload).to_bytes(LENGTH_BYTES) + payload
 
 
-_WIRE_NAMES: dict[type[BaseException], str] = {errors.ActorQuarantinedError: "ActorSetAsideError"}
-"""The names that travel, of errors that are called otherwise in this program."""
+_WIRE_NAMES: dict[type[BaseException], str] = {
+    errors.ActorQuarantinedError: "ActorSetAsideError",
+    errors.RecordDamagedError: "StoreDamagedError",
+}
+"""The names on the wire of errors with another name in this program."""
 _BY_NAME: dict[str, type[errors.GreenroomError]] = {
     _WIRE_NAMES.get(each, each.__name__): each
     for each in (
@@ -219,7 +221,7 @@ _BY_NAME: dict[str, type[errors.GreenroomError]] = {
 
 
 def failure_of(number: int, error: BaseException) -> Failure:
-    """Return the word for an error that a relayed message ended with."""
+    """Return the word for the error of a relayed message."""
     details: dict[str, Any] = {}
     name = _WIRE_NAMES.get(type(error), type(error).__name__)
     if isinstance(error, errors.Refusal):
@@ -229,14 +231,16 @@ def failure_of(number: int, error: BaseException) -> Failure:
         details = {"retry_after_ms": error.retry_after_ms, "outcome": error.outcome}
     elif isinstance(error, errors.StorageFullError):
         details = dict(error.numbers)
+    elif isinstance(error, errors.RecordDamagedError):
+        details = {"key": error.key.hex(), "entry": error.entry}
     try:
         return Failure(number, name, str(error), encode_json(details))
     except (TypeError, ValueError) as problem:  # a Refusal's details may be anything
-        return Failure(number, "ActorFailedError", f"the answer cannot be relayed: {problem}")
+        return Failure(number, "ActorFailedError", f"the reply cannot be relayed: {problem}")
 
 
 def error_of(failure: Failure) -> errors.GreenroomError:
-    """Return the error that a word stands for."""
+    """Return the error of a word."""
     try:
         details = msgspec.json.decode(failure.details, type=dict[str, Any])
         if failure.error == "Refusal":
@@ -244,6 +248,9 @@ def error_of(failure: Failure) -> errors.GreenroomError:
         if failure.error == "OverloadedError":
             outcome: errors.Outcome = "unknown" if details.get("outcome") == "unknown" else "not_done"
             return errors.OverloadedError.of(failure.sentence, int(details["retry_after_ms"]), outcome)
+        if failure.error == "StoreDamagedError" and "entry" in details:
+            key = bytes.fromhex(details["key"])
+            return errors.RecordDamagedError(key, failure.sentence, details["entry"])
         if failure.error == "StorageFullError":
             return errors.StorageFullError(failure.sentence, details)
     except (msgspec.DecodeError, KeyError, TypeError, ValueError):

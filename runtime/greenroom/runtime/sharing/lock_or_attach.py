@@ -1,4 +1,4 @@
-"""Staying on a folder whatever becomes of its owner: attached as long as there is one, then owning it."""
+"""Lock the folder or attach to its owner; take over when the owner ends."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from greenroom.runtime.lmdb.lock_file import FolderLock, ownership_error
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.framed_connection import FramedConnection, PeerError
 from greenroom.runtime.sharing.owner_side import BEAT_SECONDS, SOCKET_NAME
-from greenroom.runtime.sharing.process import Member, identity_of
+from greenroom.runtime.sharing.process import SharedProcess, identity_of
 
 RETRY_SECONDS: Final = 0.01
-"""Between two attempts to own the folder or to reach its owner."""
+"""The pause between two attempts to own the folder or to reach its owner."""
 START_SECONDS: Final = 5.0
-"""How long the opening waits for an owner that holds the lock and does not answer."""
+"""The time that an opening waits for an owner that holds the lock and does not answer."""
 _SCARCE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-"""How a system says that it has no more descriptors now; then the next attempt may do better."""
-_NOBODY_THERE: Final = _SCARCE | {
+"""Errors of a system without free descriptors; a later attempt may succeed."""
+_NO_OWNER: Final = _SCARCE | {
     errno.ENOENT,
     errno.ECONNREFUSED,
     errno.ENOTSOCK,
@@ -42,31 +42,31 @@ _NOBODY_THERE: Final = _SCARCE | {
 
 
 May = Literal["create", "own", "attach"]
-"""How far a process may go when nobody owns the folder: each word allows what those after it do."""
+"""How far a process may go if there is no owner; each word includes those after it."""
 
 
 @asynccontextmanager
-async def joined(member: Member, path: Path, may: May = "create") -> AsyncIterator[None]:
+async def lock_or_attach(process: SharedProcess, path: Path, may: May = "create") -> AsyncIterator[None]:
     """Own the folder, or attach to its owner, while the block runs; see `open_shared_runtime`."""
     if may == "attach":
-        refused = _attachable(path)
+        refused = _find_owner(path)
     else:
         with ExitStack() as place:
             try:
-                owner = member.acquire(place, FolderLock(path, create=may == "create"))
+                owner = process.acquire(place, FolderLock(path, create=may == "create"))
             except StoreOwnedError as error:
                 refused = error
             else:
                 if may == "own" and not (owner.folder / DATA_FILE).exists():
                     raise StoreError(f"there is no store in {owner.folder}")
-                async with member.run(owner):
+                async with process.run(owner):
                     yield
                 return
-    async with Election(member, refused, may_own=may != "attach").running():
+    async with LockOrAttach(process, refused, may_own=may != "attach").run():
         yield
 
 
-def _attachable(path: Path) -> StoreOwnedError:
+def _find_owner(path: Path) -> StoreOwnedError:
     folder = prepare_folder(path, create=False)
     refused = ownership_error(folder)
     if refused is None:
@@ -74,18 +74,18 @@ def _attachable(path: Path) -> StoreOwnedError:
     return refused
 
 
-class Election:
-    """Keeps a process attached until it owns the folder itself; then that until it leaves.
+class LockOrAttach:
+    """Keep a process attached until it owns the folder, then run it as the owner.
 
     Args:
-        member: The process's.
-        refused: Why the process could not own the folder at first.
-        may_own: Whether it takes over when the owner ends, and does not wait for another one.
+        process: The process.
+        refused: Why it could not own the folder at first.
+        may_own: Whether it takes over when the owner ends, instead of waiting for another owner.
     """
 
-    def __init__(self, member: Member, refused: StoreOwnedError, *, may_own: bool = True) -> None:
-        self._member = member
-        self._follower = member.follower
+    def __init__(self, process: SharedProcess, refused: StoreOwnedError, *, may_own: bool = True) -> None:
+        self._process = process
+        self._attached_side = process.attached_side
         self._refused = refused
         self._folder = refused.folder
         self._identity = identity_of(refused.folder)
@@ -100,41 +100,41 @@ class Election:
         self._ended = trio.Event()
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Do so while the block runs, then answer what was asked; an error leaves in no group."""
+    async def run(self) -> AsyncIterator[None]:
+        """Run while the block runs, then answer what is pending; errors are not grouped."""
         error: BaseException | None = None
         try:
             with self._stop:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._run)
+                    nursery.start_soon(self._attach_then_own)
                     try:
-                        await self._settle_in()
+                        await self._wait_for_owner()
                         yield
                     except BaseException as raised:  # noqa: BLE001  re-raised below, outside the nursery
                         error = raised
                     if not isinstance(error, trio.Cancelled):
                         try:
                             await self._leave()
-                        except trio.Cancelled as cancelled:  # the block's own error, if any, goes first
+                        except trio.Cancelled as cancelled:  # the block's own error, if any, has precedence
                             error = error or cancelled
                     nursery.cancel_scope.shield = True  # as in Runtime
                     nursery.cancel_scope.cancel()
         finally:
-            self._member.is_closed = True
-            if self._member.runtime is None:
-                self._follower.close()
+            self._process.is_closed = True
+            if self._process.runtime is None:
+                self._attached_side.close()
         if self._failure is not None:
             raise self._failure from error
         if error is not None:
             raise error
 
-    async def _settle_in(self) -> None:
+    async def _wait_for_owner(self) -> None:
         with trio.move_on_after(START_SECONDS):
             await self._answered.wait()
         if not self._connected and not self._answered.is_set():
-            raise StoreOwnedError(self._folder, self._refused.pid, self._lets_nobody_in()) from self._refused
+            raise StoreOwnedError(self._folder, self._refused.pid, self._refusal()) from self._refused
 
-    def _lets_nobody_in(self) -> str:
+    def _refusal(self) -> str:
         holder = f"process {self._refused.pid}" if self._refused.pid else "another process"
         return (
             f"{self._folder} is in use by {holder}, which lets no other attach: a backup, check or restore "
@@ -143,17 +143,17 @@ class Election:
         )
 
     async def _leave(self) -> None:
-        with trio.move_on_after(self._member.factory.options.drain_seconds):
-            await self._follower.drain()
-            await self._follower.aclose()
-        if self._member.runtime is not None:
+        with trio.move_on_after(self._process.factory.options.drain_seconds):
+            await self._attached_side.drain()
+            await self._attached_side.aclose()
+        if self._process.runtime is not None:
             self._leaving.set()
             await self._ended.wait()
 
-    async def _run(self) -> None:
+    async def _attach_then_own(self) -> None:
         try:
             with ExitStack() as place:
-                async with self._member.run(await self._attached(place)):
+                async with self._process.run(await self._stay_attached(place)):
                     self._answered.set()
                     await self._leaving.wait()
         except GreenroomError as error:
@@ -162,15 +162,15 @@ class Election:
         finally:
             self._ended.set()
 
-    async def _attached(self, place: ExitStack) -> FolderLock:
+    async def _stay_attached(self, place: ExitStack) -> FolderLock:
         """Relay until this process holds the lock."""
         failure: GreenroomError | None = None
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._member.bus.run)
+            nursery.start_soon(self._process.bus.run)
             nursery.start_soon(self._beat)
             try:
-                owner = await self._until_owner(place)
-            except GreenroomError as error:  # which is to leave in no group
+                owner = await self._acquire_lock(place)
+            except GreenroomError as error:  # raised below, outside of the nursery's group
                 failure = error
             nursery.cancel_scope.cancel()
         if failure is not None:
@@ -180,9 +180,9 @@ class Election:
     async def _beat(self) -> None:
         while True:
             await trio.sleep(BEAT_SECONDS)
-            self._follower.beat()
+            self._attached_side.beat()
 
-    async def _until_owner(self, place: ExitStack) -> FolderLock:
+    async def _acquire_lock(self, place: ExitStack) -> FolderLock:
         while True:
             if self._may_own:
                 owner = self._try_to_own(place)
@@ -203,10 +203,10 @@ class Election:
             try:
                 welcome = await self._greet(wire)
                 self._may_own = not self._waits and welcome.store_format <= frames.FORMAT_VERSION
-                self._member.check_key(self._folder, welcome.key_mark)
-                self._member.learn_secret(self._folder, welcome.store_id, welcome.secret_mark)
+                self._process.check_key(self._folder, welcome.key_mark)
+                self._process.learn_secret(self._folder, welcome.store_id, welcome.secret_mark)
                 self._answered.set()
-                await self._follower.serve(wire, welcome)
+                await self._attached_side.serve(wire, welcome)
             except* (PeerError, trio.ClosedResourceError):
                 pass
             finally:
@@ -215,7 +215,7 @@ class Election:
 
     def _try_to_own(self, place: ExitStack) -> FolderLock | None:
         try:
-            return self._member.acquire(place, FolderLock(self._folder, create=False), self._identity)
+            return self._process.acquire(place, FolderLock(self._folder, create=False), self._identity)
         except StoreOwnedError:
             return None
         except StoreError as error:
@@ -223,32 +223,32 @@ class Election:
                 return None
             raise
 
-    def _connect(self) -> FramedConnection[frames.FromLeader] | None:
+    def _connect(self) -> FramedConnection[frames.FromOwner] | None:
         try:
-            connection = _connected(socket_path(self._folder, SOCKET_NAME))
+            connection = _connect_socket(socket_path(self._folder, SOCKET_NAME))
         except OSError as error:
-            if error.errno in _NOBODY_THERE:
+            if error.errno in _NO_OWNER:
                 return None
             raise folder_error(error, f"the socket in {self._folder} cannot be reached") from error
         if not peer_is_ours(connection):
             connection.close()
             raise StoreError(f"the socket in {self._folder} belongs to another user's process")
         self._connected = True
-        return FramedConnection(connection, frames.decode_from_leader)
+        return FramedConnection(connection, frames.decode_from_owner)
 
-    async def _greet(self, wire: FramedConnection[frames.FromLeader]) -> frames.Welcome:
-        wire.send(self._follower.hello())
+    async def _greet(self, wire: FramedConnection[frames.FromOwner]) -> frames.Welcome:
+        wire.send(self._attached_side.hello())
         wire.flush()
         word, *rest = await wire.receive()
         if isinstance(word, frames.Reject):
             raise StoreOwnedError(self._folder, self._refused.pid, word.sentence)
         if not isinstance(word, frames.Welcome):
             raise PeerError("the owner did not greet back")
-        self._follower.receive(rest)
+        self._attached_side.receive(rest)
         return word
 
 
-def _connected(place: Path) -> socket.socket:
+def _connect_socket(place: Path) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.setblocking(False)

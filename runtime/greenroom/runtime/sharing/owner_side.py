@@ -1,7 +1,7 @@
-"""The owner's side: other processes on the folder attach here.
+"""The owner's side, to which other processes on the folder attach.
 
-A leaving owner says so first, answers what it has, and ends the connections last, when the store is closed
-and the lock free, so that those who were attached find the place ready.
+A leaving owner sends `Goodbye`, answers what it has, and ends the connections last, after the store is closed
+and the lock released. So attached processes find the lock free.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from typing import Final
 import trio
 
 from greenroom.runtime.api.runtime import Runtime
-from greenroom.runtime.base.unix_socket import listening, peer_is_ours
+from greenroom.runtime.base.unix_socket import bind_socket, peer_is_ours
 from greenroom.runtime.base.version import program_version
 from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.kernel import Kernel
 from greenroom.runtime.kernel.mailbox import Envelope, Result
 from greenroom.runtime.kernel.pubsub import Bus
 from greenroom.runtime.lmdb import keys
+from greenroom.runtime.lmdb.codec import pass_over
 from greenroom.runtime.lmdb.environment import FORMAT_VERSION
 from greenroom.runtime.lmdb.keys import encode_json
 from greenroom.runtime.sharing import frames
-from greenroom.runtime.sharing.attached_session import FollowerSession, PendingRequest
+from greenroom.runtime.sharing.attached_session import AttachedSession, PendingRequest
 from greenroom.runtime.sharing.framed_connection import FramedConnection, PeerError
 from greenroom.runtime.sharing.type_registry import TypeRegistry
 from greenroom.runtime.store.store import INDEXES, Store
@@ -39,16 +40,16 @@ SOCKET_NAME: Final = "relay.sock"
 BEAT_SECONDS: Final = 1.0
 GREETING_SECONDS: Final = 5.0
 BACKLOG: Final = 128
-_RETRY_SECONDS: Final = 0.1  # when the process is out of descriptors
+_RETRY_SECONDS: Final = 0.1  # while the process has no free descriptors
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
-class Leader:
-    """Takes the connections of attached processes. It goes with a runtime as its `LeaderService`.
+class OwnerSide:
+    """The server of attached processes, a runtime's `RelayService`.
 
     Args:
-        types: The types that can be spoken of.
-        began: Called when the runtime is there and nobody has asked it anything yet.
+        types: The types that can be relayed.
+        began: Called with the new runtime before its first request.
     """
 
     runtime: Runtime
@@ -59,22 +60,22 @@ class Leader:
 
     def __init__(self, types: TypeRegistry, began: Callable[[Runtime], None]) -> None:
         self.types = types
-        self.followers: dict[bytes, FollowerSession] = {}
-        self.settled: list[tuple[PendingRequest, Result]] = []
+        self.attached: dict[bytes, AttachedSession] = {}
+        self._completed: list[tuple[PendingRequest, Result]] = []
         self.is_leaving = False
         self._began = began
         self._listener: socket.socket | None = None
-        self._connections: set[FramedConnection[frames.FromFollower]] = set()
+        self._connections: set[FramedConnection[frames.FromAttached]] = set()
         self._own: list[Envelope] = []
 
     @contextmanager
-    def listening(self, folder: Path) -> Iterator[None]:
-        """Have a place in the folder where others can connect; the caller holds the lock.
+    def listen(self, folder: Path) -> Iterator[None]:
+        """Bind a socket in the folder where others can connect; the caller holds the lock.
 
-        Without a place for a socket the owner does its main job all the same, and others are refused.
+        Without a socket the owner still serves its own requests, and others are refused.
         """
         try:
-            place = listening(folder, SOCKET_NAME, BACKLOG)
+            place = bind_socket(folder, SOCKET_NAME, BACKLOG)
             self._listener = place.__enter__()
         except OSError as error:
             logger.warning("no other process can attach to this one: %s", error)
@@ -86,28 +87,27 @@ class Leader:
             place.__exit__(None, None, None)
 
     def begin(self, runtime: Runtime) -> None:
-        """Start serving followers with this runtime."""
+        """Start serving attached processes with this runtime."""
         self.runtime = runtime
         self.kernel, self.commits, self.bus, self.store = runtime.parts()
-        self.kernel.callbacks.after_callbacks = self._tell
         self._began(runtime)
 
     def answer_own(self, relay: bytes, messages: list[Envelope]) -> None:
-        """Keep the answers to the messages that this process relayed before, until they are over."""
+        """Keep the replies to messages that this process relayed before, until they end."""
         self._own = messages
         self.forget_answered(
             relay, [message.relay_key for message in messages if message.relay_key is not None]
         )
 
     def forget_answered(self, relay: bytes, wanted: Iterable[bytes]) -> None:
-        """Delete the answers kept for a relay except those in the wanted rows."""
+        """Delete the replies stored for a relay, except those in the wanted rows."""
         kept = set(wanted)
-        for row in self.store.keys(INDEXES, keys.RELAYED + relay):
+        for row, _ in self.store.scan(INDEXES, keys.RELAYED + relay, on_damage=pass_over):
             if row not in kept:
                 self.commits.defer_delete(row)
 
     async def run(self) -> None:
-        """Serve those who attach, for ever."""
+        """Serve processes that attach, for ever."""
         async with trio.open_nursery() as nursery:
             if self._listener is not None:
                 nursery.start_soon(self._beat)
@@ -120,7 +120,7 @@ class Leader:
 
     async def attend(self, connection: socket.socket) -> None:
         """Serve one attached process until its connection ends."""
-        wire = FramedConnection(connection, frames.decode_from_follower)
+        wire = FramedConnection(connection, frames.decode_from_attached)
         self._connections.add(wire)
         attached = None
         try:
@@ -132,8 +132,8 @@ class Leader:
                     except* (PeerError, trio.ClosedResourceError):
                         pass
         finally:
-            if attached is not None and self.followers.get(attached.relay) is attached:
-                del self.followers[attached.relay]
+            if attached is not None and self.attached.get(attached.relay) is attached:
+                del self.attached[attached.relay]
             if not self.is_leaving:
                 if attached is not None:
                     attached.end()
@@ -141,15 +141,15 @@ class Leader:
                 self._connections.discard(wire)
 
     def leave(self) -> None:
-        """Take nothing new, and tell those who are attached to hold it."""
+        """Accept nothing new, and send `Goodbye` to attached processes."""
         self.is_leaving = True
-        for attached in self.followers.values():
+        for attached in self.attached.values():
             attached.connection.send(frames.Goodbye())
             attached.connection.flush()
 
     async def aclose(self) -> None:
-        """Return when every answer is on its way."""
-        for attached in list(self.followers.values()):
+        """Wait until every reply is sent."""
+        for attached in list(self.attached.values()):
             await attached.connection.drain()
 
     def close(self) -> None:
@@ -158,8 +158,8 @@ class Leader:
             wire.close()
         self._connections.clear()
 
-    async def _greet(self, wire: FramedConnection[frames.FromFollower]) -> FollowerSession | None:
-        """Return the attached process, or None when it is not taken."""
+    async def _greet(self, wire: FramedConnection[frames.FromAttached]) -> AttachedSession | None:
+        """Return the attached process, or None if it is refused."""
         with trio.move_on_after(GREETING_SECONDS):
             hello, *rest = await wire.receive()
             if not isinstance(hello, frames.Hello) or rest:
@@ -169,10 +169,10 @@ class Leader:
                 await wire.drain()
                 return None
             wire.end_greeting()
-            earlier = self.followers.pop(hello.relay, None)
+            earlier = self.attached.pop(hello.relay, None)
             if earlier is not None:
                 earlier.end()
-            attached = self.followers[hello.relay] = FollowerSession(self, wire, hello)
+            attached = self.attached[hello.relay] = AttachedSession(self, wire, hello)
             self.forget_answered(
                 hello.relay, (attached.prefix + number.to_bytes(8) for number in hello.unanswered)
             )
@@ -193,29 +193,33 @@ class Leader:
             return attached
         return None
 
-    def _tell(self) -> None:
-        """Tell what was settled in this pass, each attached process in one frame."""
-        if self.settled:
-            settled, self.settled = self.settled, []
-            spoken_to: dict[FollowerSession, None] = {}
-            for call, result in settled:
-                call.session.answer(call, result)
-                spoken_to[call.session] = None
-            for attached in spoken_to:
-                attached.connection.flush()
+    def complete(self, call: PendingRequest, result: Result) -> None:
+        """Accept the result of an attached process's request; it is sent after the pass."""
+        self._completed.append((call, result))
+        self.kernel.callbacks.afterwards = self._send_results
+
+    def _send_results(self) -> None:
+        """Send the results of this pass, to each attached process in one frame."""
+        completed, self._completed = self._completed, []
+        sessions: dict[AttachedSession, None] = {}
+        for call, result in completed:
+            call.session.answer(call, result)
+            sessions[call.session] = None
+        for attached in sessions:
+            attached.connection.flush()
 
     async def _beat(self) -> None:
         while True:
             await trio.sleep(BEAT_SECONDS)
-            if self.followers:
+            if self.attached:
                 beat = frames.Heartbeat(self._statistics())
-                for attached in list(self.followers.values()):
+                for attached in list(self.attached.values()):
                     attached.look_after()
                     attached.connection.send_soon(beat)
             for envelope in self._own:
-                if envelope.asker is None and envelope.relay_key is not None:
+                if envelope.caller is None and envelope.relay_key is not None:
                     self.commits.defer_delete(envelope.relay_key)
-            self._own = [envelope for envelope in self._own if envelope.asker is not None]
+            self._own = [envelope for envelope in self._own if envelope.caller is not None]
             self.commits.attach_deferred()
             self.commits.flush()
 

@@ -1,4 +1,4 @@
-"""What an attached process has asked and not heard of yet."""
+"""The unanswered requests of an attached process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import outcome
 import trio
 
 from greenroom.runtime.actor.message import EncodedReply, decode_reply
-from greenroom.runtime.actor.query import Query
 from greenroom.runtime.api.procedure import Procedure
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import ActorFailedError, GreenroomError, Outcome
@@ -19,7 +18,7 @@ from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 AGAIN = object()
-"""What a query is answered with that this process now runs itself."""
+"""The reply to a query that this process must now run itself."""
 
 
 class PendingMessage:
@@ -27,10 +26,11 @@ class PendingMessage:
 
     Attributes:
         size: About how many bytes it takes.
-        since: When it was asked, on trio's clock.
+        since: The time of the request, on trio's clock.
+        was_sent: Whether it was sent to any owner.
     """
 
-    __slots__ = ("_types", "address", "envelope", "number", "since", "size")
+    __slots__ = ("_types", "address", "envelope", "number", "since", "size", "was_sent")
 
     def __init__(self, types: TypeRegistry, number: int, address: Address, envelope: Envelope) -> None:
         self._types = types
@@ -39,12 +39,13 @@ class PendingMessage:
         self.envelope = envelope
         self.since = trio.current_time()
         self.size = 0
+        self.was_sent = False
 
     def word(self, *, again: bool = False) -> frames.Request:
-        """Return the word that asks it.
+        """Return the word for it.
 
         Raises:
-            TypeError, ValueError: something of it cannot be written.
+            TypeError, ValueError: part of it cannot be encoded.
         """
         envelope = self.envelope
         message = envelope.message
@@ -65,71 +66,72 @@ class PendingMessage:
         )
 
     def answer(self, word: frames.Response) -> None:
-        """Hand the reply to whoever waits for it."""
-        self.end(_decoded(type(self.envelope.message), word))
+        """Complete the message with a reply."""
+        self.end(_decode(type(self.envelope.message), word))
 
     def end(self, result: Result) -> None:
-        """Hand over what it ended with."""
-        self.envelope.settle(result)
+        """Complete the message with a result."""
+        self.envelope.complete(result)
 
     @property
-    def has_asker(self) -> bool:
-        """Whether somebody waits for the reply; else it is to be done whenever that can be."""
-        return self.envelope.asker is not None
+    def has_caller(self) -> bool:
+        """Whether a caller waits for the reply; otherwise it can be done at any time."""
+        return self.envelope.caller is not None
 
     @property
     def outcome_unanswered(self) -> Outcome:
-        """What is known of it when the owner that it was sent to is silent."""
-        return "unknown"
+        """The known outcome if the owner is silent."""
+        return "unknown" if self.was_sent else "not_done"
 
 
 class PendingQuery:
-    """A query that waits for its answer. Attributes as those of `PendingMessage`."""
+    """A query that waits for its reply. Attributes as those of `PendingMessage`."""
 
-    __slots__ = ("_principal", "_query", "number", "since", "size", "task")
+    __slots__ = ("_principal", "_query", "number", "since", "size", "task", "was_sent")
 
-    def __init__(self, number: int, query: Query[Any] | Procedure[Any], principal: bytes) -> None:
+    def __init__(self, number: int, query: Procedure[Any], principal: bytes) -> None:
         self._query = query
         self._principal = principal
         self.number = number
         self.task: trio.lowlevel.Task | None = None
         self.since = trio.current_time()
         self.size = 0
+        self.was_sent = False
 
-    def word(self, *, again: bool = False) -> frames.QueryRequest:  # noqa: ARG002  it does no harm twice
-        """Return the word that asks it."""
+    def word(self, *, again: bool = False) -> frames.QueryRequest:  # noqa: ARG002  a repeat does no harm
+        """Return the word for it."""
         return frames.QueryRequest(
             self.number, type(self._query).__name__, encode_json(self._query), self._principal
         )
 
     def answer(self, word: frames.Response) -> None:
-        """Hand the answer to the task that waits for it."""
-        self.end(_decoded(type(self._query), word))
+        """Complete the query with a reply."""
+        self.end(_decode(type(self._query), word))
 
     def end(self, result: Result) -> None:
-        """Hand over what it ended with."""
+        """Complete the query with a result."""
         task, self.task = self.task, None
         if task is not None:
             trio.lowlevel.reschedule(task, result)
 
     @property
-    def has_asker(self) -> bool:
+    def has_caller(self) -> bool:
         """Whether the task still waits."""
         return self.task is not None
 
     @property
     def outcome_unanswered(self) -> Outcome:
-        """What is known of it when the owner that it was sent to is silent."""
-        return "not_done" if isinstance(self._query, Query) else "unknown"
+        """The known outcome if the owner is silent."""
+        return "not_done" if self._query.runs == "snapshot" or not self.was_sent else "unknown"
 
 
 Pending = PendingMessage | PendingQuery
 
 
-def _decoded(asked: type[Any], word: frames.Response) -> Result:
+def _decode(request: type[Any], word: frames.Response) -> Result:
     try:
-        return outcome.Value(decode_reply(asked, EncodedReply(word.body, word.variant)))
+        return outcome.Value(decode_reply(request, EncodedReply(word.body, word.variant)))
     except GreenroomError as error:
         return outcome.Error(error)
     except Exception as error:  # noqa: BLE001  the reply's own type may raise anything
-        return outcome.Error(ActorFailedError(f"the answer cannot be read: {error}"))
+        return outcome.Error(ActorFailedError(f"the reply cannot be read: {error}"))

@@ -1,4 +1,4 @@
-"""Which of the processes on a folder this one is, and what goes on when that changes."""
+"""One process on a shared folder: its state in both roles, and its change."""
 
 from __future__ import annotations
 
@@ -15,52 +15,47 @@ from greenroom.runtime.kernel.callbacks import MessageSink
 from greenroom.runtime.kernel.pubsub import Bus
 from greenroom.runtime.lmdb.encryption import check_mark
 from greenroom.runtime.lmdb.lock_file import FolderLock
-from greenroom.runtime.sharing.attached_side import Follower
-from greenroom.runtime.sharing.owner_side import Leader
+from greenroom.runtime.sharing.attached_side import AttachedSide
+from greenroom.runtime.sharing.owner_side import OwnerSide
 from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 
-class Member:
+class SharedProcess:
     """One process among those on a folder.
 
     Args:
-        factory: What its runtime will be made of when it owns the folder.
-        types: The types that can be spoken of.
+        factory: Makes its runtime when it owns the folder.
+        types: The types that can be relayed.
 
     Attributes:
-        bus: Tells its subscribers, whoever owns the folder.
-        follower: Its side while it is attached.
-        leader: Its side while it owns the folder.
-        sink: Where messages go: to the follower, then to the own kernel.
-        runtime: Its runtime, from when it owns the folder.
-        became_owner: Set then.
+        bus: Notifies its subscribers in both roles.
+        attached_side: Its state while it is attached.
+        owner_side: Its state while it owns the folder.
+        sink: The destination of messages: the attached side, later the own kernel.
+        runtime: Its runtime, once it owns the folder.
+        became_owner: Set once it owns the folder.
         is_closed: Whether it has ended without owning the folder.
-        secret: The store's, while this process is attached to an owner that has one.
+        secret: The store's secret, while this process is attached to an owner with one.
         has_secret: Set once an owner was reached, so that keys can be derived.
     """
 
     def __init__(self, factory: RuntimeFactory, types: TypeRegistry) -> None:
         self.factory = factory
         self.bus = Bus(lambda: False)
-        self.follower = Follower(types, self.bus)
-        self.leader = Leader(types, self._begin)
-        self.sink: MessageSink = self.follower
+        self.attached_side = AttachedSide(types, self.bus)
+        self.owner_side = OwnerSide(types, self._begin)
+        self.sink: MessageSink = self.attached_side
         self.runtime: Runtime | None = None
         self.became_owner = trio.Event()
         self.is_closed = False
         self.secret: Secret | None = None
         self.has_secret = trio.Event()
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing is taken any more."""
-        return self.is_closed if self.runtime is None else self.runtime.has_ended
-
     def check_open(self) -> None:
-        """Raise what the doors raise when nothing is taken any more.
+        """Raise an error if no request is accepted any more.
 
         Raises:
-            RuntimeClosedError, StoreFailedError: that is so.
+            RuntimeClosedError, StoreFailedError: so it is.
         """
         if self.runtime is not None:
             self.runtime.check_open()
@@ -68,7 +63,7 @@ class Member:
             raise RuntimeClosedError("the runtime is closed")
 
     def learn_secret(self, folder: Path, store_id: str, mark: str) -> None:
-        """Find the secret that the owner uses: who attaches with another one could not take over.
+        """Find the owner's secret: a process with another one could not take over.
 
         Raises:
             StoreError: as `find_secret`.
@@ -78,10 +73,10 @@ class Member:
         self.has_secret.set()
 
     def check_key(self, folder: Path, mark: str | None) -> None:
-        """Compare the owner's store with the encryption that this process was given.
+        """Check the owner's store against the encryption of this process.
 
         Raises:
-            StoreKeyError: it has another key, or is not encrypted as it was to be.
+            StoreKeyError: the store has another key, or is not encrypted.
         """
         if self.factory.encryption is not None:
             check_mark(self.factory.encryption, mark, str(folder))
@@ -89,44 +84,44 @@ class Member:
     def acquire(
         self, place: ExitStack, lock: FolderLock, identity: tuple[int, int] | None = None
     ) -> FolderLock:
-        """Own the folder until the stack is closed, and have a place where others can attach.
+        """Own the folder until the stack is closed, and let other processes attach.
 
         Args:
             place: The stack.
-            lock: The folder's.
-            identity: Which folder it is to be: `identity_of` it.
+            lock: The folder's lock.
+            identity: The expected `identity_of` the folder.
 
         Raises:
             StoreOwnedError: another process owns it.
-            StoreError: it cannot hold a store, or is another one.
+            StoreError: it cannot hold a store, or is another folder.
         """
         with ExitStack() as stack:
-            stack.callback(self.leader.close)  # last, when the lock is free
+            stack.callback(self.owner_side.close)  # last, after the lock is released
             owner = stack.enter_context(lock)
             if identity is not None and identity_of(owner.folder) != identity:
                 raise StoreError(
                     f"{owner.folder} is not the folder that this process was attached to; start again"
                 )
-            stack.enter_context(self.leader.listening(owner.folder))
+            stack.enter_context(self.owner_side.listen(owner.folder))
             place.push(stack.pop_all())
         return owner
 
     def run(self, owner: FolderLock) -> AbstractAsyncContextManager[Runtime]:
         """Run the actors on the folder that this process owns, until the block ends."""
-        return self.factory.run(owner, self.leader, self.bus, self.follower.callbacks)
+        return self.factory.run(owner, self.owner_side, self.bus, self.attached_side.callbacks)
 
     def _begin(self, runtime: Runtime) -> None:
-        """Take over: what was asked so far is this process's own affair from now on."""
+        """Take over: this process now answers its pending requests itself."""
         self.runtime = runtime
         self.sink = kernel = runtime.parts()[0]
-        self.leader.answer_own(self.follower.relay, self.follower.hand_over(kernel))
-        if self.follower.attachments:
-            self.follower.renew_subscriptions()
+        self.owner_side.answer_own(self.attached_side.relay, self.attached_side.hand_over(kernel))
+        if self.attached_side.attachments:
+            self.attached_side.renew_subscriptions()
         self.has_secret.set()
         self.became_owner.set()
 
 
 def identity_of(folder: Path) -> tuple[int, int]:
-    """Return what a folder keeps when it is renamed, and no other has."""
+    """Return the identity of a folder, which a rename keeps."""
     status = folder.stat()
     return status.st_dev, status.st_ino

@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeVar, Unpack
 
 import msgspec
 
-from greenroom.runtime.actor.query import Query
 from greenroom.runtime.api.client import RuntimeClient
 from greenroom.runtime.api.open import RuntimeConfig, RuntimeFactory
 from greenroom.runtime.api.procedure import Procedure
@@ -23,135 +22,130 @@ from greenroom.runtime.base.store_settings import apply_settings
 from greenroom.runtime.kernel.callbacks import MessageSink
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
 from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
-from greenroom.runtime.sharing.lock_or_attach import May, joined
+from greenroom.runtime.sharing.lock_or_attach import May, lock_or_attach
 from greenroom.runtime.sharing.pending import AGAIN
-from greenroom.runtime.sharing.process import Member
+from greenroom.runtime.sharing.process import SharedProcess
 from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 R = TypeVar("R")
 
 
 class SharedRuntime(RuntimeClient):
-    """A running set of actors on a folder that other processes use, too. `open_shared_runtime` makes it.
+    """A running set of actors on a shared folder, made by `open_shared_runtime`.
 
-    One of the processes owns the folder and runs the actors; in the others every request is relayed to it.
-    When it ends, another one takes over, and what was not answered is done then, once.
+    One of the processes owns the folder and runs the actors; the others relay each request to it. When it
+    ends, another one takes over and handles unanswered requests, once.
     """
 
-    def __init__(self, member: Member) -> None:
-        self._member = member
+    def __init__(self, process: SharedProcess) -> None:
+        self._process = process
+        self._callbacks = process.attached_side.callbacks  # with a takeover they become the kernel's
 
     @property
     def role(self) -> Literal["owner", "attached"]:
-        """Whether this process owns the folder, or relays to the one that does."""
-        return "attached" if self._member.runtime is None else "owner"
+        """The role of this process: owner of the folder, or attached to the owner."""
+        return "attached" if self._process.runtime is None else "owner"
 
     async def wait_until_owner(self) -> None:
         """Wait until this process owns the folder."""
-        await self._member.became_owner.wait()
+        await self._process.became_owner.wait()
 
     async def wait_until_reached(self) -> None:
-        """Wait until this process owns the folder or its owner has answered: from then on `derive` works."""
-        await self._member.has_secret.wait()
+        """Wait until there is an owner, this process or another; then `derive` works."""
+        await self._process.has_secret.wait()
 
     def hold_dispatch(self) -> AbstractContextManager[None]:
-        """Return a block that is to be ended with `run_ready`, as `Runtime.hold_dispatch` does."""
-        runtime = self._member.runtime
-        return nullcontext() if runtime is None else runtime.hold_dispatch()
+        """Return a block that must end with `run_ready`, as `Runtime.hold_dispatch` does."""
+        runtime = self._process.runtime
+        return nullcontext() if runtime is None else runtime.dispatcher
 
     def run_ready(self) -> None:
-        """Do now what was posted, as `Runtime.run_ready` says."""
-        if self._member.runtime is None:
-            self._member.follower.flush()
+        """Handle posted requests now, as `Runtime.run_ready` does."""
+        runtime = self._process.runtime
+        if runtime is None:
+            self._process.attached_side.flush()
         else:
-            self._member.runtime.run_ready()
+            runtime.dispatcher.run_ready()
 
-    async def query(self, query: Query[R] | Procedure[R], *, principal: Any = None) -> R:
-        """Run a query or a procedure and return its answer, once what it saw is on disk."""
-        if self._member.runtime is None:
-            self._check_open()
-            answer: Any = await self._member.follower.query(query, principal)
+    async def query(self, query: Procedure[R], *, principal: Any = None) -> R:
+        """Run a procedure and return its reply, once what it read is on disk."""
+        if self._process.runtime is None:
+            self._process.check_open()
+            answer: Any = await self._process.attached_side.query(query, principal)
             if answer is not AGAIN:
                 reply: R = answer
                 return reply
-        assert self._member.runtime is not None, "only the owner's is asked again"
-        return await self._member.runtime.query(query, principal=principal)
+        assert self._process.runtime is not None, "only the owner repeats a query"
+        return await self._process.runtime.query(query, principal=principal)
 
     def subscriber(self, window: float = WINDOW_SECONDS) -> Subscriber:
         """Return a subscriber without topics, as `RuntimeClient.subscriber` does.
 
-        It goes on when another process takes over, and then hears of each of its topics once.
+        It survives a takeover, and is then notified of each of its topics once.
         """
-        self._check_open()
-        return self._member.bus.subscriber(window)
+        self._process.check_open()
+        return self._process.bus.subscriber(window)
 
     def apply_settings(self) -> AbstractContextManager[None]:
-        """Return a block within which `current_settings` are what this process opened the store with."""
-        return apply_settings(self._member.factory.settings)
+        """Return a block in which `current_settings` are those of this store."""
+        return apply_settings(self._process.factory.settings)
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose, as `RuntimeClient.derive` does."""
-        if self._member.runtime is not None:
-            return self._member.runtime.derive(purpose)
-        if self._member.secret is None:
+        if self._process.runtime is not None:
+            return self._process.runtime.derive(purpose)
+        if self._process.secret is None:
             raise StoreError("the runtime was opened without a secret, or no owner has been reached yet")
-        return self._member.secret.derive(purpose)
+        return self._process.secret.derive(purpose)
 
     def statistics(self) -> RuntimeStatistics:
-        """Return what every part says of itself; in an attached process the owner's, a second old at most.
+        """Return the statistics; in an attached process the owner's, a second old at most.
 
         Raises:
             StoreError: no owner has been reached yet.
         """
-        if self._member.runtime is not None:
-            attached = self._member.leader.followers.values()
+        if self._process.runtime is not None:
+            attached = self._process.owner_side.attached.values()
             relay = RelayStatistics(
                 role="owner",
                 owner_pid=os.getpid(),
                 attached_pids=sorted(each.pid for each in attached),
-                takeovers=self._member.follower.attachments,
+                takeovers=self._process.attached_side.attachments,
                 unanswered=sum(each.unanswered for each in attached),
                 silent_seconds=int(max((each.silent_seconds for each in attached), default=0)),
             )
-            return msgspec.structs.replace(self._member.runtime.statistics(), relay=relay)
-        statistics = self._member.follower.statistics()
+            return msgspec.structs.replace(self._process.runtime.statistics(), relay=relay)
+        statistics = self._process.attached_side.statistics()
         if statistics is None:
             raise StoreError("the process that owns the folder has not answered yet")
         return statistics
 
     def readmit(self, address: Address) -> bool:
-        """Let an actor that was set aside in again; return whether it was. For the owner alone."""
-        return self._owned().readmit(address)
+        """Readmit an actor from quarantine; return whether it was there. Owner only."""
+        return self._require_owner().readmit(address)
 
     async def backup(self, destination: Path) -> BackupInfo:
-        """Write a copy of the store to a new file, as `Runtime.backup` does. For the owner alone."""
-        return await self._owned().backup(destination)
+        """Write a copy of the store to a new file, as `Runtime.backup` does. Owner only."""
+        return await self._require_owner().backup(destination)
 
     async def verify(self) -> VerifyReport:
-        """Check the store, as `Runtime.verify` does. For the owner alone."""
-        return await self._owned().verify()
+        """Check the store, as `Runtime.verify` does. Owner only."""
+        return await self._require_owner().verify()
 
     @property
     def is_sound(self) -> bool:
-        """Whether every commit of this process so far ended as a commit can."""
-        return self._member.runtime is None or self._member.runtime.is_sound
+        """Whether no commit of this process has failed for another reason than space."""
+        return self._process.runtime is None or self._process.runtime.is_sound
 
     @property
     def _kernel(self) -> MessageSink:  # type: ignore[override]  # it changes with a takeover
-        return self._member.sink
+        return self._process.sink
 
-    @property
-    def _ended(self) -> bool:  # type: ignore[override]  # here it is another's
-        return self._member.has_ended
-
-    def _check_open(self) -> None:
-        self._member.check_open()
-
-    def _owned(self) -> Runtime:
-        if self._member.runtime is None:
-            owner = self._member.follower.owner_pid
+    def _require_owner(self) -> Runtime:
+        if self._process.runtime is None:
+            owner = self._process.attached_side.owner_pid
             raise StoreError(f"process {owner} owns the folder, and only the owner can do this; ask there")
-        return self._member.runtime
+        return self._process.runtime
 
 
 @check_options(RuntimeConfig)
@@ -161,33 +155,32 @@ async def open_shared_runtime(
     *,
     principal_type: Any,
     label_type: Any,
-    queries: Iterable[type[Query[Any] | Procedure[Any]]] = (),
+    queries: Iterable[type[Procedure[Any]]] = (),
     may: May = "create",
     **config: Unpack[RuntimeConfig],
 ) -> AsyncIterator[SharedRuntime]:
-    """Run actors on a folder that other processes use, too, inside an ``async with`` block.
+    """Run actors on a shared folder, inside an ``async with`` block.
 
-    The first process owns the folder, as with `open_runtime`; in the others everything is relayed to it.
-    When the owner ends, in whichever way, another process takes over. All are to be given the same actors.
+    The first process owns the folder, as with `open_runtime`; the others relay everything to it. When the
+    owner ends, in any way, another process takes over. All processes need the same actors.
 
     Args:
         path: The folder of the data.
-        principal_type: What the principals of messages and queries are; hashable, and known to msgspec.
-        label_type: What the labels of publications are, likewise.
-        queries: The queries and procedures that are asked here.
-        may: How far this process may go: ``create`` a store where there is none, ``own`` one that is there,
-            or only ``attach`` to a process that owns it. The last never takes over: it waits for another.
-        config: What the runtime is made of when this process owns the folder; see `RuntimeConfig`.
+        principal_type: The type of principals: hashable, and supported by msgspec.
+        label_type: The type of publications' labels, likewise.
+        queries: The procedures that this process may run.
+        may: How far this process may go: ``create`` a store, ``own`` an existing one, or only ``attach`` to
+            an owner. With ``attach`` it never takes over, but waits for another owner.
+        config: The configuration of the runtime; see `RuntimeConfig`.
 
     Raises:
         TypeError: there is no such option; the call itself raises it.
-        StoreIdleError: nobody owns the folder, and this process may only attach.
-        StoreOwnedError: the process that owns the folder takes no others: it is another version, or busy
-            with a backup, a check or a restore.
-        StoreError: as `open_runtime`, at the opening or when this process is to take over; the folder
-            was replaced.
+        StoreIdleError: no process owns the folder, and this one may only attach.
+        StoreOwnedError: the owner accepts no others: it is another version, or busy with a backup, a check or
+            a restore.
+        StoreError: as `open_runtime`, at the opening or at a takeover; the folder was replaced.
     """
     factory = RuntimeFactory(**config)
-    member = Member(factory, TypeRegistry(factory.kinds, queries, principal_type, label_type))
-    async with joined(member, Path(path), may):
-        yield SharedRuntime(member)
+    process = SharedProcess(factory, TypeRegistry(factory.kinds, queries, principal_type, label_type))
+    async with lock_or_attach(process, Path(path), may):
+        yield SharedRuntime(process)

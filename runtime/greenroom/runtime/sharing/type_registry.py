@@ -1,4 +1,4 @@
-"""The types that two processes speak of, and how each is written."""
+"""The types that processes relay, and their encodings."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ import msgspec
 
 from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.message import Message
-from greenroom.runtime.actor.query import Query
 from greenroom.runtime.api.procedure import Procedure
 from greenroom.runtime.base.errors import UnknownKindError
 from greenroom.runtime.lmdb.keys import encode_json
 
 PRINCIPALS = 1_024
-"""How many principals are remembered in the other form."""
+"""The number of cached principals."""
 
 
 class TypeRegistry:
-    """What one process knows.
+    """The types that one process knows.
 
     Args:
         kinds: Its actor classes.
         queries: The queries that can be relayed.
-        principal_type: What principals are; msgspec must be able to write and read it, and it hashable.
-        label_type: What the labels of publications are, likewise.
+        principal_type: The type of principals: hashable, and supported by msgspec.
+        label_type: The type of publications' labels, likewise.
     """
 
     def __init__(
         self,
         kinds: Mapping[str, type[Actor]],
-        queries: Iterable[type[Query[Any] | Procedure[Any]]],
+        queries: Iterable[type[Procedure[Any]]],
         principal_type: Any,
         label_type: Any,
     ) -> None:
@@ -52,10 +51,10 @@ class TypeRegistry:
         ).decode
 
     def read_message(self, kind: str, name: str, body: bytes) -> Message[Any]:
-        """Return a message.
+        """Decode a message.
 
         Raises:
-            UnknownKindError: this process knows no such message, or another form of it.
+            UnknownKindError: this process has no such message, or another form of it.
         """
         known = self._messages.get((kind, name))
         if known is None:
@@ -70,12 +69,12 @@ class TypeRegistry:
                 f"the process that owns the folder knows another form of {name}: {error}"
             ) from error
 
-    def knows_query(self, query: Query[Any] | Procedure[Any]) -> bool:
+    def knows_query(self, query: Procedure[Any]) -> bool:
         """Return whether a query can be relayed."""
         return type(query).__name__ in self._queries
 
-    def read_query(self, name: str, body: bytes) -> Query[Any] | Procedure[Any]:
-        """Return a query.
+    def read_query(self, name: str, body: bytes) -> Procedure[Any]:
+        """Decode a query.
 
         Raises:
             UnknownKindError: as `read_message`.
@@ -84,7 +83,7 @@ class TypeRegistry:
         if known is None:
             raise UnknownKindError(f"the process that owns the folder knows no query {name}")
         try:
-            query: Query[Any] | Procedure[Any] = known(body)
+            query: Procedure[Any] = known(body)
         except msgspec.DecodeError as error:
             raise UnknownKindError(
                 f"the process that owns the folder knows another form of {name}: {error}"

@@ -1,22 +1,23 @@
-"""The parent's half of the check: has a child read a file that may be damaged, and judges how that went.
+"""The parent process of the check: a child reads the file, which may be damaged.
 
-LMDB trusts its file. Tried: most damaged files kill the process that reads them, so this one only
-ever opens a file that a child has read to the end.
+LMDB trusts its file, and most damaged files crash their reader. So this process only opens a file that a
+child has read to the end.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
-from typing import Final
+from typing import Any, Final
 
 from greenroom.runtime.base.errors import (
     StorageFullError,
@@ -31,8 +32,11 @@ from greenroom.runtime.lmdb.files import DATA_FILE, OWNER_FILE, folder_error
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.integrity_child import DAMAGED, FAILED, FULL, LOCKED, TOO_NEW
 from greenroom.runtime.store.page_proofs import Prover
+from greenroom.runtime.store.record_damage import SOUND, DamagedRecord, StoreCheck, list_names
 
-# The interpreter is isolated, so where this package and its libraries lie has to be said.
+logger = logging.getLogger(__name__)
+
+# The interpreter is isolated, so it needs the paths of this package and its libraries.
 _CHILD: Final = """
 import sys
 sys.path.extend(sys.argv[1].split(":"))
@@ -42,16 +46,18 @@ main(*sys.argv[2:])
 
 _LIBRARIES: Final = ("lmdb", "cryptography", "_cffi_backend")
 _POLL_SECONDS: Final = 0.1
+_NAMED: Final = 50
+"""The number of damaged records in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """One table of a file that was found sound.
+    """One table of a sound file.
 
     Attributes:
         name: The table.
-        rows: How many rows it has.
-        bytes: Keys and records together, without LMDB's pages around them.
+        rows: The number of its rows.
+        bytes: The bytes of its keys and records, without LMDB's pages.
     """
 
     name: str
@@ -59,20 +65,20 @@ class TableReport:
     bytes: int
 
 
-def check_store(owner: FolderLock, encryption: Encryption | None = None) -> bool:
-    """Check the store that an owner found before it is opened; return whether all of it is known to be sound.
+def check_store(owner: FolderLock, encryption: Encryption | None = None) -> StoreCheck:
+    """Check a store before it is opened.
 
-    It is when it is new, or byte for byte what its last owner left. One that only a process's death
-    interrupted is taken as it is, and so is a large one that was left in order: then False is returned. All
-    others are read by a child: the structure, which takes about 10 s for 1 GB of small rows, and every record
-    if there is a reason to doubt them. Wait in another thread.
+    A new store is sound, and so is one that is byte for byte as its last owner left it. After the mere death
+    of a process, and for a large one that was left in order, the store is accepted without a full check. In
+    all other cases a child reads the structure, which takes about 10 s for 1 GB of small rows, and every
+    record if they are in doubt. Wait in another thread.
 
     Args:
-        owner: Has just entered.
-        encryption: Has the key of a store that is encrypted.
+        owner: The lock, just entered.
+        encryption: Has the key of an encrypted store.
 
     Raises:
-        StoreDamagedError: it is damaged or gone; the sentence names the remedy.
+        StoreDamagedError: more than its records is damaged, or it is gone; the sentence names the remedy.
         StoreTooNewError: a newer program wrote it.
         StoreKeyError: it is encrypted with another key.
         StoreError: it could not be read.
@@ -85,19 +91,23 @@ def check_store(owner: FolderLock, encryption: Encryption | None = None) -> bool
         )
     try:
         if not path.exists() or not path.stat().st_size:
-            return True
-        if not owner.unclean and owner.is_unchanged():
-            return True
+            return SOUND
+        if owner.is_unchanged():
+            return SOUND
     except OSError as error:
         raise folder_error(error, f"{path} cannot be read") from error
-    if owner.doubtful:
-        inspect_file(path, records=True, unlock=None if encryption is None else encryption.key())
-        return True
+    if owner.doubtful or owner.has_changed:
+        unlock = None if encryption is None else encryption.key()
+        damaged: list[DamagedRecord] = []
+        inspect_file(path, records=True, unlock=unlock, on_damage=damaged.append)
+        if owner.has_changed and not damaged:
+            logger.warning("%s changed by itself where nothing is stored, and is sound; check its disk", path)
+        return StoreCheck(is_whole=True, damaged=tuple(damaged))
     if owner.unclean and not owner.survived:
         inspect_file(path)
     with closing(Prover(path, None)) as prover:
-        prover.trees()  # LMDB itself goes by what is there as soon as it opens the file
-    return False
+        prover.trees()  # LMDB relies on these as soon as it opens the file
+    return StoreCheck(is_whole=False)
 
 
 def inspect_file(
@@ -109,20 +119,23 @@ def inspect_file(
     unlock: bytes | None = None,
     priority: int | None = None,
     poll: Callable[[], None] = lambda: None,
+    on_damage: Callable[[DamagedRecord], None] | None = None,
 ) -> tuple[TableReport, ...]:
-    """Have a child read the file to the end, and return what is in it (nothing unless records are read).
+    """Read a file to the end in a child; with ``records`` return its tables.
 
     Args:
-        path: The LMDB file; nobody may write it meanwhile.
-        name: What the sentences call it, if not by its path.
-        records: Whether every record is read and its checksum checked, too.
-        compact: An existing file into which the child writes a compact copy.
+        path: The LMDB file; no process may write it meanwhile.
+        name: The file's name in sentences, instead of its path.
+        records: Whether to read every record and check its checksum, too.
+        compact: An existing file for a compact copy by the child.
         unlock: The key-encryption key, for the records of an encrypted store.
-        priority: The child's, from 0 to 19, the lowest; as this process's if not given.
-        poll: Called several times a second; what it raises ends the child and leaves from here.
+        priority: The child's priority, from 0 to 19, the lowest; by default that of this process.
+        poll: Called several times a second; its exception ends the child and is raised here.
+        on_damage: Called with each damaged record of an otherwise sound file.
 
     Raises:
-        StoreDamagedError: it is no LMDB file, its structure or a record is wrong, or it killed the child.
+        StoreDamagedError: it is no LMDB file, its structure is damaged, or it crashed the child; or records
+            are damaged and `on_damage` is not given.
         StoreTooNewError: a newer program wrote it.
         StoreKeyError: its records are encrypted with another key.
         StorageFullError: there is no room for the copy.
@@ -132,7 +145,7 @@ def inspect_file(
     library = ":".join(dict.fromkeys([os.fspath(Path(__file__).parents[3]), *libraries]))
     arguments = [os.fspath(path), "records" if records else "", os.fspath(compact or "")]
     try:
-        child = subprocess.Popen(  # noqa: S603 - this very interpreter and a program of ours
+        child = subprocess.Popen(  # noqa: S603 - this interpreter and our own program
             [sys.executable, "-I", "-S", "-c", _CHILD, library, *arguments],
             stdin=subprocess.DEVNULL if unlock is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -145,14 +158,14 @@ def inspect_file(
             with suppress(OSError):  # it has ended already
                 os.setpriority(os.PRIO_PROCESS, child.pid, priority)
         if child.stdin is not None and unlock is not None:
-            with suppress(BrokenPipeError), child.stdin:  # then the child says how it ended
+            with suppress(BrokenPipeError), child.stdin:  # then the child reports how it ended
                 child.stdin.write(unlock)
             child.stdin = None
-        return _judged(_ended(child, poll), name or os.fspath(path))
+        return _judge(_wait_for(child, poll), name or os.fspath(path), on_damage)
 
 
 def _places(module: str) -> list[str]:
-    """Return from which folders a module is imported, without importing it."""
+    """Return the folders from which a module would be imported."""
     spec = find_spec(module)
     if spec is None or spec.origin is None:
         return []
@@ -160,7 +173,7 @@ def _places(module: str) -> list[str]:
     return [os.fspath(place.parent if spec.submodule_search_locations else place)]
 
 
-def _ended(child: subprocess.Popen[bytes], poll: Callable[[], None]) -> subprocess.CompletedProcess[bytes]:
+def _wait_for(child: subprocess.Popen[bytes], poll: Callable[[], None]) -> subprocess.CompletedProcess[bytes]:
     try:
         while True:
             try:
@@ -174,12 +187,16 @@ def _ended(child: subprocess.Popen[bytes], poll: Callable[[], None]) -> subproce
         raise
 
 
-def _judged(child: subprocess.CompletedProcess[bytes], name: str) -> tuple[TableReport, ...]:
+def _judge(
+    child: subprocess.CompletedProcess[bytes],
+    name: str,
+    on_damage: Callable[[DamagedRecord], None] | None,
+) -> tuple[TableReport, ...]:
     if child.returncode < 0:
         death = Signals(-child.returncode).name
         if death in {"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"}:
             raise StoreError(f"the check of {name} was ended by {death}")
-        raise StoreDamagedError(f"{name} is damaged: whoever reads it dies of {death}; {REMEDY}")
+        raise StoreDamagedError(f"{name} is damaged: its reader dies of {death}; {REMEDY}")
     if child.returncode:
         reason = child.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise StoreError(f"the check of {name} failed: {reason}")
@@ -194,7 +211,29 @@ def _judged(child: subprocess.CompletedProcess[bytes], name: str) -> tuple[Table
         raise StorageFullError(outcome[FULL])
     if FAILED in outcome:
         raise StoreError(outcome[FAILED])
+    return _tables(outcome, name, on_damage)
+
+
+def _tables(
+    outcome: dict[str, Any], name: str, on_damage: Callable[[DamagedRecord], None] | None
+) -> tuple[TableReport, ...]:
+    found = outcome.get("records", ())
+    damaged = [
+        DamagedRecord(table, bytes.fromhex(key), outcome["is_hidden"], bytes.fromhex(lies_at))
+        for table, key, lies_at in found
+    ]
+    for record in damaged:
+        if on_damage is None:
+            raise damaged_records(name, damaged)
+        on_damage(record)
     return tuple(
         TableReport(name=table, rows=found["rows"], bytes=found["bytes"])
         for table, found in outcome["tables"].items()
     )
+
+
+def damaged_records(name: str, damaged: Sequence[DamagedRecord]) -> StoreDamagedError:
+    """Return the error for a file with damaged records only."""
+    many = "one record of it is" if len(damaged) == 1 else f"{len(damaged):,} records of it are"
+    names = "; ".join(list_names(damaged, _NAMED))
+    return StoreDamagedError(f"{name} is damaged: {many} not what was stored: {names}; {REMEDY}")

@@ -1,11 +1,11 @@
-"""The child's half of the check: reads one LMDB file that may be damaged, says what it found, and ends.
+"""The child process of the check: read one LMDB file and report its damage.
 
-Runs in a process of its own (see `integrity`), because a damaged file can kill the process that
-reads it. It must start quickly: no room above the store is imported here, nor trio.
+It runs in its own process (see `integrity`), because a damaged file can crash its reader. It must start
+quickly: no package above the store is imported here, nor trio.
 
-First the file is read as bytes by `lmdb.verify`, which checks what LMDB's writer relies on: page
-headers, key order, counts, and that the free pages are those that nothing uses. It does not check that
-keys are where they are looked for, which `Prover` does. Only then is the file opened.
+First `lmdb.verify` reads the file as bytes. It checks what LMDB's writer relies on: page headers, key order,
+counts, and the free pages. `Prover` checks that keys are where they are searched. Only then is the file
+opened.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import lmdb
 import lmdb.verify
 
 from greenroom.runtime.base.errors import (
+    RecordDamagedError,
     StorageFullError,
     StoreDamagedError,
     StoreError,
@@ -37,38 +38,43 @@ FULL: Final = "full"
 LOCKED: Final = "locked"
 FAILED: Final = "failed"
 
-_NAMED = 5  # how many findings a sentence names
+_NAMED = 5  # findings in a sentence
+_MOST_DAMAGED: Final = 10_000
+"""More damaged records mean another kind of damage."""
 
 
 def inspect(
     path: Path, *, records: bool, compact: Path | None, unlock: bytes | None = None
 ) -> dict[str, Any]:
-    """Return the rows and their bytes by table; nothing if the records are not read.
+    """Return rows and bytes by table, if records are read, and damaged records.
 
     Args:
-        path: The LMDB file; nobody else may write it meanwhile.
-        records: Whether every record is read and its checksum checked, too.
-        compact: An existing file into which a compact copy is written, without what was deleted.
-        unlock: The key-encryption key, without which no record of an encrypted store can be read.
+        path: The LMDB file; no process may write it meanwhile.
+        records: Whether to read every record and check its checksum, too.
+        compact: An existing file for a compact copy, without deleted data.
+        unlock: The key-encryption key, needed for the records of an encrypted store.
 
     Raises:
-        StoreDamagedError, StoreTooNewError, StorageFullError, StoreKeyError, StoreError: as each says.
+        StoreDamagedError, StoreTooNewError, StorageFullError, StoreKeyError, StoreError: see each.
     """
     _check_bytes(path)
     environment = lmdb.open(os.fspath(path), subdir=False, readonly=True, lock=False, max_dbs=len(TABLES))
     with environment, environment.begin() as transaction:
         if check_format(transaction, path) is None:
-            return {}
+            return {"tables": {}}
         with closing(Prover(path, None)) as prover:
             prover.prove_keys()
         tables = {}
+        damaged: list[tuple[str, str, str]] = []
+        seal = transaction.get(SEAL_KEY)
         if records:
-            codec = _codec(transaction.get(SEAL_KEY), unlock, path)
-            tables = {name.decode(): _read(environment, transaction, name, codec) for name in TABLES}
+            codec = _codec(seal, unlock, path)
+            tables = {name.decode(): _read(environment, transaction, name, codec, damaged) for name in TABLES}
         if compact is not None:
-            with compact.open("wb") as target:
+            # Never created here: the parent may be dead by now, and the file removed.
+            with os.fdopen(os.open(compact, os.O_WRONLY | os.O_TRUNC), "wb") as target:
                 environment.copyfd(target.fileno(), compact=True, txn=transaction)
-    return tables
+    return {"tables": tables, "records": damaged, "is_hidden": seal is not None}
 
 
 def _check_bytes(path: Path) -> None:
@@ -76,10 +82,10 @@ def _check_bytes(path: Path) -> None:
         problems = lmdb.verify.verify(os.fspath(path), subdir=False)  # type: ignore[no-untyped-call]  # has no types
     except (OSError, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever the bytes made it stumble over, they are not sound
+    except Exception as error:  # noqa: BLE001 - any error means that the bytes are not sound
         problems = [str(error) or repr(error)]
     if problems:
-        raise StoreDamagedError(_listed(problems))
+        raise StoreDamagedError(_summarize(problems))
 
 
 def _codec(seal: bytes | None, unlock: bytes | None, path: Path) -> RecordCodec:
@@ -91,14 +97,18 @@ def _codec(seal: bytes | None, unlock: bytes | None, path: Path) -> RecordCodec:
 
 
 def _read(
-    environment: lmdb.Environment, transaction: lmdb.Transaction[bytes], name: bytes, codec: RecordCodec
+    environment: lmdb.Environment,
+    transaction: lmdb.Transaction[bytes],
+    name: bytes,
+    codec: RecordCodec,
+    damaged: list[tuple[str, str, str]],
 ) -> dict[str, int]:
+    """Read a whole table; add table, key and place of each damaged record."""
     table = environment.open_db(name, txn=transaction, create=False)
     entries = transaction.stat(table)["entries"]
     unseal = codec.open
     rows = size = 0
     last = b""
-    bad = []
     for key, record in transaction.cursor(table):
         rows += 1
         size += len(key) + len(record)
@@ -107,16 +117,16 @@ def _read(
         last = key
         try:
             unseal(key, record)
-        except StoreDamagedError as error:
-            bad.append(f"{name.decode()}: {error}")
-    if bad:
-        raise StoreDamagedError(_listed(bad))
+        except RecordDamagedError as error:
+            damaged.append((name.decode(), error.key.hex(), "" if error.key == key else key.hex()))
+            if len(damaged) > _MOST_DAMAGED:
+                raise StoreDamagedError(f"more than {_MOST_DAMAGED:,} records: {error}") from None
     if rows != entries:
         raise StoreDamagedError(f"the table {name.decode()} has {rows} rows and counts {entries}")
     return {"rows": rows, "bytes": size}
 
 
-def _listed(problems: list[str]) -> str:
+def _summarize(problems: list[str]) -> str:
     more = f" (and {len(problems) - _NAMED} more)" if len(problems) > _NAMED else ""
     return "; ".join(problems[:_NAMED]) + more
 
@@ -124,12 +134,12 @@ def _listed(problems: list[str]) -> str:
 def main(path: str, records: str, compact: str) -> None:
     """Inspect and print the outcome as one line of JSON. The arguments come from `integrity`.
 
-    The key, if there is one, comes over standard input: arguments are for everybody to see.
+    The key, if any, comes over standard input, because arguments are public.
     """
     outcome: dict[str, Any]
     try:
         try:
-            tables = inspect(
+            outcome = inspect(
                 Path(path),
                 records=bool(records),
                 compact=Path(compact) if compact else None,
@@ -137,7 +147,6 @@ def main(path: str, records: str, compact: str) -> None:
             )
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{path} cannot be read or copied") from error
-        outcome = {"tables": tables}
     except StoreDamagedError as error:
         outcome = {DAMAGED: str(error)}
     except StoreTooNewError as error:

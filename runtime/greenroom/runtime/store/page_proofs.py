@@ -1,39 +1,48 @@
-"""Reading a store that is unchecked: each page on the way to an answer is proven before anything is answered.
+"""Proven reads of an unchecked or damaged store: verify each page on the way.
 
-LMDB trusts its file: a page that is not what it was kills the process, or hides what was stored. So until all
-of the file was read (see `maintenance.scrub`) the rows are found here instead, in the same pages of the same
-view:
+LMDB trusts its file: a damaged page crashes the process, or hides what was stored. So until the whole file
+has been read (see `maintenance.scrub`), rows are found here, in the same pages of the same view:
 
-1. A page says where it lies, so one that lies elsewhere is found out.
-2. The keys of a page rise, and lie between those that led to it.
-3. Every record of a leaf has the checksum, or the seal, of its key and its payload.
-4. What is missing is missing between two leaves that are whole: the neighbours of the leaf in which it would
-   be are proven, too. Otherwise a key that changed in the page above would lead past it.
+1. A page contains its number, so a misplaced page is detected.
+2. The keys of a page ascend, and lie between the keys that led to it.
+3. A record of a leaf has the checksum or seal of its key and payload. If not, it is damaged. If one bit was
+   flipped, the original key is known (see `lmdb.flipped_bit`): only reads of it, and of keys between it and
+   the key under which the record lies, report the damage. After a larger change the key may have been any of
+   the same length between its sound neighbours, and reads of all these report the damage. The length is known
+   up to one byte, because rows lie at even places without gaps.
+4. A missing key is missing between two proven leaves: the neighbours of its leaf are proven, too. Otherwise a
+   changed key in the page above could lead past it.
 
-Pages that were proven are remembered by their checksums. What cannot be seen like this is a page that is an
-older version of itself, or a tree that begins at another whole page of the same height. The check of the
-whole file finds these where what is free and what is not do not fit any more; a single lost write may escape.
+Proven pages are cached by their checksums. Not detected are an older version of a page, or a tree that begins
+at another whole page of the same height. The check of the whole file finds these if the free pages no longer
+fit; a single lost write may escape.
 
-LMDB 1.0 has checksums of pages: where `Pages.page` is they will be compared, and the rest of this may go.
+LMDB 1.0 has checksums of pages: then `Pages.page` can compare them, and the rest of this can be removed.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 import lmdb
 
+from greenroom.runtime.base.errors import RecordDamagedError, StoreDamagedError
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.environment import TABLES
-from greenroom.runtime.lmdb.pages import NO_PAGE, TABLE, Big, Head, Page, Pages
-from greenroom.runtime.lmdb.snapshot import Snapshot
+from greenroom.runtime.lmdb.pages import NO_PAGE, TABLE, Big, Damage, Head, Page, Pages
+from greenroom.runtime.lmdb.snapshot import OnDamage, Snapshot, is_among
+
+
+class ViewPassedError(StoreDamagedError):
+    """The head of a view is gone: two commits came, or it is damaged."""
 
 
 class _Step(NamedTuple):
-    """A branch on the way to a leaf, the child that was taken, and between which keys all of it lies."""
+    """A branch on the way to a leaf, its chosen child and key bounds."""
 
     page: Page
     child: int
@@ -48,28 +57,59 @@ class _Place(NamedTuple):
     leaf: Page
 
 
+class _Row(NamedTuple):
+    """A row as it lies in a leaf.
+
+    Attributes:
+        key: Its key; for a damaged row as far as known.
+        value: Its record, or the place of it.
+        damage: Its damage, if any.
+    """
+
+    key: bytes
+    value: int | bytes | Big
+    damage: Damage | None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it is damaged and its original key may belong elsewhere."""
+        damage = self.damage
+        return damage is not None and not (damage.is_key_known and damage.lies_at == self.key)
+
+    def hides(self, key: bytes) -> bool:
+        """Return whether a missing key may be the original key of this neighbouring row."""
+        if self.damage is None:
+            return False
+        if self.damage.is_key_known:
+            lies_at = self.damage.lies_at
+            return min(lies_at, self.key) <= key <= max(lies_at, self.key)
+        return abs(len(self.key) - len(key)) <= 1
+
+
 class Prover(Pages):
-    """Finds rows in a store's file, for any thread; as `Pages`."""
+    """Find rows in a store's file, in any thread; as `Pages`."""
 
     def __init__(self, path: Path, codec: RecordCodec | None) -> None:
         super().__init__(path, codec)
         self._last: tuple[int, list[Tree]] | None = None
 
     def trees(self, number: int | None = None) -> list[Tree]:
-        """Return the tables, as a view of LMDB's sees them, which has to stay open.
+        """Return the tables of a view of LMDB, which must stay open.
 
         Args:
-            number: That of its transaction; if not given, the newest.
+            number: The number of its transaction; the newest by default.
 
         Raises:
+            ViewPassedError: two commits have come since the view was opened.
             StoreDamagedError: what leads to them is damaged, or the file was cut short.
         """
-        if self._last is not None and self._last[0] == number:
-            return self._last[1]
+        last = self._last
+        if last is not None and last[0] == number:
+            return last[1]
         heads = self.heads()
         head = max(heads) if number is None else heads[number & 1]
         if number not in {None, head.transaction}:
-            raise self.damaged(f"its head is not that of transaction {number}")
+            raise ViewPassedError(str(self.damaged(f"its head is not that of transaction {number}")))
         if not self.holds(head):
             raise self.damaged("it was cut short")
         trees = self.tables(self.names(head))
@@ -77,7 +117,7 @@ class Prover(Pages):
         return trees
 
     def names(self, head: Head) -> Tree:
-        """Return LMDB's own table of tables, which has what a store says of itself, too."""
+        """Return LMDB's own table of tables, which also has the store's identity."""
         return Tree(self, head.root, head.depth, is_main=True)
 
     def tables(self, names: Tree) -> list[Tree]:
@@ -100,10 +140,10 @@ class Prover(Pages):
         return self._codec.open(key, self.value(value))
 
     def prove_keys(self) -> None:
-        """Prove that each key of the file is where it is looked for.
+        """Prove that each key of the file can be found.
 
         Raises:
-            StoreDamagedError: one is not.
+            StoreDamagedError: one cannot.
         """
         for tree in self.trees():
             for _ in tree.forward(b""):
@@ -115,11 +155,11 @@ class Tree:
 
     Args:
         prover: Reads its pages.
-        root: The number of its topmost page.
-        depth: How many pages are on the way to a record.
-        rows: How many rows it has.
-        leaves: How many of its pages have rows.
-        is_main: Whether it is LMDB's own table of tables, whose rows have no checksums.
+        root: The number of its root page.
+        depth: The number of pages on the way to a record.
+        rows: The number of its rows.
+        leaves: The number of its leaves.
+        is_main: Whether it is LMDB's own table of tables, without checksums.
     """
 
     __slots__ = ("_is_main", "_prover", "depth", "leaves", "root", "rows")
@@ -135,43 +175,64 @@ class Tree:
         self._is_main = is_main
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the record under a key; None if it is proven that there is none."""
+        """Return the record under a key; None if it is proven that there is none.
+
+        Raises:
+            RecordDamagedError: it is damaged, or may be a damaged neighbour, or would lie between the
+                original key of such a row and its place.
+        """
         place = self._place(lambda keys: bisect_right(keys, key, lo=1) - 1)
         if place is None:
             return None
-        keys = place.leaf.keys
-        index = bisect_left(keys, key)
-        if index < len(keys) and keys[index] == key:
-            return self._prover.value(place.leaf.values[index])
+        leaf = place.leaf
+        index = bisect_left(leaf.keys, key)
+        if index < len(leaf.keys) and leaf.keys[index] == key:
+            if index in leaf.damaged:
+                raise leaf.damaged[index].error(key)
+            return self._prover.value(leaf.values[index])
         self._prove_neighbours(place)
+        for beside in (self._walk(place, index - 1, -1), self._walk(place, index, 1)):
+            for row in takewhile(_is_elsewhere, beside):
+                if row.damage is not None and row.hides(key):
+                    raise row.damage.error(row.key)
         return None
 
-    def forward(self, start: bytes) -> Iterator[tuple[bytes, int | bytes | Big]]:
-        """Yield the rows from a key on, which is itself included."""
+    def forward(self, start: bytes) -> Iterator[_Row]:
+        """Yield the rows from a key on, inclusive, and damaged ones that may belong there."""
         place = self._place(lambda keys: bisect_right(keys, start, lo=1) - 1)
-        if place is not None:
-            self._prove_neighbours(place)
-        while place is not None:
-            leaf = place.leaf
-            for index in range(bisect_left(leaf.keys, start), len(leaf.keys)):
-                yield leaf.keys[index], leaf.values[index]
-            place = self._beside(place, 1)
+        if place is None:
+            return
+        self._prove_neighbours(place)
+        leaf = place.leaf
+        index = bisect_left(leaf.keys, start)
+        if not _is_at(leaf, index, start):
+            yield from reversed([*takewhile(_is_elsewhere, self._walk(place, index - 1, -1))])
+        yield from self._walk(place, index, 1)
 
-    def backward(self, end: bytes | None, *, included: bool) -> Iterator[tuple[bytes, int | bytes | Big]]:
-        """Yield the rows down from a key, or from the last one."""
+    def backward(self, end: bytes | None, *, included: bool) -> Iterator[_Row]:
+        """Yield the rows down from a key or the last one; damaged ones as `forward`."""
         place = self._place(
             (lambda keys: len(keys) - 1) if end is None else lambda keys: bisect_right(keys, end, lo=1) - 1
         )
-        if place is not None:
-            self._prove_neighbours(place)
+        if place is None:
+            return
+        self._prove_neighbours(place)
+        leaf = place.leaf
+        last = len(leaf.keys)
+        if end is not None:
+            last = bisect_right(leaf.keys, end) if included else bisect_left(leaf.keys, end)
+            if not _is_at(leaf, last - 1, end):
+                yield from reversed([*takewhile(_is_elsewhere, self._walk(place, last, 1))])
+        yield from self._walk(place, last - 1, -1)
+
+    def _walk(self, place: _Place | None, index: int, step: int) -> Iterator[_Row]:
+        """Yield the rows from a place, perhaps beyond a leaf's end, up or down."""
         while place is not None:
-            leaf = place.leaf
-            last = len(leaf.keys)
-            if end is not None:
-                last = bisect_right(leaf.keys, end) if included else bisect_left(leaf.keys, end)
-            for index in range(last - 1, -1, -1):
-                yield leaf.keys[index], leaf.values[index]
-            place = self._beside(place, -1)
+            _, keys, values, damaged = place.leaf
+            for at in range(index, len(keys) if step > 0 else -1, step):
+                yield _Row(keys[at], values[at], damaged.get(at))
+            place = self._beside(place, step)
+            index = len(place.leaf.keys) - 1 if place is not None and step < 0 else 0
 
     def _place(self, choose: Callable[[list[bytes]], int]) -> _Place | None:
         if self.root == NO_PAGE:
@@ -216,7 +277,7 @@ class Tree:
 
 
 def child_of(page: Page, index: int, lower: bytes, upper: bytes | None) -> tuple[int, bytes, bytes | None]:
-    """Return the number of a branch page's child, and the bounds that its keys must lie between."""
+    """Return the number of a branch's child, and the bounds of its keys."""
     number = page.values[index]
     assert isinstance(number, int)
     low = page.keys[index] if index else lower
@@ -224,19 +285,30 @@ def child_of(page: Page, index: int, lower: bytes, upper: bytes | None) -> tuple
     return number, low, high
 
 
+def _is_at(leaf: Page, index: int, key: bytes) -> bool:
+    """Return whether a leaf's row is proven to have a key."""
+    if not 0 <= index < len(leaf.keys) or leaf.keys[index] != key:
+        return False
+    return index not in leaf.damaged or leaf.damaged[index].is_key_known
+
+
+def _is_elsewhere(row: _Row) -> bool:
+    return row.is_elsewhere
+
+
 class ProvenSnapshot(Snapshot):
-    """One view of the committed rows, as `Snapshot`, in which nothing is believed that is not proven.
+    """A `Snapshot` with proven reads.
 
     Args:
         prover: Reads the file.
-        number: That of LMDB's transaction, which has to stay open; if not given, the newest.
+        trees: The tables of a view of LMDB, which must stay open; the newest by default.
     """
 
     __slots__ = ("_prover", "_trees")
 
-    def __init__(self, prover: Prover, number: int | None = None) -> None:
+    def __init__(self, prover: Prover, trees: list[Tree] | None = None) -> None:
         self._prover = prover
-        self._trees = prover.trees(number)
+        self._trees = prover.trees() if trees is None else trees
 
     def get(self, table: int, key: bytes) -> bytes | None:
         """Return the payload under ``key``, or None."""
@@ -244,22 +316,42 @@ class ProvenSnapshot(Snapshot):
         return None if record is None else self._prover.open(key, record)
 
     def scan(
-        self, table: int, prefix: bytes, *, start: bytes | None = None, reverse: bool = False
+        self,
+        table: int,
+        prefix: bytes,
+        *,
+        start: bytes | None = None,
+        reverse: bool = False,
+        on_damage: OnDamage | None = None,
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the rows whose keys begin with ``prefix``, in key order; see `Store.scan`."""
-        for key, value in self._rows(table, prefix, start, reverse=reverse):
-            yield key, self._prover.open(key, value)
+        """Yield the rows whose keys begin with ``prefix``, in key order; see `Store.scan`.
+
+        It includes damaged rows with keys in the range, or perhaps in the range.
+        """
+        for row in self._rows(table, prefix, start, reverse=reverse):
+            try:
+                payload = self._open(row)
+            except RecordDamagedError as error:
+                if on_damage is None:
+                    raise
+                on_damage(error)
+            else:
+                yield row.key, payload
 
     def keys(
         self, table: int, prefix: bytes, *, start: bytes | None = None, reverse: bool = False
     ) -> Iterator[bytes]:
-        """Yield the keys that begin with ``prefix``, in order."""
-        for key, _ in self._rows(table, prefix, start, reverse=reverse):
-            yield key
+        """Yield the keys that begin with ``prefix``, in order; damaged ones as known."""
+        for row in self._rows(table, prefix, start, reverse=reverse):
+            if row.damage is None or is_among(row.key, prefix, start, reverse=reverse):
+                yield row.key
 
-    def _rows(
-        self, table: int, prefix: bytes, start: bytes | None, *, reverse: bool
-    ) -> Iterator[tuple[bytes, int | bytes | Big]]:
+    def _open(self, row: _Row) -> bytes:
+        if row.damage is not None:
+            raise row.damage.error(row.key)
+        return self._prover.open(row.key, row.value)
+
+    def _rows(self, table: int, prefix: bytes, start: bytes | None, *, reverse: bool) -> Iterator[_Row]:
         tree = self._trees[table]
         if not reverse:
             rows = tree.forward(prefix if start is None else max(prefix, start))
@@ -268,36 +360,41 @@ class ProvenSnapshot(Snapshot):
         elif start is not None and start < prefix:
             return
         else:
-            # The first key above all that have the prefix; nothing is above a prefix of nothing but 0xff.
+            # The first key above all with the prefix; nothing is above a prefix of 0xff bytes only.
             stem = prefix.rstrip(b"\xff")
             rows = tree.backward(stem[:-1] + bytes([stem[-1] + 1]) if stem else None, included=False)
-        for key, value in rows:
-            if not key.startswith(prefix):
-                return
-            yield key, value
+        for row in rows:
+            if row.damage is None:
+                if not row.key.startswith(prefix):
+                    return
+                yield row
+            elif row.damage.is_key_known:
+                if is_among(row.key, prefix, start, reverse=reverse):
+                    yield row
+            elif len(row.key) + 1 >= len(prefix):
+                yield row
 
 
 class ProvenView:
-    """One view of the records of one table.
+    """A view of one table's records, with proven reads.
 
     Args:
-        prover: Reads the file.
-        transaction: LMDB's, which keeps the pages of this view; ended with it.
-        table: The table.
+        transaction: The LMDB transaction that keeps its pages; it ends with the view.
+        tree: The table in it.
     """
 
     __slots__ = ("_transaction", "_tree")
 
-    def __init__(self, prover: Prover, transaction: lmdb.Transaction[bytes], table: int) -> None:
+    def __init__(self, transaction: lmdb.Transaction[bytes], tree: Tree) -> None:
         self._transaction = transaction
-        try:
-            self._tree = prover.trees(transaction.id())[table]
-        except BaseException:
-            transaction.abort()
-            raise
+        self._tree = tree
 
     def get(self, key: bytes, /) -> bytes | None:
-        """Return the record under ``key``; None if it is proven that there is none."""
+        """Return the record under ``key``; None if it is proven that there is none.
+
+        Raises:
+            RecordDamagedError: as `Tree.get`.
+        """
         return self._tree.get(key)
 
     def abort(self) -> None:

@@ -1,21 +1,22 @@
-"""The store: tables of rows in one LMDB file, read in any thread, written in groups by one.
+"""The store: tables of rows in one LMDB file, with one writing thread.
 
-Promises: a work is committed whole or not at all; what `commit` did not mark with an error is on disk
-when it returns; after an error that is not about space nothing is committed any more.
-The store does *not* know what rows mean, who owns the folder (`FolderLock`), or whether the file is sound
-(`check_store`; LMDB has no page checksums, and a damaged file can kill the process).
+Promises: a unit is committed whole or not at all; what `commit` did not mark with an error is on disk when it
+returns; after an error that is not about space nothing more is committed. The store does *not* know the
+meaning of rows, the owner of the folder (`FolderLock`), or whether the file is sound (`check_store`; LMDB has
+no page checksums, and a damaged file can crash the process).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any, Final
 
 import lmdb
 
-from greenroom.runtime.base.errors import StoreError, StoreKeyError
+from greenroom.runtime.base.errors import RecordDamagedError, StoreError, StoreKeyError
 from greenroom.runtime.base.statistics import StoreStatistics
 from greenroom.runtime.journal.chain import HashChains, JournalKeys
 from greenroom.runtime.journal.revocations import META_KEY, RevocationLog
@@ -40,11 +41,22 @@ from greenroom.runtime.lmdb.environment import (
     store_error,
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, prepare_folder
-from greenroom.runtime.lmdb.snapshot import CachedSnapshot, Snapshot, TableView
+from greenroom.runtime.lmdb.snapshot import CachedSnapshot, OnDamage, Snapshot, TableView
+from greenroom.runtime.lmdb.write_batch import Changes
 from greenroom.runtime.lmdb.write_batch import Op as Op
 from greenroom.runtime.lmdb.write_batch import WriteBatch as WriteBatch
-from greenroom.runtime.store.page_proofs import ProvenSnapshot, ProvenView, Prover
+from greenroom.runtime.store.page_proofs import ProvenSnapshot, ProvenView, Prover, Tree, ViewPassedError
+from greenroom.runtime.store.record_damage import (
+    SOUND,
+    DamagedRecord,
+    KnownDamage,
+    ReportingCodec,
+    StoreCheck,
+)
 from greenroom.runtime.store.writer import Writer, disk_free
+
+_ATTEMPTS: Final = 10
+"""Attempts to open a view during commits."""
 
 
 class Store:
@@ -53,28 +65,29 @@ class Store:
     `get`, `scan`, `keys`, `copy_to` and `statistics` are for any thread, `commit` for one thread at a time.
 
     Args:
-        folder: Where ``greenroom.mdb`` lies; made when missing. Its owner lock is the caller's affair.
-        codec: Turns payloads into records and back, in the place of the one that the store asks for.
-        encryption: How the store is to be encrypted.
-        is_checked: Whether all that is in the file is known to be sound; else what is read is proven.
+        folder: The folder of ``greenroom.mdb``, created if missing. The caller holds its owner lock.
+        codec: A codec instead of the store's own.
+        encryption: The wanted encryption.
+        check: The result of a check; unless all of the file is sound, reads are proven.
         max_size: Address space to reserve, in bytes; the quota.
-        min_free: Below this many free bytes on the disk only deletes and reserve works are committed.
-        sync: Whether a commit waits for the disk. Without, a crash of the process loses nothing, but a
+        min_free: Below this many free bytes on the disk only deletes and reserve units are committed.
+        sync: Whether a commit waits for the disk. Without it a crash of the process loses nothing, but a
             power cut may destroy the store.
 
     Attributes:
-        is_checked: Whether all that is in the file is known to be sound; set by a later check, too.
-        has_own_codec: Whether its records are what every program reads that has its key, if it has one.
-        writer: What commits; its figures are for any thread.
-        unlock: The key-encryption key of a store that is encrypted; it is shown nowhere.
-        blinder: Hides names in the keys of such a store. Its users apply it: the store takes keys as given.
-        id: Told from every other store by it; a backup's is the same.
-        secret_mark: By what the secret that it is used with is recognised; empty before the first.
+        is_checked: Whether the whole file has been checked, perhaps with damaged records.
+        damage: The known damaged records.
+        has_own_codec: Whether it uses its own codec, and not one given by the caller.
+        writer: The writer; its figures are for any thread.
+        unlock: The key-encryption key of an encrypted store; never displayed.
+        blinder: Hides names in the keys of an encrypted store. The callers apply it to keys.
+        id: The store's id, the same in its backups.
+        secret_mark: The mark of its secret; empty before the first.
 
     Raises:
         StoreError: the folder cannot hold a store, or the map cannot be reserved.
         StorageFullError: the disk has no room for a new store.
-        StoreDamagedError: the file is no LMDB file, or none of ours.
+        StoreDamagedError: the file is no Greenroom store.
         StoreTooNewError: a newer program wrote the store.
         StoreKeyError: it is encrypted with another key, or encryption is required and it is not.
     """
@@ -85,7 +98,7 @@ class Store:
         *,
         codec: RecordCodec | None = None,
         encryption: Encryption | None = None,
-        is_checked: bool = True,
+        check: StoreCheck = SOUND,
         max_size: int = 256 << 30,
         min_free: int = 64 << 20,
         sync: bool = True,
@@ -97,7 +110,8 @@ class Store:
         self.folder = prepare_folder(folder)
         self._path = self.folder / DATA_FILE
         self.min_free = min_free
-        self.is_checked = is_checked
+        self.is_checked = check.is_whole
+        self.damage = KnownDamage(os.fspath(self._path), check.damaged)
         self._sync = sync
         self._pid = os.getpid()
         self._open_readings = 0
@@ -110,10 +124,10 @@ class Store:
         try:
             opened = open_seal(self._environment, self._tables, encryption, os.fspath(self._path))
             self.has_own_codec = codec is None
-            self._codec = opened.codec if codec is None else codec
+            self._codec = ReportingCodec(opened.codec if codec is None else codec, self._record_damage)
             self.unlock = opened.unlock
             self.blinder = opened.blinder
-            self._prover = None if is_checked else Prover(self._path, self._codec)
+            self._prover = Prover(self._path, self._codec)
             self.writer = Writer(
                 self._environment, self._tables, self._codec, self.folder, min_free=min_free, sync=sync
             )
@@ -128,7 +142,7 @@ class Store:
 
     @property
     def key_mark(self) -> str:
-        """By what its key-encryption key is recognised; empty for a store that is not encrypted."""
+        """The mark of its key-encryption key; empty for a store in the clear."""
         if self.unlock is None or self.blinder is None:
             return ""
         from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
@@ -136,7 +150,7 @@ class Store:
         return record_cipher.mark_of(self.unlock)
 
     def mark_secret(self, mark: str) -> None:
-        """Note which secret the store is used with. Before anything is committed.
+        """Record the mark of the store's secret, before any commit.
 
         Raises:
             StorageFullError: there is no room for it.
@@ -152,7 +166,7 @@ class Store:
         self.secret_mark = mark
 
     def take_identity(self, other: Store) -> None:
-        """Be known by the id and with the secret of another store, whose rows this one gets.
+        """Adopt the id and the secret of another store, which this one replaces.
 
         Raises:
             StoreError: it could not be written.
@@ -166,7 +180,7 @@ class Store:
         self.mark_secret(other.secret_mark)
 
     def rewrap(self, unlock: bytes) -> bytes:
-        """Have the data key of an encrypted store wrapped with another key from now on; see `rewrap`.
+        """Wrap the data key of an encrypted store with another key; see `rewrap`.
 
         Raises:
             StoreKeyError: the store is not encrypted.
@@ -189,65 +203,119 @@ class Store:
         return number
 
     def open_journals(self, keys: Iterable[JournalKeys]) -> None:
-        """Find where journals end, so that works may append to them. Before anything is committed."""
+        """Find the ends of journals, before any commit."""
         with self.snapshot() as snapshot:
             self.writer.chains = HashChains(keys, snapshot)
 
     def open_revocation_log(self, path: Path, now: int) -> RevocationLog:
-        """Keep a list of what outlasts restored backups; return it. Before anything is committed.
+        """Open the revocation log and return it, before any commit.
 
         Raises:
             StoreError: as `RevocationLog`.
         """
-        payload = self.get(META, META_KEY)
+        try:
+            payload = self.get(META, META_KEY)
+        except RecordDamagedError:
+            payload = None  # then all of it is replayed, which actors tolerate
         known = 0 if payload is None else lmdb_keys.decode(payload, int)
-        lasting = self.writer.revocation_log = RevocationLog(path, known, now)
-        return lasting
+        log = self.writer.revocation_log = RevocationLog(path, known, now)
+        return log
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """Open one view of the committed rows, as of now.
 
-        While it is open the file cannot use the pages that it sees again and may grow: do not keep one.
+        While it is open, the file cannot reuse its pages and may grow: close it soon.
 
         Raises:
-            StoreDamagedError: (while snapshot) a record's checksum is wrong.
+            StoreDamagedError: (in the block) a record's checksum is wrong.
             StoreError: the store is closed, or this process was forked from the one that opened it.
         """
-        self._check_usable()
         try:
-            with self._environment.begin() as transaction:
+            transaction, trees = self._begin()
+            with transaction:
                 self._open_readings += 1
                 try:
-                    yield self._read(transaction)
+                    if trees is None:
+                        yield Snapshot(transaction, self._tables, self._codec)
+                    else:
+                        yield ProvenSnapshot(self._prover, trees)
                 finally:
                     self._open_readings -= 1
         except lmdb.Error as error:
             raise store_error(error, f"{self._path} cannot be read") from error
 
-    def _read(self, transaction: lmdb.Transaction[bytes]) -> Snapshot:
-        if self._prover is None or self.is_checked:
-            return Snapshot(transaction, self._tables, self._codec)
-        return ProvenSnapshot(self._prover, transaction.id())
+    @property
+    def is_sound(self) -> bool:
+        """Whether the whole file is known to be sound, so that LMDB can read it."""
+        return self.is_checked and not self.damage.found
+
+    def take_check(self, check: StoreCheck, since: int | None = None) -> None:
+        """Apply the result of a check of the open store.
+
+        Args:
+            check: The result.
+            since: The `KnownDamage.step` before its copy was made; damage recorded later stays.
+        """
+        self.damage.replace(check.damaged, since)
+        self.is_checked = self.is_checked or check.is_whole
+
+    def _record_damage(self, error: RecordDamagedError) -> None:
+        """Record a damaged record; reads are proven from now on.
+
+        Its key may be wrong.
+        """
+        if self.damage.lies_at(error.lies_at):
+            return
+        table = ""
+        is_gone = self.damage.is_gone(error.lies_at)  # an older view may still have it
+        with (
+            suppress(lmdb.Error, OSError, StoreError),
+            closing(Prover(self._path, None)) as prover,
+            self._environment.begin() as transaction,
+        ):
+            for name, tree in zip(TABLES, prover.trees(transaction.id()), strict=True):
+                record = tree.get(error.lies_at)
+                if record is not None and not self._codec.is_sound(error.lies_at, record):
+                    table, is_gone = name.decode(), False
+        if is_gone:
+            return
+        lies_at = b"" if error.lies_at == error.key else error.lies_at
+        self.damage.add(DamagedRecord(table, error.key, self.blinder is not None, lies_at))
+
+    def _begin(self, table: Any = None) -> tuple[lmdb.Transaction[bytes], list[Tree] | None]:
+        """Open a view, with its tables if reads must be proven."""
+        self._check_usable()
+        for attempt in range(_ATTEMPTS):
+            transaction = self._environment.begin(table)
+            if self.is_sound:
+                return transaction, None
+            try:
+                return transaction, self._prover.trees(transaction.id())
+            except ViewPassedError:
+                transaction.abort()
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            except BaseException:
+                transaction.abort()
+                raise
+        raise AssertionError("the last attempt returns or raises")
 
     def cached_snapshot(self, table: int) -> CachedSnapshot:
-        """Return a reader of single rows whose reads share one view, for the event loop.
+        """Return a reader of single rows that share one view, for the event loop.
 
         Raises:
-            StoreError: (while snapshot) the store is closed, or this process was forked from its opener.
+            StoreError: (when reading) the store is closed, or this process was forked from its opener.
         """
 
         def begin() -> TableView:
-            self._check_usable()
             try:
-                transaction = self._environment.begin(self._tables[table])
+                transaction, trees = self._begin(self._tables[table])
             except lmdb.Error as error:
                 raise store_error(error, f"{self._path} cannot be read") from error
-            if self._prover is None or self.is_checked:
-                return transaction
-            return ProvenView(self._prover, transaction, table)
+            return transaction if trees is None else ProvenView(transaction, trees[table])
 
-        return CachedSnapshot(begin, self._codec.open)
+        return CachedSnapshot(begin, self._codec.open_quietly, self._record_damage)
 
     def get(self, table: int, key: bytes) -> bytes | None:
         """Return the committed payload under ``key``, or None.
@@ -260,34 +328,46 @@ class Store:
             return snapshot.get(table, key)
 
     def scan(
-        self, table: int, prefix: bytes, *, start: bytes | None = None, reverse: bool = False
+        self,
+        table: int,
+        prefix: bytes,
+        *,
+        start: bytes | None = None,
+        reverse: bool = False,
+        on_damage: OnDamage | None = None,
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the committed rows whose keys begin with ``prefix``, in key order.
 
-        What is yielded is the state at the first ``next``; an iterator that is neither exhausted nor closed
-        costs what an open `snapshot` does.
+        The rows are those at the first ``next``. An iterator that is neither exhausted nor closed costs as
+        much as an open `snapshot`.
 
         Args:
             table: ACTORS, INDEXES or META.
-            prefix: What the keys begin with; empty for all.
+            prefix: The beginning of the keys; empty for all.
             start: The first key wanted, inclusive: the lowest, or in reverse the highest.
             reverse: Highest key first.
+            on_damage: Called with each damaged record; without it the first one is raised.
 
         Raises:
             StoreDamagedError: a record's checksum is wrong.
             StoreError: the store is closed, or this process was forked from the one that opened it.
         """
         with self.snapshot() as snapshot:
-            yield from snapshot.scan(table, prefix, start=start, reverse=reverse)
+            yield from snapshot.scan(table, prefix, start=start, reverse=reverse, on_damage=on_damage)
 
-    def keys(self, table: int, prefix: bytes) -> Iterator[bytes]:
+    def keys(self, table: int, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
         """Yield the committed keys that begin with ``prefix``, in order; their records may be damaged.
 
+        Args:
+            table: ACTORS, INDEXES or META.
+            prefix: The beginning of the keys; empty for all.
+            start: The first key wanted, inclusive.
+
         Raises:
-            StoreError: as `scan`, which also says what an open iterator costs.
+            StoreError: as `scan`.
         """
         with self.snapshot() as snapshot:
-            yield from snapshot.keys(table, prefix)
+            yield from snapshot.keys(table, prefix, start=start)
 
     def _check_usable(self) -> None:
         if os.getpid() != self._pid:
@@ -297,21 +377,48 @@ class Store:
         if self._closed:
             raise StoreError(f"{self._path} is closed")
 
-    def commit(self, works: Sequence[WriteBatch]) -> None:
-        """Commit all works in one transaction, or mark those that found no room with an error.
+    def commit(self, units: Sequence[WriteBatch]) -> None:
+        """Commit all units in one transaction; mark those without room with an error.
 
-        When space runs out, each is tried again in a transaction of its own, in order. A work that
-        fails gets `StorageFullError` and so do its owner's later ones, untried.
+        When space runs out, each is tried again in its own transaction, in order. A unit that fails gets
+        `StorageFullError`, and so do its owner's later ones, untried.
 
         Raises:
-            StoreFailedError: anything else went wrong. None of these works may be answered, and every
-                later call raises it again, because LMDB would go on as if nothing had happened.
+            StoreFailedError: another failure. None of these units may be answered, and every later call
+                raises it again, because LMDB would continue as if nothing had happened.
         """
         self._check_usable()
-        self.writer.commit(works)
+        if not self.damage.found:
+            self.writer.commit(units)
+            return
+        moved = [record for record in self.damage if record.lies_at]
+        for unit in units if moved else ():
+            _free_places(unit, moved)
+        self.writer.commit(units)
+        self.damage.discard(self._written_over(units))
+
+    def _written_over(self, units: Sequence[WriteBatch]) -> list[DamagedRecord]:
+        """Return the known damaged records that have been written or deleted."""
+        changed = {
+            (name.decode(), key)
+            for unit in units
+            if unit.error is None
+            for name, changes in zip(TABLES, unit.changes, strict=False)
+            for key in changes
+        }
+        return [record for record in self.damage if record.place in changed or self._is_new_in_meta(record)]
+
+    def _is_new_in_meta(self, record: DamagedRecord) -> bool:
+        """Return whether a damaged row of the store's own was written since."""
+        if record.table != TABLES[META].decode():
+            return False
+        try:
+            return self.get(META, record.place[1]) is not None
+        except StoreError:
+            return False
 
     def statistics(self) -> StoreStatistics:
-        """Return what the store holds and has done.
+        """Return the statistics of the store.
 
         Raises:
             StoreError: the store is closed, or this process was forked from the one that opened it.
@@ -319,6 +426,7 @@ class Store:
         self._check_usable()
         try:
             in_use, writer = self.writer.in_use(), self.writer
+            known = self.damage.found
             return StoreStatistics(
                 used_bytes=in_use.size,
                 map_bytes=self._environment.info()["map_size"],
@@ -326,18 +434,20 @@ class Store:
                 disk_free=disk_free(self.folder),
                 rows=in_use.rows,
                 commits=writer.commits,
-                works=writer.works,
+                works=writer.units,
                 failures=writer.failures,
                 last_commit_seconds=writer.last_seconds,
                 max_commit_seconds=writer.max_seconds,
                 scans=self._open_readings,
-                integrity="checked" if self.is_checked else "unchecked",
+                integrity="unchecked" if not self.is_checked else "damaged" if known else "checked",
+                damaged_records=len(known),
+                damaged=self.damage.names(),
             )
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{self._path} cannot be read") from error
 
     def room(self) -> int:
-        """Return about how many bytes a commit can write before there is no page left, reserve included.
+        """Return about how many bytes a commit can write, reserve included.
 
         Raises:
             StoreError: as `statistics`.
@@ -351,9 +461,9 @@ class Store:
             raise store_error(error, f"{self._path} cannot be read") from error
 
     def copy_to(self, descriptor: int) -> None:
-        """Write the file as of now, page by page, to an open file; commits go on meanwhile.
+        """Copy the file page by page to an open file, while commits go on.
 
-        No tree is walked, so damage is copied and cannot hurt this process.
+        No tree is walked, so damage is copied and cannot crash this process.
 
         Raises:
             StorageFullError: there is no room for the copy.
@@ -366,14 +476,23 @@ class Store:
             raise store_error(error, f"{self._path} cannot be copied") from error
 
     def close(self) -> None:
-        """Close the file. Idempotent; no commit may be running; in a forked child it does nothing."""
+        """Close the file; idempotent, without a running commit, and not in a forked child."""
         if self._closed or os.getpid() != self._pid:
             return
         self._closed = True
-        if self._prover is not None:
-            self._prover.close()
+        self._prover.close()
         try:
             if not self._sync and self.writer.broken is None:
                 self._environment.sync(True)
         finally:
             self._environment.close()
+
+
+def _free_places(unit: WriteBatch, moved: Sequence[DamagedRecord]) -> None:
+    """Make a unit that changes damaged records delete them at their wrong keys, too."""
+    freed: list[Changes] = [
+        {each.lies_at: None for each in moved if each.table == name.decode() and each.key in changes}
+        for name, changes in zip(TABLES, unit.changes, strict=False)
+    ]
+    if any(freed):
+        unit.changes = [free | changes for free, changes in zip(freed, unit.changes, strict=True)]

@@ -1,24 +1,24 @@
-"""Writes groups of write batches to LMDB, and tells a full disk from every other failure."""
+"""Write groups of commit units to LMDB; distinguish a full disk from other failures."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import lmdb
 
-from greenroom.runtime.base.errors import StoreDamagedError, StoreError, StoreFailedError
+from greenroom.runtime.base.errors import OwnershipLostError, StoreDamagedError, StoreError, StoreFailedError
 from greenroom.runtime.base.full_sync import sync_commit
 from greenroom.runtime.base.statistics import SECONDS, WORKS, Histogram
 from greenroom.runtime.journal.chain import HashChains
 from greenroom.runtime.journal.revocations import META_KEY, RevocationLog
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.codec import RecordCodec
-from greenroom.runtime.lmdb.environment import INDEXES, META, is_want_of_room, store_error, write_format
+from greenroom.runtime.lmdb.environment import INDEXES, META, is_out_of_space, store_error, write_format
 from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.runtime.lmdb.write_batch import (
     Changes,
@@ -27,47 +27,49 @@ from greenroom.runtime.lmdb.write_batch import (
     WriteBatch,
     entries_growth,
     growth,
-    merged,
+    merge,
     select_fitting,
 )
 
 OLD_COUNT_BYTES: Final = 1 << 20
-"""By how many bytes the store may have grown since the pages in use were counted last."""
+"""The growth of the store in bytes after which the pages in use are counted again."""
 
 PLENTY_BYTES: Final = 1 << 30
 LATELY_SECONDS: Final = 0.1
-"""With so much more than needed free on the disk, it is not asked again for so long."""
+"""With so many spare bytes on the disk, its free space is not read again for so long."""
 
 
 class InUse(NamedTuple):
-    """How many bytes the pages in use have, and how many rows are in them."""
+    """The bytes of the pages in use, and their rows."""
 
     size: int
     rows: int
 
 
 class Writer:
-    """Commits groups, one thread at a time.
+    """Commit groups, in one thread at a time.
 
     Args:
         environment: An open environment.
         tables: Its tables.
-        codec: Turns payloads into records.
-        folder: Where it lies.
+        codec: Encodes payloads as records.
+        folder: The folder of the store.
         min_free: As in `Store`.
         sync: As in `Store`.
 
     Attributes:
-        chains: Where the journals end; None for a store that is used without any.
-        lasting: The list of what outlasts restored backups; None for a store without a secret.
+        check_held: Called before each commit; raises if this process no longer owns the folder. The new owner
+            opens the store with a transaction, so it sees all earlier commits.
+        chains: The ends of the journals; None without journals.
+        revocation_log: The revocation log; None for a store without a secret.
         commits: Transactions committed.
-        works: Works committed.
-        failures: Works refused or failed.
-        broken: What the first commit that failed for good raised.
-        damage: What LMDB came upon when it failed.
+        units: Commit units committed.
+        failures: Commit units refused or failed.
+        broken: The error of the first commit that failed for good.
+        damage: The damage that LMDB found when it failed.
         last_seconds: Duration of the newest group.
         max_seconds: Duration of the slowest group.
-        group_works: How many works the groups had.
+        group_works: Numbers of commit units in the groups.
         group_seconds: Durations of the groups.
         sync_seconds: Durations of the commits of their transactions.
     """
@@ -95,9 +97,10 @@ class Writer:
         self._grown = OLD_COUNT_BYTES + 1  # nothing is counted yet
         self._disk_free = 0
         self._disk_free_until = 0.0
+        self.check_held: Callable[[], None] = lambda: None
         self.chains: HashChains | None = None
         self.revocation_log: RevocationLog | None = None
-        self.commits = self.works = self.failures = 0
+        self.commits = self.units = self.failures = 0
         self.broken: StoreFailedError | None = None
         self.damage: StoreDamagedError | None = None
         self.last_seconds = self.max_seconds = 0.0
@@ -105,8 +108,8 @@ class Writer:
         self.group_seconds = Histogram(SECONDS)
         self.sync_seconds = Histogram(SECONDS)
 
-    def commit(self, works: Sequence[WriteBatch]) -> None:
-        """Commit all works or mark them with errors; see `Store.commit`.
+    def commit(self, units: Sequence[WriteBatch]) -> None:
+        """Commit all units or mark them with errors; see `Store.commit`.
 
         Raises:
             StoreFailedError: for good.
@@ -115,22 +118,23 @@ class Writer:
             raise self.broken
         began = time.perf_counter()
         try:
-            self._commit(works)
+            self._commit(units)
             self.check_place()
         except Exception as error:
             self.broken = self._closing_error(error)
             raise self.broken from error
-        self.failures += sum(work.error is not None for work in works)
+        self.failures += sum(unit.error is not None for unit in units)
         self.last_seconds = time.perf_counter() - began
         self.max_seconds = max(self.max_seconds, self.last_seconds)
-        self.group_works.observe(len(works))
+        self.group_works.observe(len(units))
         self.group_seconds.observe(self.last_seconds)
 
     def check_place(self) -> None:
-        """Make sure that what is committed is where it is looked for at the next start.
+        """Check that the file is still where the next start will look for it.
 
         Raises:
-            StoreFailedError: the file was removed, renamed or replaced.
+            OwnershipLostError: the file is gone.
+            StoreFailedError: it was replaced.
         """
         try:
             found = _identity(self._path)
@@ -138,30 +142,32 @@ class Writer:
             found = None
         if found == self._file:
             return
-        raise StoreFailedError(
+        raise (OwnershipLostError if found is None else StoreFailedError)(
             f"{self._path} was removed, renamed or replaced while it was served, so nothing more is "
             "answered; what was answered before is in the file that was there: put that back, or restore a "
             "backup"
         )
 
     def _closing_error(self, error: Exception) -> StoreFailedError:
+        if isinstance(error, OwnershipLostError):
+            return error
         try:
             self.check_place()
         except StoreFailedError as gone:
             return gone
-        told = (
+        failure = (
             store_error(error, f"{self._path} cannot be written") if isinstance(error, lmdb.Error) else None
         )
-        if isinstance(told, StoreDamagedError):
-            self.damage = told
-            return StoreFailedError(f"{told}; nothing more is answered")
+        if isinstance(failure, StoreDamagedError):
+            self.damage = failure
+            return StoreFailedError(f"{failure}; nothing more is answered")
         return StoreFailedError(
             f"the store in {self._folder} could not be written ({error}), so nothing more is answered. "
             "Check the disk and start again: all that was answered is there"
         )
 
     def in_use(self) -> InUse:
-        """Return what is in use now; for any thread."""
+        """Return the pages and rows in use; for any thread."""
         size = rows = 0
         with self._environment.begin() as transaction:
             for table in self._tables:
@@ -170,48 +176,48 @@ class Writer:
                 rows += stat["entries"]
         return InUse(size, rows)
 
-    def _commit(self, works: Sequence[WriteBatch]) -> None:
-        lasting = [entry for work in works for entry in work.revocations]
-        if lasting and self.revocation_log is not None:
-            self.revocation_log.append(lasting)
+    def _commit(self, units: Sequence[WriteBatch]) -> None:
+        revocations = [entry for unit in units for entry in unit.revocations]
+        if revocations and self.revocation_log is not None:
+            self.revocation_log.append(revocations)
         failed: dict[object, StoreError] = {}
-        admitted, changes, entries = works, merged(works), _entries(works)
+        admitted, changes, entries = units, merge(units), _entries(units)
         size = growth(changes) + entries_growth(entries)
-        if any(work.error is not None for work in works) or not self._has_plenty(size):
-            admitted = select_fitting(works, self._space(), failed)
-            changes, entries = merged(admitted), _entries(admitted)
+        if any(unit.error is not None for unit in units) or not self._has_plenty(size):
+            admitted = select_fitting(units, self._space(), failed)
+            changes, entries = merge(admitted), _entries(admitted)
             size = growth(changes) + entries_growth(entries)
         if admitted and not self._has_room(changes, size, len(admitted), entries):
-            for work in admitted:
-                work.error = failed.get(work.owner)
-                if work.error is None and not self._has_room_alone(work):
-                    work.error = failed[work.owner] = self._space().want_of_room()
+            for unit in admitted:
+                unit.error = failed.get(unit.owner)
+                if unit.error is None and not self._has_room_alone(unit):
+                    unit.error = failed[unit.owner] = self._space().out_of_space_error()
 
-    def _has_room_alone(self, work: WriteBatch) -> bool:
-        size = work.growth()
-        if self._has_room(work.changes, size, 1, work.entries):
+    def _has_room_alone(self, unit: WriteBatch) -> bool:
+        size = unit.growth()
+        if self._has_room(unit.changes, size, 1, unit.entries):
             return True
-        if size and not work.reserve:
+        if size and not unit.reserve:
             return False
-        # A delete or a reserve work is tried again: what one commit frees can be used in the next but one.
-        return self._has_room((), 0, 0) and self._has_room(work.changes, size, 1, work.entries)
+        # A delete or a reserve unit is retried: pages freed by one commit can be used in the next but one.
+        return self._has_room((), 0, 0) and self._has_room(unit.changes, size, 1, unit.entries)
 
     def _has_room(
-        self, changes: Sequence[Changes], size: int, works: int, entries: Sequence[JournalEntry] = ()
+        self, changes: Sequence[Changes], size: int, units: int, entries: Sequence[JournalEntry] = ()
     ) -> bool:
         try:
             self._write(changes, entries)
         except lmdb.Error as error:
-            if is_want_of_room(error, self._folder, size):
+            if is_out_of_space(error, self._folder, size):
                 return False
             raise
         self._grown += size
         self.commits += 1
-        self.works += works
+        self.units += units
         return True
 
     def _write(self, changes: Sequence[Changes], entries: Sequence[JournalEntry]) -> None:
-        """Write and commit ``changes``, by table; of no table, a transaction that changes nothing."""
+        """Write and commit ``changes`` by table; without any, commit an empty transaction."""
         with self._environment.begin(write=True) as transaction:
             if not changes:
                 write_format(transaction)
@@ -219,27 +225,28 @@ class Writer:
                 if rows:
                     self._write_table(transaction, table, rows)
             if entries and self.chains is not None:
-                appended = self.chains.append(entries)
-                self._put(transaction, self._tables[INDEXES], appended.rows)
-                self._put(transaction, self._tables[META], appended.heads)
+                update = self.chains.append(entries)
+                self._put(transaction, self._tables[INDEXES], update.rows)
+                self._put(transaction, self._tables[META], update.heads)
             head = None if self.revocation_log is None else self.revocation_log.head
             if head is not None:
                 self._put(transaction, self._tables[META], [(META_KEY, keys.encode(head))])
+            self.check_held()
             began = time.perf_counter()
         if self._sync:
             try:
                 sync_commit(self._environment)
-            except lmdb.Error as error:  # whatever it says, no want of room: the commit is in the file
+            except lmdb.Error as error:  # not a lack of space: the commit is in the file
                 raise StoreFailedError(str(error)) from error
         if entries and self.chains is not None:
-            self.chains.advance(appended)
+            self.chains.advance(update)
         if head is not None and self.revocation_log is not None:
             self.revocation_log.mark_stored(head)
         self.sync_seconds.observe(time.perf_counter() - began)
 
     def _write_table(self, transaction: lmdb.Transaction[bytes], table: Any, rows: Changes) -> None:
         puts = []
-        for key in sorted(rows):  # neighbours share pages, and a cursor finds the next key faster
+        for key in sorted(rows):  # neighbours share pages, so a cursor finds the next key faster
             payload = rows[key]
             if payload is None:
                 transaction.delete(key, db=table)
@@ -256,7 +263,7 @@ class Writer:
             cursor.putmulti([(key, seal(key, payload)) for key, payload in rows])
 
     def _has_plenty(self, size: int) -> bool:
-        """Return whether puts that grow the store by ``size`` bytes surely have room, by older figures."""
+        """Return whether ``size`` bytes surely fit, by cached figures."""
         if self._grown > OLD_COUNT_BYTES:
             return False
         now = time.monotonic()
@@ -268,7 +275,7 @@ class Writer:
         return space.refusal(size, from_reserve=False) is None
 
     def _space(self) -> Space:
-        with suppress(lmdb.ReadersFullError):  # no reason to fail a commit: the last figure will do
+        with suppress(lmdb.ReadersFullError):  # no reason to fail a commit: the last figure suffices
             self._used = self.in_use().size
             self._grown = 0
         return Space(self._map_bytes, self._used, disk_free(self._folder), self._min_free)
@@ -279,8 +286,8 @@ def _identity(path: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _entries(works: Sequence[WriteBatch]) -> list[JournalEntry]:
-    return [entry for work in works if work.entries for entry in work.entries]
+def _entries(units: Sequence[WriteBatch]) -> list[JournalEntry]:
+    return [entry for unit in units if unit.entries for entry in unit.entries]
 
 
 def disk_free(folder: Path) -> int:

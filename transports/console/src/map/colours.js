@@ -1,9 +1,9 @@
-// Which colour each node has, and what it stands for. Types have shapes of their own, too.
+// The colour of each node, and its meaning. Types also have shapes.
 
 const COLOURS = 6;
 const SHAPES = { memory: "disc", session: "square", conversation: "diamond", entity: "triangle" };
 
-/** Returns groups `{label, colour, shape, count}`, those of `before` first, and of each node the number of its group. */
+/** Returns groups `{label, colour, shape, count}`, those of `before` first, and the group's number of each node. */
 export function grouped(graph, by, before) {
   const found = new Map();
   const names = [];

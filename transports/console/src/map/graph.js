@@ -1,4 +1,4 @@
-// What is on a map: the columns of the server's reply, what is linked to what, and what is looked for.
+// The data of a map: the columns of the server's reply, links, and search.
 
 export class Graph {
   constructor(mapped, paths, how) {
@@ -32,7 +32,7 @@ export class Graph {
     return this.mapped.namespaces[this.nodes.namespace[node]];
   }
 
-  /** Returns what tells a node from all others, on every map. */
+  /** Returns a node's key, which is unique on every map. */
   key(node) {
     const below = this.type(node) === "conversation" ? `${this.namespace(node)}:` : "";
     return `${this.type(node)}:${below}${this.nodes.id[node]}`;
@@ -43,7 +43,7 @@ export class Graph {
     return this.numbers.get(key) ?? -1;
   }
 
-  /** Returns the nodes that came, that went (as they were before), and that are otherwise than on another map. */
+  /** Returns the nodes that are new, gone (as they were before), and changed since another map. */
   changesSince(before) {
     const came = [];
     const changed = [];
@@ -61,7 +61,7 @@ export class Graph {
     return JSON.stringify([label[node], this.kind(node), this.namespace(node), uses[node], rating[node]]);
   }
 
-  /** Moves each node a part of the way from where it was on another map; 1 is all of it. */
+  /** Moves each node a part of the way from its place on another map; 1 is the whole way. */
   moveFrom(before, part) {
     const { x, y } = this.nodes;
     for (const [key, node] of this.numbers) {
@@ -80,7 +80,7 @@ export class Graph {
     return `${path}&namespace=${encodeURIComponent(namespace)}`;
   }
 
-  /** Returns what a node is linked to: how, and to which. */
+  /** Returns a node's links: the label and the other node. */
   linked(node) {
     return this.links[node].map((edge) => {
       const [there, back] = this.how[this.mapped.links[this.edges.type[edge]]];
@@ -89,14 +89,14 @@ export class Graph {
     });
   }
 
-  /** Returns the nodes whose labels have a text in them. */
+  /** Returns the nodes with a text in their labels. */
   find(text) {
     const wanted = text.trim().toLowerCase();
     if (!wanted) return [];
     return this.folded.flatMap((label, node) => (label.includes(wanted) ? [node] : []));
   }
 
-  /** Returns the largest nodes, the largest first. */
+  /** Returns the largest nodes, in descending order. */
   largest(most) {
     const { size } = this.nodes;
     return [...size.keys()].sort((one, other) => size[other] - size[one] || one - other).slice(0, most);

@@ -1,4 +1,4 @@
-// What stands beside the map: a search in it, what is selected, the largest nodes, the legend, what is missing.
+// The side of the map: search, selection, largest nodes, legend, and what is left out.
 import { asSeen, urlOf } from "../page.js";
 import { resolved } from "../theme.js";
 import { outline } from "./picture.js";
@@ -16,7 +16,7 @@ export function made(name, attributes = {}, ...content) {
   return element;
 }
 
-/** Puts content into an element, unless it is there: what is being read, heard or focused stays. */
+/** Replaces the content of an element if it differs, so that focus and screen readers keep their place. */
 function put(element, ...content) {
   const wanted = element.cloneNode(false);
   wanted.append(...content);
@@ -57,12 +57,12 @@ export class Panel {
       const { at } = event.target.closest("button")?.dataset ?? {};
       if (at !== undefined) onGroup(this.press(at === this.pressed ? null : at));
     });
-    this.pressed = null; // what is chosen in the legend
+    this.pressed = null; // the chosen group of the legend
     this.remark();
     this.nothing();
   }
 
-  /** Chooses a group in the legend, or none; returns its number, -1 if there is no such. */
+  /** Chooses a group in the legend, or none; returns its number, -1 if it does not exist. */
   press(label) {
     const number = this.colours.groups.findIndex((group) => group.label === label);
     this.pressed = number < 0 ? null : label;
@@ -70,13 +70,13 @@ export class Panel {
     return number;
   }
 
-  /** Returns what is called the same when all of this is made anew: the thing that has the focus, if it is here. */
+  /** Returns the name of the focused element here, which stays the same after a redraw. */
   focused() {
     const here = [this.element, this.legend].some((each) => each.contains(document.activeElement));
     return here ? (document.activeElement.dataset.key ?? document.activeElement.dataset.at) : undefined;
   }
 
-  /** Brings the focus back to what had it, or to the search if that is gone. */
+  /** Restores the focus, or moves it to the search if the element is gone. */
   refocus(focused) {
     if (focused === undefined || this.focused() === focused) return;
     const name = CSS.escape(focused);
@@ -84,7 +84,7 @@ export class Panel {
     (found ?? this.field).focus({ preventScroll: true });
   }
 
-  /** Shows what is on another graph from now on. */
+  /** Switches to another graph. */
   take(graph, colours, selected) {
     const wasSelected = this.selected >= 0;
     this.graph = graph;
@@ -100,7 +100,7 @@ export class Panel {
     return made("button", attributes, made("bdi", {}, this.graph.nodes.label[node]));
   }
 
-  /** Says which are the largest, what is missing, and how all was placed. */
+  /** Shows the largest nodes, what is left out, and the placement. */
   remark() {
     const { mapped } = this.graph;
     put(this.list, ...this.graph.largest(LARGEST).map((node) => made("li", {}, this.button(node))));
@@ -116,7 +116,7 @@ export class Panel {
     put(this.remarks, ...(notes.length ? [made("ul", { class: "map-notes" }, ...notes)] : []), method);
   }
 
-  /** Draws the legend again, in the colours that the page has now. */
+  /** Redraws the legend in the current colours. */
   recolour() {
     const rows = this.colours.groups.map((group) => {
       const sample = made("canvas", { width: 32, height: 32, "aria-hidden": "true" });
@@ -138,7 +138,7 @@ export class Panel {
     put(this.details, made("p", { class: "dim" }, why));
   }
 
-  /** Shows a node: what it is, where its page is, what it is linked to. */
+  /** Shows a node: its data, its page and its links. */
   show(node) {
     const { graph } = this;
     this.selected = node;
@@ -164,12 +164,12 @@ export class Panel {
     );
   }
 
-  /** Says something of the whole map; `button` is what people can do about it. */
+  /** Shows a message about the whole map; `button` is an action for it. */
   tell(text, button) {
     this.news.replaceChildren(text, ...(button ? [" ", button] : []));
   }
 
-  /** Says what came, went and changed, each by its type. */
+  /** Reports new, gone and changed nodes, by type. */
   tellChanges({ came, went, changed }, before, onShow) {
     const parts = [
       ["New", this.graph, came],
@@ -182,13 +182,13 @@ export class Panel {
     this.tell(["The map was drawn anew.", ...said].join(" "), button);
   }
 
-  /** Says how many nodes a search found. */
+  /** Shows the number of search results. */
   tellFound(text, count) {
     this.found.textContent = text.trim() ? `${count.toLocaleString("en")} found${count ? "; Enter goes to the next" : ""}` : "";
   }
 }
 
-/** Returns how many nodes of each type there are, in words. */
+/** Returns the number of nodes of each type, in words. */
 function counted(graph, nodes) {
   const counts = new Map();
   for (const node of nodes) counts.set(graph.type(node), (counts.get(graph.type(node)) ?? 0) + 1);

@@ -1,8 +1,8 @@
-// The picture of a graph: drawn whole onto a canvas of its own, which is moved and stretched while people pan and zoom.
+// The picture of a graph: drawn onto its own canvas, which is moved and scaled during panning and zooming.
 import { resolved } from "../theme.js";
 
 const BATCH = 1_000; // lines in one stroke
-const FAST = 12; // milliseconds of a picture that is drawn anew in each frame
+const FAST = 12; // milliseconds of a drawing that can be repeated in each frame
 const LABELS = 40;
 const FONT = 12;
 
@@ -14,14 +14,14 @@ export class Picture {
     this.keptContext = this.kept.getContext("2d", { alpha: false });
     this.graph = graph;
     this.colours = colours;
-    this.cost = 0; // milliseconds of the last whole picture
-    this.drawnAt = null; // the transform of what is kept
-    this.found = null; // a set of the nodes that are looked for
+    this.cost = 0; // milliseconds of the last complete drawing
+    this.drawnAt = null; // the transform of the cached drawing
+    this.found = null; // the set of search results
     this.selected = -1;
     this.recolour();
   }
 
-  /** Shows another graph from now on; the canvas and what is selected stay. */
+  /** Switches to another graph; canvas and selection stay. */
   take(graph, colours, selected) {
     this.graph = graph;
     this.colours = colours;
@@ -31,7 +31,7 @@ export class Picture {
     this.recolour();
   }
 
-  /** Reads the colours of the page again, and draws each shape once in each size. */
+  /** Reads the page's colours again, and draws each shape once in each size. */
   recolour() {
     const beside = this.canvas.parentElement;
     this.ground = resolved("--panel", beside);
@@ -56,25 +56,25 @@ export class Picture {
     this.drawnAt = null;
   }
 
-  /** Returns pixels of a position of the graph, which is within -1 and 1, before anything is panned or zoomed. */
+  /** Returns the pixels of a position in the graph, within -1 and 1, before panning and zooming. */
   base(node) {
     const { x, y } = this.graph;
     const scale = Math.min(this.width, this.height) / 2.3;
     return [this.width / 2 + x[node] * scale * this.stretch, this.height / 2 + y[node] * scale];
   }
 
-  /** How much wider than high the graph is drawn: it fills the canvas without looking pulled. */
+  /** The ratio of width to height: it fills the canvas without distortion. */
   get stretch() {
     return Math.min(1.6, Math.max(1, this.width / this.height));
   }
 
-  /** Returns the pixels of a node's radius: larger where there are few, and where the map is near. */
+  /** Returns the radius of a node in pixels: larger with few nodes, and when zoomed in. */
   radius(node, zoom) {
     const grown = Math.min(3, Math.max(0.9, Math.sqrt(400 / this.graph.count)));
     return Math.max(1.5, this.graph.nodes.size[node] * Math.min(3, grown * Math.sqrt(zoom)));
   }
 
-  /** Shows the graph at a transform; while it is moved what was drawn is moved, unless drawing is fast. */
+  /** Shows the graph at a transform; while moving it moves the cached drawing, unless drawing is fast. */
   show(transform, isMoving) {
     const at = this.drawnAt;
     const isNear = at && Math.abs(transform.k / at.k - 1) < 1 && this.isCovered(transform, at);
@@ -89,7 +89,7 @@ export class Picture {
     context.drawImage(this.kept, shift[0], shift[1], this.kept.width * scale, this.kept.height * scale);
   }
 
-  /** Returns whether half of the canvas at least shows what was drawn. */
+  /** Returns whether the cached drawing covers at least half of the canvas. */
   isCovered(transform, at) {
     const scale = transform.k / at.k;
     return (
@@ -132,7 +132,7 @@ export class Picture {
     return x > -margin && y > -margin && x < this.width + margin && y < this.height + margin;
   }
 
-  /** Draws the links, those last that somebody should look at. */
+  /** Draws the links, the important ones last. */
   drawLinks(context) {
     const { links } = this.graph.mapped;
     const telling = { supersedes: this.warn, contradicts: this.bad };
@@ -182,7 +182,7 @@ export class Picture {
     context.globalAlpha = 1;
   }
 
-  /** Returns a small picture of a group's shape, kept for the next node of its size. */
+  /** Returns a small image of a group's shape, cached by size. */
   stamp(group, radius) {
     const { colour, shape, sizes } = this.stamps[group];
     const size = Math.round(radius * 2 * this.ratio);
@@ -217,7 +217,7 @@ export class Picture {
     context.stroke();
   }
 
-  /** Writes the labels of the largest nodes that are seen, as far as none covers another. */
+  /** Writes the labels of the largest visible nodes, without overlaps. */
   drawLabels(context, transform) {
     const taken = [];
     context.font = `${FONT}px system-ui, sans-serif`;
@@ -272,7 +272,7 @@ export class Picture {
       if (node === from || (this.found && !this.found.has(node))) continue;
       const ahead = (this.across[node] - x) * right + (this.along[node] - y) * down;
       const aside = Math.abs((this.across[node] - x) * down - (this.along[node] - y) * right);
-      const apart = ahead + 2 * aside; // rather straight on
+      const apart = ahead + 2 * aside; // prefers straight directions
       if (ahead > 0 && aside <= ahead && apart < nearest) {
         best = node;
         nearest = apart;

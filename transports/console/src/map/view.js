@@ -10,7 +10,7 @@ import { Picture } from "./picture.js";
 
 const STEP = 80; // pixels of an arrow key
 const CLOSER = 1.4;
-const REST = 120; // milliseconds without a move after which all is drawn anew
+const REST = 120; // milliseconds without a move before a complete redraw
 const GLIDE = 250;
 const HELP =
   "Arrow keys move the map, with Shift they select the next node that way; plus and minus zoom, 0 shows all of it, " +
@@ -52,7 +52,7 @@ export class MapView {
     this.section.dataset.ready = "";
   }
 
-  /** Selects the node that the address names, once there is room to show it. */
+  /** Selects the node in the address, once there is room to show it. */
   showWanted() {
     const node = this.graph.number(this.wanted);
     this.wanted = undefined;
@@ -60,7 +60,7 @@ export class MapView {
     else this.tell("What the address names is not on this map: another filter may show it.");
   }
 
-  /** Shows another map in the place of this one: what is still there stays selected, and glides to where it is now. */
+  /** Replaces the map: the selection stays, and nodes glide to their new places. */
   update(mapped) {
     const before = this.graph;
     const { selected } = this.picture;
@@ -80,7 +80,7 @@ export class MapView {
     this.glideFrom(before);
   }
 
-  /** Has all nodes go from where they were to where they are, at once if people want less motion. */
+  /** Moves all nodes to their new places; at once if people want less motion. */
   glideFrom(before) {
     const { graph } = this;
     const began = performance.now();
@@ -94,7 +94,7 @@ export class MapView {
     step();
   }
 
-  /** Says something of the whole map. */
+  /** Shows a message about the whole map. */
   tell(text) {
     this.panel.tell(text);
   }
@@ -120,7 +120,7 @@ export class MapView {
     return row;
   }
 
-  /** Has the pointer and touch move the map; a wheel does where the map has the focus, else the page scrolls. */
+  /** Lets pointer and touch move the map; the wheel zooms only while the map has the focus. */
   move() {
     this.zoom = zoom()
       .scaleExtent([0.5, 60])
@@ -165,7 +165,7 @@ export class MapView {
     return true;
   }
 
-  /** Selects the nearest node that way, of those that are looked for if any are, and moves the map if it is not seen. */
+  /** Selects the nearest node in a direction, among search results if any, and moves the map if it is not visible. */
   step(way) {
     const { picture } = this;
     const node = picture.towards(picture.selected, way, this.transform);
@@ -184,7 +184,7 @@ export class MapView {
     target.call(this.zoom.transform, transform);
   }
 
-  /** Selects a node, or nothing; `goes` brings it into the middle. */
+  /** Selects a node, or nothing; `goes` centres it. */
   select(node, goes) {
     this.picture.selected = node;
     this.nameSoon();
@@ -198,7 +198,7 @@ export class MapView {
     this.draw(false);
   }
 
-  /** Has the address name what is selected, when it stays so for a moment: browsers forbid many changes at once. */
+  /** Puts the selection into the address after a moment: browsers forbid frequent changes. */
   nameSoon() {
     clearTimeout(this.naming);
     this.naming = setTimeout(() => {
@@ -208,7 +208,7 @@ export class MapView {
     }, REST);
   }
 
-  /** Shows the nodes of a group of the legend alone; all for -1. */
+  /** Shows only the nodes of a group of the legend; all for -1. */
   showGroup(number) {
     const { of } = this.colours;
     this.panel.field.value = "";
@@ -216,7 +216,7 @@ export class MapView {
     this.showOnly(number < 0 ? null : [...of.keys()].filter((node) => of[node] === number));
   }
 
-  /** Lets all nodes but some fade, through which Enter in the search and the keys go; none for null. */
+  /** Fades all nodes except some, which Enter in the search and the keys go through; none for null. */
   showOnly(nodes) {
     this.matches = nodes ?? [];
     this.match = -1;
@@ -235,7 +235,7 @@ export class MapView {
     }
   }
 
-  /** Draws in the next frame; after a move all of it once more when nothing moves. */
+  /** Draws in the next frame; after a move redraws completely once nothing moves. */
   draw(isMoving) {
     this.isMoving = isMoving && this.isMoving !== false;
     clearTimeout(this.resting);

@@ -1,4 +1,4 @@
-"""The commands of the memory tool, over memories: a file is a memory, and its path the key."""
+"""The commands of the memory tool: a file is a memory, its path the key."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from greenroom.adapters.base.memories import MemoryRequests
 from greenroom.runtime import Refusal
 
 MOST_BYTES = 1_048_576
-"""Of a file's text as UTF-8: what a memory takes."""
+"""The most UTF-8 bytes of a file: the limit of a memory."""
 
 
 class MemoryFiles:
-    """Files under ``/memories`` in the namespace ``files`` of the principal's user, or else of the agent.
+    """Files under ``/memories`` in the namespace ``files`` of the principal's user, else of the agent.
 
-    Each change of one file is one commit, and follows the version that was read: when another writer came
-    before, it is made again on what that one wrote. There are directories as long as there are files in them.
+    Each change of one file is one commit with an expected version. After a conflict it is repeated on the new
+    version. A directory exists while it has files.
 
     Args:
-        database: Where they are kept.
-        principal: Whose they are.
+        database: The database.
+        principal: The owner of the files.
     """
 
     def __init__(self, database: Database, principal: Principal) -> None:
@@ -45,20 +45,20 @@ class MemoryFiles:
         self._memories = MemoryRequests(database, principal, f"{user_namespace(principal)}:files")
 
     async def view(self, command: Any) -> str:
-        """Answer a file with its lines numbered, or what is in a directory."""
+        """Return a file with numbered lines, or the files of a directory."""
         path = inside(command.path)
         found = await self._find(path) if path else None
         if found is not None:
-            return texts.shown_file(command.path, _text(found), getattr(command, "view_range", None))
+            return texts.render_file(command.path, _text(found), getattr(command, "view_range", None))
         below = await self._below(path)
         if path and not below:
             raise _missing(command.path)
         start = len(path) + 1 if path else 0
         sizes = {name[start:]: size for name, size in below.items()}
-        return texts.shown_directory(command.path.rstrip("/"), sizes)
+        return texts.render_directory(command.path.rstrip("/"), sizes)
 
     async def create(self, command: Any) -> str:
-        """Keep a new file."""
+        """Create a file."""
         path = inside(command.path)
         text = _argument(command, "file_text")
         if not path or await self._below(path):
@@ -69,19 +69,19 @@ class MemoryFiles:
         return f"File created successfully at: {command.path}"
 
     async def str_replace(self, command: Any) -> str:
-        """Replace a text that is there once."""
+        """Replace a text that occurs once."""
         old, new = _argument(command, "old_str"), _argument(command, "new_str")
-        return await self._edit(command.path, lambda text: texts.replaced(command.path, text, old, new))
+        return await self._edit(command.path, lambda text: texts.replace(command.path, text, old, new))
 
     async def insert(self, command: Any) -> str:
-        """Insert lines behind a line."""
+        """Insert lines after a line."""
         line, added = getattr(command, "insert_line", None), _argument(command, "insert_text")
         if type(line) is not int:
             raise ToolError(f"Invalid `insert_line` parameter: {line}. It should be a line number.")
-        return await self._edit(command.path, lambda text: texts.inserted(command.path, text, line, added))
+        return await self._edit(command.path, lambda text: texts.insert(command.path, text, line, added))
 
     async def delete(self, command: Any) -> str:
-        """Delete a file, or a directory with all that is in it."""
+        """Delete a file, or a directory with all its files."""
         path = inside(command.path)
         if not path:
             raise ToolError(f"Cannot delete the {ROOT} directory itself")
@@ -90,7 +90,7 @@ class MemoryFiles:
         return f"Successfully deleted {command.path}"
 
     async def rename(self, command: Any) -> str:
-        """Move a file, or all files of a directory, one after the other: each is kept anew before it goes."""
+        """Move a file, or a directory's files one by one: copy, then delete."""
         old, new = inside(command.old_path), inside(command.new_path)
         if not old:
             raise ToolError(f"Cannot rename the {ROOT} directory itself")
@@ -106,7 +106,7 @@ class MemoryFiles:
         if new.startswith(old + "/"):
             raise ToolError(f"The destination {command.new_path} is inside {command.old_path}")
         for path in moves.values():
-            inside(f"{ROOT}/{path}")  # none may be too long, before the first one moves
+            inside(f"{ROOT}/{path}")  # checks all lengths before the first move
         await call_whole(self._database, self._move_all, moves)
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
@@ -117,14 +117,14 @@ class MemoryFiles:
 
     # -- one file ----------------------------------------------------------
 
-    async def _edit(self, shown: str, change: Callable[[str], Edited]) -> str:
-        path = inside(shown)
+    async def _edit(self, name: str, change: Callable[[str], Edited]) -> str:
+        path = inside(name)
         while True:
             found = await self._find(path) if path else None
             if found is None:
                 if not path or await self._below(path):
-                    raise ToolError(f"The path {shown} is not a file.")
-                raise _missing(shown)
+                    raise ToolError(f"The path {name} is not a file.")
+                raise _missing(name)
             edited = change(_text(found))
             if await self._keep(path, edited.text, after=found.version):
                 return edited.answer
@@ -135,7 +135,7 @@ class MemoryFiles:
                 raise ToolError(f"The destination {ROOT}/{target} already exists")
 
     async def _move(self, source: str, target: str) -> bool:
-        """Move a file, with what others wrote meanwhile; return whether nothing was there."""
+        """Move a file, with changes by others since; return whether the target was free."""
         version = 0
         while (found := await self._find(source)) is not None:
             if not await self._keep(target, _text(found), after=version):
@@ -153,10 +153,10 @@ class MemoryFiles:
         except Refusal as refusal:
             if refusal.code == "MEMORY_NOT_FOUND":
                 return None
-            raise _said(refusal) from None
+            raise _to_error(refusal) from None
 
     async def _keep(self, path: str, text: str, *, after: int) -> bool:
-        """Keep a file's next version; return whether it was at the one before."""
+        """Store a file's next version; return whether the version before was the expected one."""
         size = len(text.encode(errors="surrogatepass"))
         if size > MOST_BYTES:
             raise ToolError(
@@ -168,18 +168,18 @@ class MemoryFiles:
                 StoreMemory,
                 namespace=self._memories.namespace,
                 key=key_of(path),
-                compress=False,  # so that a listing has the size of the text
+                compress=False,  # so that a list has the size of the text
                 expected_version=after,
                 **({"content": text} if text else {"value": ""}),
             )
         except Refusal as refusal:
             if refusal.code == "VERSION_CONFLICT":
                 return False
-            raise _said(refusal) from None
+            raise _to_error(refusal) from None
         return True
 
     async def _forget(self, path: str, version: int | None = None) -> bool:
-        """Forget a file; return whether it was there, at this version if that is given."""
+        """Forget a file; return whether it existed, at the given version if there is one."""
         given = {} if version is None else {"expected_version": version}
         try:
             gone = await self._memories.ask(
@@ -188,7 +188,7 @@ class MemoryFiles:
         except Refusal as refusal:
             if refusal.code in {"MEMORY_NOT_FOUND", "VERSION_CONFLICT"}:
                 return False
-            raise _said(refusal) from None
+            raise _to_error(refusal) from None
         return gone.forgotten > 0
 
     # -- directories ---------------------------------------------------------
@@ -205,7 +205,7 @@ class MemoryFiles:
                 if (path := path_of(view.key)) is not None
             }
         except Refusal as refusal:
-            raise _said(refusal) from None
+            raise _to_error(refusal) from None
 
     async def _check_parents(self, path: str) -> None:
         for parent in parents_of(path):
@@ -218,7 +218,7 @@ class MemoryFiles:
         return len(prefix) < MOST_KEY and await call_whole(self._database, self._forget_all, prefix)
 
     async def _forget_all(self, prefix: str | None = None) -> bool:
-        """Forget all files whose keys begin so, 1,000 in a commit; return whether there were any."""
+        """Forget all files below a prefix, 1,000 in a commit; return whether there were any."""
         namespace = self._memories.namespace
         filters = MemoryFilters(namespace=namespace, superseded=True, key_prefix=prefix)
         remaining, there = True, False
@@ -226,14 +226,14 @@ class MemoryFiles:
             try:
                 gone = await self._memories.ask(ForgetMemory, filters=filters, confirm=True)
             except Refusal as refusal:
-                raise _said(refusal) from None
+                raise _to_error(refusal) from None
             there = there or gone.forgotten > 0
             remaining = gone.remaining > 0
         return there
 
 
 def _text(view: MemoryView) -> str:
-    """Return a file's text; an empty one is kept as a value, for a content has a character at least."""
+    """Return a file's text; an empty one is stored as a value."""
     if view.value is msgspec.UNSET:
         return view.content or ""
     value = msgspec.json.decode(view.value)
@@ -257,5 +257,5 @@ def _missing(path: str) -> ToolError:
     return ToolError(f"The path {path} does not exist. Please provide a valid path.")
 
 
-def _said(refusal: Refusal) -> ToolError:
+def _to_error(refusal: Refusal) -> ToolError:
     return ToolError(refusal.sentence)

@@ -1,4 +1,4 @@
-"""Paths under ``/memories``, and the keys of the memories that are the files there."""
+"""Paths under ``/memories``, and the keys of their memories."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from anthropic.lib.tools import ToolError
 
 ROOT = "/memories"
 MOST_KEY = 255
-"""Characters of a key; what keys do not have takes three for each byte."""
+"""Most characters of a key; a character that keys cannot have takes three for each byte."""
 
 _NOT_IN_KEYS = re.compile(r'[%/\\:*?"<>|]')
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def inside(path: object) -> str:
-    """Return a path relative to ``/memories``, without ``.``, ``..`` and empty parts; empty for that itself.
+    """Return a path relative to ``/memories``, without ``.``, ``..`` and empty parts; may be empty.
 
     Names are compared character by character, as on Linux: nothing is normalized.
 
     Raises:
-        ToolError: it is no path, or leads elsewhere, however that is written.
+        ToolError: it is no path, or leads outside, however it is written.
     """
     if not isinstance(path, str) or not (path == ROOT or path.startswith(ROOT + "/")):
         raise ToolError(f"Path must start with {ROOT}, got: {path}")
@@ -46,7 +46,7 @@ def inside(path: object) -> str:
 
 
 def _check_name(part: str, path: str) -> None:
-    """Refuse what other programs take for a way out: backslashes, and dots or slashes in percent code."""
+    """Refuse what other programs take for a way out: backslashes, and percent-encoded dots and slashes."""
     name = part
     while True:
         if "\\" in name:
@@ -64,12 +64,12 @@ def _escape(path: str) -> ToolError:
 
 
 def key_of(relative: str) -> str:
-    """Return the key of a file: its path, where what keys do not have stands in percent code."""
+    """Return the key of a file: its path, percent-encoded where keys cannot have a character."""
     return _NOT_IN_KEYS.sub(lambda found: f"%{ord(found[0]):02X}", relative)
 
 
 def path_of(key: str) -> str | None:
-    """Return the path that has a key; None where no path has, for another client chose it."""
+    """Return the path of a key; None for a key that is no path."""
     try:
         path = unquote(key, errors="strict")
         return path if key_of(path) == key and inside(f"{ROOT}/{path}") == path else None
@@ -78,6 +78,6 @@ def path_of(key: str) -> str | None:
 
 
 def parents_of(relative: str) -> list[str]:
-    """Return the directories above a path, without ``/memories`` itself."""
+    """Return the directories above a path, without ``/memories``."""
     parts = relative.split("/")[:-1]
     return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]

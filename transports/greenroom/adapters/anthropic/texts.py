@@ -1,4 +1,4 @@
-"""What the memory tool answers, in the words of Anthropic's own, and the edits of a file's text."""
+"""Replies in the words of Anthropic's own memory tool, and edits of a file's text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from anthropic.lib.tools import ToolError
 MOST_LINES = 999_999
 _WIDTH = len(str(MOST_LINES))
 MOST_PLACES = 1_000
-"""Of a text that is not unique; who reads the answer has seen enough by then."""
+"""Most places of a repeated text that a reply names."""
 _DEPTH = 2
 _AROUND = 2
 _KILO = 1_024
@@ -17,21 +17,21 @@ _UNITS = "BKMG"
 
 
 class Edited(NamedTuple):
-    """A file's new text, and what is answered."""
+    """A file's new text, and the reply."""
 
     text: str
     answer: str
 
 
-def _numbered(lines: list[str], first: int) -> str:
+def _number_lines(lines: list[str], first: int) -> str:
     return "\n".join(f"{number:>{_WIDTH}}\t{line}" for number, line in enumerate(lines, first))
 
 
-def shown_file(path: str, text: str, view_range: Any) -> str:
-    """Return a file's lines with their numbers, or those of a range, whose end may be -1.
+def render_file(path: str, text: str, view_range: Any) -> str:
+    """Render a file's lines with numbers, or a range, whose end may be -1.
 
     Raises:
-        ToolError: it has too many lines, or the range is none.
+        ToolError: it has too many lines, or the range is invalid.
     """
     lines = text.split("\n")
     if len(lines) > MOST_LINES:
@@ -43,46 +43,46 @@ def shown_file(path: str, text: str, view_range: Any) -> str:
         if len(view_range) == 2:  # noqa: PLR2004  a first and a last line
             first, last = max(1, view_range[0]), view_range[1]
             lines = lines[first - 1 : None if last == -1 else last]
-    return f"Here's the content of {path} with line numbers:\n" + _numbered(lines, first)
+    return f"Here's the content of {path} with line numbers:\n" + _number_lines(lines, first)
 
 
 def _size(size: int) -> str:
     step = min(max(size.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
-    shown = size / _KILO**step
-    return f"{shown:.0f}{_UNITS[step]}" if shown == int(shown) else f"{shown:.1f}{_UNITS[step]}"
+    scaled = size / _KILO**step
+    return f"{scaled:.0f}{_UNITS[step]}" if scaled == int(scaled) else f"{scaled:.1f}{_UNITS[step]}"
 
 
-def shown_directory(path: str, sizes: dict[str, int]) -> str:
-    """Return what is in a directory, two levels deep and without hidden names.
+def render_directory(path: str, sizes: dict[str, int]) -> str:
+    """Render a directory, two levels deep and without hidden names.
 
     Args:
         path: The directory.
-        sizes: Of each file below it, by its path from there; in bytes. A directory is as large as its files.
+        sizes: The bytes of each file below it, by relative path; a directory has the sum of its files.
     """
-    shown: dict[tuple[str, ...], int] = {}
+    listed: dict[tuple[str, ...], int] = {}
     is_directory: set[tuple[str, ...]] = set()
     for name, size in sizes.items():
         parts = tuple(name.split("/"))
         for depth in range(1, min(len(parts), _DEPTH) + 1):
             if parts[depth - 1].startswith("."):
                 break
-            shown[parts[:depth]] = shown.get(parts[:depth], 0) + size
+            listed[parts[:depth]] = listed.get(parts[:depth], 0) + size
             if depth < len(parts):
                 is_directory.add(parts[:depth])
     lines = [f"{_size(sum(sizes.values()))}\t{path}"]
     lines += [
-        f"{_size(shown[parts])}\t{path}/{'/'.join(parts)}{'/' if parts in is_directory else ''}"
-        for parts in sorted(shown)
+        f"{_size(listed[parts])}\t{path}/{'/'.join(parts)}{'/' if parts in is_directory else ''}"
+        for parts in sorted(listed)
     ]
     header = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
     return "\n".join([header, *lines])
 
 
-def replaced(path: str, text: str, old: str, new: str) -> Edited:
-    """Replace the one place where a text is.
+def replace(path: str, text: str, old: str, new: str) -> Edited:
+    """Replace a text that occurs once.
 
     Raises:
-        ToolError: it is nowhere, or in several places.
+        ToolError: it does not occur, or several times.
     """
     count = text.count(old)
     if count == 0:
@@ -95,7 +95,7 @@ def replaced(path: str, text: str, old: str, new: str) -> Edited:
     at = text.count("\n", 0, text.index(old))
     edited = text.replace(old, new)
     first = max(0, at - _AROUND)
-    snippet = _numbered(edited.split("\n")[first : at + _AROUND + 1], first + 1)
+    snippet = _number_lines(edited.split("\n")[first : at + _AROUND + 1], first + 1)
     return Edited(
         edited,
         "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
@@ -113,11 +113,11 @@ def _lines_with(text: str, old: str) -> list[str]:
     return lines
 
 
-def inserted(path: str, text: str, line: int, added: str) -> Edited:
-    """Insert lines behind a line; 0 is before the first.
+def insert(path: str, text: str, line: int, added: str) -> Edited:
+    """Insert lines after a line; 0 is before the first.
 
     Raises:
-        ToolError: there is no such line.
+        ToolError: the line does not exist.
     """
     lines = text.split("\n")
     if lines[-1] == "":

@@ -1,4 +1,4 @@
-"""Claude's memory tool, for clients that block and for asynchronous ones."""
+"""Claude's memory tool, for blocking and asynchronous clients."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from greenroom.adapters.base.blocking import call_blocking
 
 
 class AsyncGreenroomMemoryTool(BetaAsyncAbstractMemoryTool):
-    """Claude's files under ``/memories``, kept in a database; for ``AsyncAnthropic``.
+    """Claude's files under ``/memories`` in a database; for ``AsyncAnthropic``.
 
     They are memories in the namespace ``user:NAME:files`` of the principal's user, or, without one, in
-    ``agent:ID:files``. What cannot be done is an ``anthropic.lib.tools.ToolError``, which the model is told.
+    ``agent:ID:files``. An error is an ``anthropic.lib.tools.ToolError``, which the model gets.
 
     Args:
         database: An open database, on any event loop.
-        principal: Whose files they are.
+        principal: The owner of the files.
         cache_control: As in Anthropic's own tools: where the prompt's cache ends.
     """
 
@@ -41,27 +41,27 @@ class AsyncGreenroomMemoryTool(BetaAsyncAbstractMemoryTool):
         self._files = MemoryFiles(database, principal)
 
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """Answer a file with its lines numbered, or what is in a directory."""
+        """Return a file with numbered lines, or the files of a directory."""
         return await self._files.view(command)
 
     async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Keep a new file."""
+        """Create a file."""
         return await self._files.create(command)
 
     async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace a text that is there once."""
+        """Replace a text that occurs once."""
         return await self._files.str_replace(command)
 
     async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """Insert lines behind a line."""
+        """Insert lines after a line."""
         return await self._files.insert(command)
 
     async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Delete a file, or a directory with all that is in it."""
+        """Delete a file, or a directory with all its files."""
         return await self._files.delete(command)
 
     async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Move a file, or a directory file by file."""
+        """Move a file, or the files of a directory one by one."""
         return await self._files.rename(command)
 
     async def clear_all_memory(self) -> str:
@@ -70,11 +70,11 @@ class AsyncGreenroomMemoryTool(BetaAsyncAbstractMemoryTool):
 
 
 class GreenroomMemoryTool(BetaAbstractMemoryTool):
-    """The same for the ``Anthropic`` client, which blocks: for a thread without an event loop.
+    """The same for the ``Anthropic`` client, which blocks; for a thread without an event loop.
 
     Args:
         database: An open database.
-        principal: Whose files they are.
+        principal: The owner of the files.
         cache_control: As in Anthropic's own tools.
     """
 
@@ -90,27 +90,27 @@ class GreenroomMemoryTool(BetaAbstractMemoryTool):
         self._files = MemoryFiles(database, principal)
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """Answer a file with its lines numbered, or what is in a directory."""
+        """Return a file with numbered lines, or the files of a directory."""
         return call_blocking(self._database, self._files.view, command)
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Keep a new file."""
+        """Create a file."""
         return call_blocking(self._database, self._files.create, command)
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace a text that is there once."""
+        """Replace a text that occurs once."""
         return call_blocking(self._database, self._files.str_replace, command)
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """Insert lines behind a line."""
+        """Insert lines after a line."""
         return call_blocking(self._database, self._files.insert, command)
 
     def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Delete a file, or a directory with all that is in it."""
+        """Delete a file, or a directory with all its files."""
         return call_blocking(self._database, self._files.delete, command)
 
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Move a file, or a directory file by file."""
+        """Move a file, or the files of a directory one by one."""
         return call_blocking(self._database, self._files.rename, command)
 
     def clear_all_memory(self) -> str:

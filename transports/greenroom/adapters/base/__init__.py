@@ -1,1 +1,1 @@
-"""What several adapters have in common."""
+"""Code that several adapters share."""

@@ -1,4 +1,4 @@
-"""Methods that block, beside those of the same work that are awaited."""
+"""Blocking calls of asynchronous methods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def call_blocking(
     """Run an async method in the thread of the database, and wait.
 
     Raises:
-        RuntimeError: this thread runs an event loop, which would stand still meanwhile.
+        RuntimeError: this thread runs an event loop, which the call would block.
         RuntimeClosedError: as `Database.call`.
     """
     try:

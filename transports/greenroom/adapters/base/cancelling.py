@@ -1,4 +1,4 @@
-"""Work of several commits that is not left half done."""
+"""Protect work of several commits against cancellation."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Arguments = TypeVarTuple("Arguments")
 async def call_whole(
     database: Database, function: Callable[[*Arguments], Awaitable[R]], *arguments: *Arguments
 ) -> R:
-    """Run an async function to its end, in the thread of the database, also where the caller is cancelled.
+    """Run an async function in the database's thread, even if the caller is cancelled.
 
-    A shield in the caller's task would do on trio, but asyncio's ``task.cancel()`` passes through it.
+    A shield in the caller's task would not protect against asyncio's ``task.cancel()``.
 
     Raises:
         RuntimeClosedError: as `Database.call_async`.
     """
 
-    async def shielded() -> R:
+    async def run_shielded() -> R:
         with anyio.CancelScope(shield=True):
             result = await function(*arguments)
-        return result  # noqa: RET504  a scope may swallow, says its type
+        return result  # noqa: RET504  mypy assumes that a scope may swallow errors
 
-    return await database.call_async(shielded)
+    return await database.call_async(run_shielded)

@@ -1,26 +1,26 @@
-"""The frameworks of adapters, each of which is an extra."""
+"""Extras: the frameworks of the adapters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from greenroom.actors.core.base.optional_packages import install
+from greenroom.actors.core.base.optional_packages import install_command
 
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """Say what to install, where an import of the block fails for want of the framework.
+    """Name the extra to install if an import in the block fails.
 
     Args:
-        extra: The name of the extra that has it.
+        extra: The name of the extra.
 
     Raises:
-        ImportError: in the place of a `ModuleNotFoundError`.
+        ImportError: in place of a `ModuleNotFoundError`.
     """
     try:
         yield
     except ModuleNotFoundError as error:
         raise ImportError(
-            f"this adapter needs {error.name}, which is not installed: {install(extra)}"
+            f"this adapter needs {error.name}, which is not installed: {install_command(extra)}"
         ) from error

@@ -1,4 +1,4 @@
-"""Requests about memories in the name of one principal, checked as those of the tools."""
+"""Requests about memories by one principal, checked like those of the tools."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ R = TypeVar("R")
 PAGE = 200
 
 
-def encoded(value: Any) -> bytes:
-    """Return the JSON of a value.
+def encode(value: Any) -> bytes:
+    """Encode a value as JSON.
 
     Raises:
-        Refusal: ``SERIALIZATION_ERROR``: it has a lone surrogate, or an object that JSON has nothing like.
+        Refusal: ``SERIALIZATION_ERROR``: it has a lone surrogate, or an object without a JSON form.
     """
     try:
         return msgspec.json.encode(value)
@@ -38,12 +38,12 @@ def encoded(value: Any) -> bytes:
 
 
 class MemoryRequests:
-    """Asks about the memories of one namespace.
+    """Requests about the memories of one namespace.
 
     Args:
-        database: Where they are.
-        principal: In whose name.
-        namespace: Which of its namespaces.
+        database: The database.
+        principal: The caller.
+        namespace: The namespace.
     """
 
     def __init__(self, database: Database, principal: Principal, namespace: str) -> None:
@@ -52,25 +52,25 @@ class MemoryRequests:
         self._principal = principal
 
     async def ask(self, request_type: type[Message[R]], **arguments: Any) -> R:
-        """Check the arguments as those of a tool, and ask the actor of the namespace.
+        """Check the arguments like a tool's, and send the request to the actor.
 
         Raises:
-            Refusal: a "no", also of an argument that breaks a rule or that JSON cannot hold.
+            Refusal: from the actor, or for an argument that breaks a rule or has no JSON form.
         """
-        request = parse_request(request_type, encoded(arguments))
+        request = parse_request(request_type, encode(arguments))
         return await self._database.ask(memory_address(self.namespace), request, principal=self._principal)
 
     async def query(self, query_type: type[Procedure[R]], **arguments: Any) -> R:
-        """Check the arguments as those of a tool, and answer the query in the namespace.
+        """Check the arguments like those of a tool, and run the query in the namespace.
 
         Raises:
             Refusal: as `ask`.
         """
-        query = parse_request(query_type, encoded({"namespace": self.namespace, **arguments}))
+        query = parse_request(query_type, encode({"namespace": self.namespace, **arguments}))
         return await self._database.query(query, principal=self._principal)
 
     async def listed(self, **filters: Any) -> AsyncGenerator[MemoryView, None]:
-        """Yield all memories of the namespace that fit the filters, newest update first."""
+        """Yield all memories of the namespace that match filters, newest update first."""
         cursor: str | None = None
         while True:
             page = await self.ask(

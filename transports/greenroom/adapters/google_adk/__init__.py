@@ -1,4 +1,4 @@
-"""Sessions and memory of Google's Agent Development Kit, kept by Greenroom.
+"""Sessions and memory of Google's Agent Development Kit, stored by Greenroom.
 
 service = GreenroomSessionService(database)
 memory = GreenroomMemoryService(database)

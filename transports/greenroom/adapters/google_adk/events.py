@@ -1,4 +1,4 @@
-"""How an event of the kit lies in a session: its text as a message's, and the whole of it beside."""
+"""Convert the kit's events: the text becomes a message's text, the rest its metadata."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from greenroom.actors.app.services.base import from_json
-from greenroom.actors.base.two_ends import two_ends
+from greenroom.actors.content.text.truncate import truncate_middle
 from greenroom.actors.sessions.requests.requests import EventView
 from greenroom.adapters.base.extras import needs
 from greenroom.adapters.google_adk.names import actor_of
@@ -19,11 +19,11 @@ with needs("google-adk"):
     from google.genai import types
 
 WHOLE: Final = "adk"
-"""The member of an event's content, or of its metadata, that holds the kit's event."""
+"""The member of an event's content or metadata with the kit's event."""
 _TEXT_AT: Final = "text_at"
-"""The member that says from which part the text was taken out, as it is the message's."""
+"""The member with the number of the part whose text became the message's text."""
 _IN_PARTS: Final = "in_parts"
-"""The member that says that an event is too large for a message, and of which type it is."""
+"""The member that marks an event too large for a message, with its type."""
 _LONGEST_SHOWN: Final = 10_000
 _MESSAGE_ID = re.compile(r"message_[0-9]+", re.ASCII)
 
@@ -33,13 +33,13 @@ def texts_in(content: types.Content | None) -> list[str]:
     return [text for _, text in _texts(content)]
 
 
-def said_in(content: types.Content | None) -> str:
-    """Return what a content says: its texts, a line each or more."""
+def text_of(content: types.Content | None) -> str:
+    """Return the texts of a content, joined by line ends."""
     return "\n".join(texts_in(content))
 
 
 def _content_of(event: Event, whole: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of the Greenroom event, from which `restored` makes the same event."""
+    """Return the content of the Greenroom event, from which `restore` makes the same event."""
     texts = _texts(event.content)
     if not texts:
         return {WHOLE: whole}
@@ -48,17 +48,17 @@ def _content_of(event: Event, whole: dict[str, Any]) -> dict[str, Any]:
         at = texts[0][0]
         metadata[_TEXT_AT] = at
         del whole["content"]["parts"][at]["text"]
-    return {"text": said_in(event.content), "metadata": metadata}
+    return {"text": text_of(event.content), "metadata": metadata}
 
 
-def _shown_of(event: Event) -> dict[str, Any]:
+def _preview_of(event: Event) -> dict[str, Any]:
     """Return what agents see of an event that is too large for a message."""
-    said = said_in(event.content)
-    return {"text": two_ends(said, _LONGEST_SHOWN)} if said else {_IN_PARTS: _type_of(event)}
+    text = text_of(event.content)
+    return {"text": truncate_middle(text, _LONGEST_SHOWN)} if text else {_IN_PARTS: _type_of(event)}
 
 
 def _type_of(event: Event) -> str:
-    """Return which type of Greenroom event it is."""
+    """Return the type of the Greenroom event."""
     if event.get_function_calls() or event.get_function_responses():
         return "tool_call"
     if _texts(event.content):
@@ -67,24 +67,24 @@ def _type_of(event: Event) -> str:
     return "reflection" if has_thoughts else "action"
 
 
-def restored(event: EventView) -> Event | None:
-    """Return the kit's event; None where a passport left it out.
+def restore(event: EventView) -> Event | None:
+    """Return the kit's event; None if a passport left it out.
 
-    A message of an agent that is none of the kit's becomes one that says it.
+    An agent's message from outside the kit becomes an event with its text.
     """
     content = from_json(event.content)
     if {*content} == {_IN_PARTS} and not is_message(event.event_id):
         return None
     text, metadata = content.get("text"), content.get("metadata", content)
     if is_message(event.event_id) or not isinstance(metadata, dict) or WHOLE not in metadata:
-        said = text if isinstance(text, str) else json.dumps(content, ensure_ascii=False)
+        message = text if isinstance(text, str) else json.dumps(content, ensure_ascii=False)
         author = event.actor.removeprefix("agent:")
         role = "user" if author == "user" else "model"
         return Event(
             id=event.event_id,
             author=author,
             timestamp=event.timestamp.timestamp(),
-            content=types.Content(role=role, parts=[types.Part(text=said)]),
+            content=types.Content(role=role, parts=[types.Part(text=message)]),
         )
     whole = metadata[WHOLE]
     if _TEXT_AT in metadata:
@@ -93,11 +93,11 @@ def restored(event: EventView) -> Event | None:
 
 
 class Appendable(NamedTuple):
-    """An event as it is appended.
+    """An event to append.
 
     Attributes:
         event: The fields of the Greenroom event.
-        delta: How it changes the state, as JSON has it.
+        delta: The changes of the state, as JSON.
     """
 
     event: dict[str, Any]
@@ -105,11 +105,11 @@ class Appendable(NamedTuple):
 
 
 def to_append(event: Event, is_kept: Callable[[str], bool]) -> Appendable:
-    """Return what is appended of an event.
+    """Convert an event for appending.
 
     Args:
         event: The event.
-        is_kept: Which keys of the state are kept.
+        is_kept: Whether a key of the state is stored.
     """
     whole = json.loads(event.model_dump_json(exclude_none=True))
     delta = {key: value for key, value in whole["actions"]["state_delta"].items() if is_kept(key)}
@@ -119,7 +119,7 @@ def to_append(event: Event, is_kept: Callable[[str], bool]) -> Appendable:
         "event_type": _type_of(event),
         "actor": actor_of(event.author),
         "content": _content_of(event, whole),
-        "shown": _shown_of(event),
+        "shown": _preview_of(event),
         "is_final_response": event.is_final_response(),
     }
     at = time_of(event)
@@ -127,12 +127,12 @@ def to_append(event: Event, is_kept: Callable[[str], bool]) -> Appendable:
 
 
 def is_message(event_id: str) -> bool:
-    """Return whether an event is a message that an agent sent by a tool, and none of the kit's."""
+    """Return whether an event is a tool's message, not the kit's event."""
     return _MESSAGE_ID.fullmatch(event_id) is not None
 
 
 def time_of(event: Event) -> datetime | None:
-    """Return when it happened, to the microsecond; None where that is none of the years 1 to 9999."""
+    """Return the time to the microsecond; None outside of the years 1 to 9999."""
     try:
         return datetime.fromtimestamp(event.timestamp, UTC)
     except (OverflowError, ValueError, OSError):
@@ -144,5 +144,5 @@ def _parts(content: types.Content | None) -> list[types.Part]:
 
 
 def _texts(content: types.Content | None) -> list[tuple[int, str]]:
-    """Return the texts of a content that are no thoughts, each with the number of its part."""
+    """Return the texts of a content without thoughts, each with the number of its part."""
     return [(at, part.text) for at, part in enumerate(_parts(content)) if part.text and not part.thought]

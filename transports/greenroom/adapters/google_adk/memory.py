@@ -14,7 +14,7 @@ from greenroom.actors.core.auth.namespaces import memory_address
 from greenroom.actors.memories.recall.replies import MemoryHit
 from greenroom.adapters.base.extras import needs
 from greenroom.adapters.google_adk import names
-from greenroom.adapters.google_adk.events import said_in, texts_in, time_of
+from greenroom.adapters.google_adk.events import text_of, texts_in, time_of
 from greenroom.runtime import Refusal
 
 with needs("google-adk"):
@@ -31,19 +31,19 @@ MOST_FOUND: Final = 10
 _LONGEST_QUERY: Final = 10_000
 _LONGEST_AUTHOR: Final = 128
 _ENTRY: Final = "adk"
-"""The member of a memory's metadata that holds the kit's entry, but for what the memory's text says."""
+"""The member of a memory's metadata with the kit's entry, without the text."""
 
 
 class GreenroomMemoryService(BaseMemoryService):
-    """Memories of the kit in a `Database`, where they are memories as any other, private to their user.
+    """Memories of the kit in a `Database`, private to their user.
 
-    Each event that says something is one memory: its texts, without thoughts, calls and files. It is in the
-    namespace ``user:<user>:adk:<program>``, where agents of the same user find it by the tools of the server
-    as well. What was deleted once does not come back with its session.
+    Each event with text is one memory: its texts, without thoughts, calls and files. It is in the namespace
+    ``user:<user>:adk:<program>``, where agents of the same user find it by the server's tools. A deleted
+    memory does not return with its session.
 
     Args:
-        database: Where they are kept; it is open.
-        agent_id: The agent in whose name the service asks, 1-100 of ``A-Za-z0-9_.-``.
+        database: The open database.
+        agent_id: The agent that the service acts as, 1-100 of ``A-Za-z0-9_.-``.
     """
 
     def __init__(self, database: Database, agent_id: str = "adk") -> None:
@@ -51,10 +51,10 @@ class GreenroomMemoryService(BaseMemoryService):
         self._agent_id = agent_id
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Keep what was said in a session; of one that was added before only what is new.
+        """Store the texts of a session; events that were added before are skipped.
 
         Raises:
-            ServiceError: an event takes more than 1 MB, or the user's name more than 128 characters.
+            ServiceError: an event has more than 1 MB, or the user's name more than 128 characters.
         """
         await self.add_events_to_memory(
             app_name=session.app_name,
@@ -72,14 +72,14 @@ class GreenroomMemoryService(BaseMemoryService):
         session_id: str | None = None,  # noqa: ARG002  the kit's; see below
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Keep what was said in some events; those that were added before are left as they are.
+        """Store the texts of events; those that were added before are skipped.
 
         Args:
             app_name: The program.
-            user_id: Whose memories they become.
-            events: The events, each known by its id.
-            session_id: Not used: an event is known by its own id, whatever session it is in.
-            custom_metadata: Comes back with each of them.
+            user_id: The owner of the memories.
+            events: The events, identified by their ids.
+            session_id: Not used: an event is identified by its own id in any session.
+            custom_metadata: Is returned with each of them.
 
         Raises:
             ServiceError: as `add_session_to_memory`.
@@ -104,13 +104,13 @@ class GreenroomMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Keep memories as they are given; one whose id is there already is left as it is.
+        """Store memories unchanged; one with an existing id is skipped.
 
         Args:
             app_name: The program.
-            user_id: Whose memories they become.
-            memories: What is kept.
-            custom_metadata: Comes back with each of them, beside its own.
+            user_id: The owner of the memories.
+            memories: The memories.
+            custom_metadata: Is returned with each of them, beside its own.
 
         Raises:
             ServiceError: as `add_session_to_memory`.
@@ -121,12 +121,14 @@ class GreenroomMemoryService(BaseMemoryService):
             await self._keep(app_name, user_id, entry)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Return the user's ten best memories of the program, best first; none where none is relevant.
+        """Return the user's ten best memories of the program, best first.
+
+        None if none is relevant.
 
         Args:
             app_name: The program.
             user_id: The user.
-            query: What to look for; of a longer one the first 10,000 characters.
+            query: The query; only its first 10,000 characters count.
         """
         if not query.strip():
             return SearchMemoryResponse()
@@ -141,12 +143,12 @@ class GreenroomMemoryService(BaseMemoryService):
         return SearchMemoryResponse(memories=[entry for entry in entries if entry is not None])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Delete a memory; it is not added again with its session.
+        """Delete a memory; it does not return with its session.
 
         Args:
             app_name: The program.
             user_id: The user.
-            memory_id: Its id, as `search_memory` returned it; None for nothing.
+            memory_id: Its id from `search_memory`; None does nothing.
         """
         if memory_id:
             namespace = names.memory_namespace(app_name, user_id)
@@ -154,8 +156,8 @@ class GreenroomMemoryService(BaseMemoryService):
             await self._memories(user_id).delete_memory(namespace, key, self._agent_id, self._agent_id)
 
     async def _keep(self, app_name: str, user_id: str, entry: MemoryEntry) -> None:
-        """Keep a memory unless it is there, or was."""
-        text = said_in(entry.content)
+        """Store a memory, unless it exists or existed."""
+        text = text_of(entry.content)
         if not text.strip():
             return
         namespace, key = names.memory_namespace(app_name, user_id), names.memory_key(entry.id or "")
@@ -168,18 +170,18 @@ class GreenroomMemoryService(BaseMemoryService):
             "content": text,
             "kind": "episodic",
             "author": author,
-            "metadata": {_ENTRY: _described(entry)},
+            "metadata": {_ENTRY: _describe(entry)},
             "expected_version": 0,
         }
         try:
             request = parse_request(StoreMemory, to_json(given))
             await self._database.ask(memory_address(namespace), request, principal=self._principal(user_id))
         except Refusal as refusal:
-            if refusal.code != "VERSION_CONFLICT":  # else another one has just added it
+            if refusal.code != "VERSION_CONFLICT":  # a conflict: another call has just added it
                 raise ServiceError.of(refusal) from None
 
     async def _entry(self, user_id: str, hit: MemoryHit) -> MemoryEntry | None:
-        """Return what was found as the kit has it; None where it was deleted meanwhile."""
+        """Return a hit as the kit's entry; None if it was deleted since."""
         if hit.content is not UNSET:
             text = hit.content
         elif hit.value is not UNSET:
@@ -188,9 +190,9 @@ class GreenroomMemoryService(BaseMemoryService):
             whole = await self._memories(user_id).get_memory(hit.namespace, hit.key)
             if whole is None:
                 return None
-            text = _said(whole.value)
+            text = _content_of(whole.value)
         metadata = {} if hit.metadata is UNSET else from_json(hit.metadata)
-        entry = _restored(text, metadata.get(_ENTRY))
+        entry = _restore(text, metadata.get(_ENTRY))
         if entry is not None:
             return entry
         content = types.Content(parts=[types.Part(text=text)])
@@ -205,8 +207,8 @@ class GreenroomMemoryService(BaseMemoryService):
         return names.principal_of(self._agent_id, user_id)
 
 
-def _described(entry: MemoryEntry) -> dict[str, Any]:
-    """Return what there is of an entry besides its text, for `GreenroomMemoryService._entry`."""
+def _describe(entry: MemoryEntry) -> dict[str, Any]:
+    """Return the fields of an entry besides its text, for `_restore`."""
     described: dict[str, Any] = to_jsonable_python(
         entry, exclude={"content"}, exclude_none=True, inf_nan_mode="null", serialize_unknown=True
     )
@@ -218,19 +220,19 @@ def _described(entry: MemoryEntry) -> dict[str, Any]:
     return described
 
 
-def _restored(text: str, described: Any) -> MemoryEntry | None:
-    """Return the entry of which a text and `_described` are; None where another agent has stored it."""
+def _restore(text: str, described: Any) -> MemoryEntry | None:
+    """Return the entry of a text and its fields; None if another agent stored it."""
     if not isinstance(described, dict) or "id" not in described:
         return None
     more = dict(described)
     try:
         content = types.Content(role=more.pop("role", None), parts=_parts(text, more.pop("lengths", None)))
         return MemoryEntry(content=content, **more)
-    except (TypeError, ValueError):  # the metadata may have anything in its place
+    except (TypeError, ValueError):  # the metadata may contain anything
         return None
 
 
-def _said(value: Any) -> str:
+def _content_of(value: Any) -> str:
     """Return the text of a memory that was read whole."""
     content = value.get("content") if isinstance(value, dict) else None
     return content if isinstance(content, str) else _json(value)
@@ -241,7 +243,7 @@ def _json(value: Any) -> str:
 
 
 def _parts(text: str, lengths: list[int] | None) -> list[types.Part]:
-    """Return a text as the parts that it was put together from, each with a line's end between."""
+    """Split a text into the parts that were joined with line ends."""
     if lengths is None:
         return [types.Part(text=text)]
     parts, at = [], 0

@@ -1,4 +1,4 @@
-"""By which names Greenroom knows what the kit names by any texts: programs, users, sessions, events."""
+"""Greenroom's names for the kit's programs, users, sessions and events."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ _LONGEST_AGENT = 100
 
 
 def session_name(app_name: str, user_id: str, session_id: str) -> str:
-    """Return the id of the Greenroom session that is one of the kit's; other names, another id."""
+    """Return the unique id of the Greenroom session for a session of the kit."""
     return f"adk-{_digest(app_name, user_id, session_id)}"
 
 
 def user_state_name(app_name: str, user_id: str) -> str:
-    """Return the id of the session that holds what the sessions of a user in a program share."""
+    """Return the id of the session with a user's shared state."""
     return f"adk-user-{_digest(app_name, user_id)}"
 
 
 def app_state_name(app_name: str) -> str:
-    """Return the id of the session that holds what all sessions of a program share."""
+    """Return the id of the session with a program's shared state."""
     return f"adk-app-{_digest(app_name)}"
 
 
 def project_of_user(user_id: str) -> str:
-    """Return the project that a user's sessions are in; nobody else is a member of it by default."""
+    """Return the project of a user's sessions; by default the user is its only member."""
     return own_project(user_id)
 
 
 def project_of_app(app_name: str) -> str:
-    """Return the project that the state of a whole program is in."""
+    """Return the project of a program's shared state."""
     return f"app:{segment(app_name)}"
 
 
 def memory_namespace(app_name: str, user_id: str) -> str:
-    """Return the namespace of a user's memories of a program; it is private to the user."""
+    """Return the namespace of a user's memories of a program, private to the user."""
     return f"{USER}{segment(user_id)}:adk:{segment(app_name)}"
 
 
@@ -51,12 +51,12 @@ def memory_key(event_id: str) -> str:
 
 
 def principal_of(agent_id: str, user_id: str | None) -> Principal:
-    """Return in whose name is asked: the agent's, for a user or for all of them."""
+    """Return the principal of the agent, for a user or for all users."""
     return Principal(agent_id=agent_id, user=user_id)
 
 
 def actor_of(author: str) -> str:
-    """Return the actor of an event by its author: ``user``, ``system`` or ``agent:<id>``."""
+    """Return the actor of an event's author: ``user``, ``system`` or ``agent:<id>``."""
     if author == "user":
         return author
     return f"agent:{_FOREIGN.sub('_', author)[:_LONGEST_AGENT]}" if author else "system"

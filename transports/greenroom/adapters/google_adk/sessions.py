@@ -16,7 +16,7 @@ from greenroom.actors.sessions.requests import requests
 from greenroom.actors.sessions.storage.directory import SessionsOfProgram
 from greenroom.adapters.base.extras import needs
 from greenroom.adapters.google_adk import names
-from greenroom.adapters.google_adk.events import is_message, restored, time_of, to_append
+from greenroom.adapters.google_adk.events import is_message, restore, time_of, to_append
 from greenroom.runtime import Address, Message, Refusal
 
 with needs("google-adk"):
@@ -35,26 +35,26 @@ R = TypeVar("R")
 M = TypeVar("M", bound=Message[Any])
 
 EVENTS_A_SLICE: Final = 32
-"""How many are made into the kit's before others get the event loop: a millisecond or two."""
+"""Events that are converted before the event loop gets a turn: one or two milliseconds."""
 OWN_ID: Final = "adk_session_id"
-"""The member of a session's metadata that says by which id the kit knows it."""
+"""The member of a session's metadata with the kit's id of it."""
 
 
 class GreenroomSessionService(BaseSessionService):
-    """Sessions of the kit in a `Database`, where they are sessions as any other.
+    """Sessions of the kit in a `Database`, as ordinary sessions.
 
-    Agents of the same user read and search them through the tools of the server, and what such an agent adds
-    as a message is an event of the kit's session. An event is appended with its changes of the state in one
-    commit, and those of ``app:`` and ``user:`` keys follow by that. Sessions that somebody else
-    has appended an event to since they were read are stale, as with the kit's `DatabaseSessionService`.
+    Agents of the same user read and search them with the server's tools, and a message that such an agent
+    adds is an event of the kit's session. An event is appended with its changes of the state in one commit;
+    changes of ``app:`` and ``user:`` keys follow from it. A session is stale if another writer has appended
+    an event since it was read, as with the kit's `DatabaseSessionService`.
 
-    Names of programs and users have 1 to 128 characters. An event takes up to 16 MB as JSON, and of one over
-    1 MB, such as a photo, agents see the text alone. Each of the states takes up to 1 MB: of a session, of a
-    user in a program, of a program.
+    Names of programs and users have 1 to 128 characters. An event has up to 16 MB as JSON; of one over 1 MB,
+    such as a photo, agents see only the text. Each state has up to 1 MB: of a session, of a user in a
+    program, of a program.
 
     Args:
-        database: Where they are kept; it is open.
-        agent_id: The agent in whose name the service asks, 1-100 of ``A-Za-z0-9_.-``.
+        database: The open database.
+        agent_id: The agent that the service acts as, 1-100 of ``A-Za-z0-9_.-``.
     """
 
     def __init__(self, database: Database, agent_id: str = "adk") -> None:
@@ -69,18 +69,17 @@ class GreenroomSessionService(BaseSessionService):
         state: dict[str, Any] | None = None,
         session_id: str | None = None,
     ) -> Session:
-        """Make a session, and return it with all of its state.
+        """Create a session, and return it with all of its state.
 
         Args:
-            app_name: The program it belongs to.
-            user_id: Whose it is.
-            state: Its first state; ``temp:`` keys are not kept.
-            session_id: Any text, of which blanks at both ends do not count; empty or None for an id that no
-                other session has.
+            app_name: Its program.
+            user_id: Its owner.
+            state: Its first state; ``temp:`` keys are not stored.
+            session_id: Any text, stripped of blanks; empty or None for a new id.
 
         Raises:
             AlreadyExistsError: the user has a session of this id in the program.
-            ServiceError: a name or the state is too large, or the state is nothing that JSON can hold.
+            ServiceError: a name or the state is too large, or the state has no JSON form.
         """
         own_id = (session_id or "").strip() or uuid.new_uuid()
         given = to_jsonable_python(state or {}, inf_nan_mode="null", serialize_unknown=True)
@@ -88,7 +87,7 @@ class GreenroomSessionService(BaseSessionService):
         changes = self._shared_changes(app_name, user_id, shared)
         await self._check(user_id, changes)
         request = requests.CreateSharing(
-            session=_parsed(
+            session=_parse(
                 requests.CreateSession,
                 session_id=names.session_name(app_name, user_id, own_id),
                 purpose=app_name,
@@ -121,13 +120,15 @@ class GreenroomSessionService(BaseSessionService):
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
     ) -> Session | None:
-        """Return a session with its events, or None when the user has none of this id in the program.
+        """Return a session with its events.
+
+        None if the user has none of this id in the program.
 
         Args:
             app_name: The program.
             user_id: The user.
             session_id: The session.
-            config: Which events: those from a time on, and of these the last ones.
+            config: Which events: since a time, and of these the last ones.
         """
         name = names.session_name(app_name, user_id, session_id.strip())
         snapshot = await self._snapshot(name, user_id)
@@ -146,11 +147,11 @@ class GreenroomSessionService(BaseSessionService):
         return session
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """Return the sessions of a program without their events, the one that was last changed last.
+        """Return the sessions of a program without their events, last changed last.
 
         Args:
             app_name: The program.
-            user_id: Whose; None for those of all users.
+            user_id: The owner; None for all users.
         """
         found = SessionsOfProgram(app_name=app_name, user_id=user_id)
         principal = names.principal_of(self._agent_id, user_id)
@@ -166,24 +167,26 @@ class GreenroomSessionService(BaseSessionService):
         return ListSessionsResponse(sessions=sessions)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        """Delete a session with its events for good; one that is not there is no error."""
+        """Delete a session with its events for good; a missing one is no error."""
         service = SessionService(self._database, names.principal_of(self._agent_id, user_id))
         await service.delete_session(names.session_name(app_name, user_id, session_id.strip()))
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        """Return what the sessions of a user in a program share, by keys without ``user:``."""
+        """Return the shared state of a user's sessions in a program, by keys without ``user:``."""
         project = names.project_of_user(user_id)
         return await self._state(names.user_state_name(app_name, user_id), user_id, user_id, project)
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Append an event to a session, and to the object; a partial event is not kept.
+        """Append an event to a session, and to the object.
 
-        The same event again is not appended twice.
+        A partial event is not stored.
+
+        A repeated event is not appended twice.
 
         Raises:
-            SessionNotFoundError: there is no such session.
-            StaleSessionError: it has got another event since it was read.
-            ServiceError: it was ended by a tool, has another event of this id, or the event is too large.
+            SessionNotFoundError: the session does not exist.
+            StaleSessionError: it has a new event since it was read.
+            ServiceError: a tool ended it, it has another event of this id, or the event is too large.
         """
         if event.partial:
             return event
@@ -209,12 +212,12 @@ class GreenroomSessionService(BaseSessionService):
         after = _marker(session)
         try:
             try:
-                return await self._ask_to_append(session, event, changes, after)
+                return await self._request_append(session, event, changes, after)
             except ServiceError as error:
                 if not _may_be_too_long(error):
                     raise
             # Messages have a limit of characters, other events do not.
-            return await self._ask_to_append(session, {**event, "event_type": "action"}, changes, after)
+            return await self._request_append(session, {**event, "event_type": "action"}, changes, after)
         except ServiceError as error:
             if error.code == "SESSION_NOT_FOUND":
                 raise SessionNotFoundError(
@@ -227,15 +230,15 @@ class GreenroomSessionService(BaseSessionService):
                 ) from error
             raise
 
-    async def _ask_to_append(
+    async def _request_append(
         self, session: Session, event: dict[str, Any], changes: list[requests.SharedChange], after: str
     ) -> requests.EventAppended:
-        asked = append_request(**event)
-        request = requests.AppendSharing(event=asked, shared=changes, after_event=after)
-        return await self._ask(asked.session_id, request, session.user_id)
+        append = append_request(**event)
+        request = requests.AppendSharing(event=append, shared=changes, after_event=after)
+        return await self._ask(append.session_id, request, session.user_id)
 
     async def _session(self, app_name: str, user_id: str, snapshot: requests.Snapshot) -> Session | None:
-        """Return a session without its events; None where it is none of the kit's, or not this user's."""
+        """Return a session without events; None if it is another program's or user's."""
         kept = snapshot.session
         own_id = from_json(kept.metadata).get(OWN_ID)
         if not isinstance(own_id, str) or (kept.app_name, kept.user_id) != (app_name, user_id):
@@ -252,7 +255,7 @@ class GreenroomSessionService(BaseSessionService):
         return session
 
     async def _events(self, name: str, user_id: str, newest_id: int, limit: int | None) -> list[Event]:
-        """Return the newest events up to one, oldest of them first; the older ones are not read."""
+        """Return the newest events up to one, oldest first; older ones are not read."""
         found: list[Event] = []
         before: int | None = newest_id + 1
         while before is not None and len(found) != limit:
@@ -260,7 +263,7 @@ class GreenroomSessionService(BaseSessionService):
             request = requests.GetNewestEvents(session_id=name, before_id=before, limit=rest)
             page = await self._ask(name, request, user_id)
             for view in page.events:
-                event = restored(view)
+                event = restore(view)
                 if event is None:
                     logger.warning("the session %r came by a passport, which left an event out", name)
                     continue
@@ -271,7 +274,7 @@ class GreenroomSessionService(BaseSessionService):
         return found[::-1]
 
     async def _shared_state(self, app_name: str, user_id: str) -> dict[str, Any]:
-        """Return what the sessions of a user in a program share, and those of all users, by whole keys."""
+        """Return the shared state of a user and a program, by full keys."""
         project = names.project_of_app(app_name)
         of_app = await self._state(names.app_state_name(app_name), user_id, None, project)
         of_user = await self.get_user_state(app_name=app_name, user_id=user_id)
@@ -281,7 +284,7 @@ class GreenroomSessionService(BaseSessionService):
         }
 
     async def _state(self, name: str, user_id: str, owner: str | None, project_id: str) -> dict[str, Any]:
-        """Return what a session holds for others; nothing of one that somebody else made under its id."""
+        """Return the shared state in a session; empty if the session is foreign."""
         snapshot = await self._snapshot(name, user_id)
         if snapshot is None:
             return {}
@@ -293,7 +296,7 @@ class GreenroomSessionService(BaseSessionService):
     def _shared_changes(
         self, app_name: str, user_id: str, shared: dict[str, Any]
     ) -> list[requests.SharedChange]:
-        """Return the changes of ``app:`` and ``user:`` keys, each for whoever holds them."""
+        """Return the changes of ``app:`` and ``user:`` keys, each for the session that has them."""
         changes = []
         for prefix, name, owner, project in (
             (State.APP_PREFIX, names.app_state_name(app_name), None, names.project_of_app(app_name)),
@@ -320,7 +323,7 @@ class GreenroomSessionService(BaseSessionService):
         return changes
 
     async def _check(self, user_id: str, changes: Iterable[requests.SharedChange]) -> None:
-        """Refuse what would get too large, before anything is changed."""
+        """Refuse state that would be too large, before any change."""
         for change in changes:
             await self._ask(change.session_id, requests.CheckShared(change=change), user_id)
 
@@ -341,7 +344,7 @@ class GreenroomSessionService(BaseSessionService):
 
 
 def _split(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what is a session's own, and what it shares; what is temporary is neither."""
+    """Split state into a session's own and the shared state; temporary keys are dropped."""
     own, shared = {}, {}
     for key, value in state.items():
         if key.startswith((State.APP_PREFIX, State.USER_PREFIX)):
@@ -351,7 +354,7 @@ def _split(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return own, shared
 
 
-def _parsed(request_type: type[M], **arguments: Any) -> M:
+def _parse(request_type: type[M], **arguments: Any) -> M:
     try:
         return parse_request(request_type, to_json(arguments))
     except Refusal as refusal:
@@ -370,18 +373,18 @@ def _error(refusal: Refusal) -> ServiceError:
 
 
 def _may_be_too_long(error: ServiceError) -> bool:
-    """Return whether an event was refused as a message only: now, or when it came first."""
+    """Return whether an event is too long as a message only."""
     is_too_long = error.details.get("field") == "content" and error.details.get("unit") == "characters"
     return is_too_long or error.code == "IDEMPOTENCY_CONFLICT"
 
 
 def _mark(session: Session, last_event_id: str) -> None:
-    """Note which event is the last that the object knows of."""
+    """Record the last event that the object has."""
     session._storage_update_marker = last_event_id  # noqa: SLF001  the kit's own field for that
 
 
 def _marker(session: Session) -> str:
-    """Return which event is the last that the object knows of; one made by hand says it by its events."""
+    """Return the last event that the object has, even if made by hand."""
     marker = session._storage_update_marker  # noqa: SLF001  as in `_mark`
     if marker is not None:
         return marker

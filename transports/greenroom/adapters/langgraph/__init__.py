@@ -1,4 +1,4 @@
-"""Greenroom as the long-term memory of LangGraph's graphs, and as what keeps their checkpoints.
+"""Long-term memory and checkpoints of LangGraph's graphs.
 
 Needs ``pip install 'greenroom[langgraph]'``.
 """

@@ -45,19 +45,19 @@ _PAGE = 100
 
 
 class GreenroomSaver(BaseCheckpointSaver[str]):
-    """Keeps the checkpoints of graphs in a database: ``builder.compile(checkpointer=GreenroomSaver(…))``.
+    """Stores the checkpoints of graphs: ``builder.compile(checkpointer=GreenroomSaver(…))``.
 
-    A thread belongs to the principal's user, or to the agent where it works for none; nobody else reads it,
-    and no search finds what is in it. A step keeps the channels that it changed, in one commit. What a method
-    writes is on disk when it returns.
+    A thread belongs to the principal's user, or to the agent without a user; no one else reads it, and no
+    search finds its content. A step stores the channels that it changed, in one commit. A write is on disk
+    when the method returns.
 
-    Methods without an ``a`` before their names wait for the others in the thread of the database. They are
-    for threads without an event loop.
+    Methods without a leading ``a`` run in the thread of the database and block; they are for threads without
+    an event loop.
 
     Args:
-        database: It is open while the saver is used.
-        principal: In whose name the saver works.
-        serde: Writes and reads values; LangGraph's own unless given.
+        database: The database, open while the saver is used.
+        principal: The caller.
+        serde: Writes and reads values; by default LangGraph's own.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         self._channels: Sequence[str] | None = None
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return a checkpoint, the newest where ``config`` names none; None if there is none."""
+        """Return a checkpoint, by default the newest; None if there is none."""
         thread_id = config["configurable"]["thread_id"]
         namespace = config["configurable"].get("checkpoint_ns", "")
         only = None if self._channels is None else [*self._channels]
@@ -86,24 +86,23 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncGenerator[CheckpointTuple, None]:
-        """Yield checkpoints, the newest first.
+        """Yield checkpoints, newest first.
 
         Args:
-            config: Of which thread, and there only of which ``checkpoint_ns`` and ``checkpoint_id``; None
-                for all threads.
-            filter: What must be in the metadata.
-            before: Only those before the ``checkpoint_id`` in it.
-            limit: How many at most.
+            config: The thread, and optionally ``checkpoint_ns`` and ``checkpoint_id``; None for all threads.
+            filter: Members that the metadata must have.
+            before: Only checkpoints before the ``checkpoint_id`` in it.
+            limit: Most checkpoints.
         """
         left = limit
-        asked = ListCheckpoints(
+        listing = ListCheckpoints(
             namespace=config["configurable"].get("checkpoint_ns") if config else None,
             checkpoint_id=(get_checkpoint_id(config) or None) if config else None,
             before=(get_checkpoint_id(before) or None) if before else None,
             limit=_PAGE if limit is None or filter else max(1, min(limit, _PAGE)),
         )
         thread_ids = [config["configurable"]["thread_id"]] if config else await self._service.threads()
-        threads = [_Listing(self._service, thread_id, asked) for thread_id in thread_ids]
+        threads = [_Listing(self._service, thread_id, listing) for thread_id in thread_ids]
         while left is None or left > 0:
             newest = await _newest(threads)
             if newest is None:
@@ -115,7 +114,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
             read = await self._service.read(
                 _thread_name(thread.thread_id), head.namespace, head.checkpoint_id
             )
-            if read is not None:  # else it was deleted since
+            if read is not None:  # it may be deleted since
                 left = None if left is None else left - 1
                 yield self._tuple(thread.thread_id, read)
 
@@ -126,10 +125,10 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Keep a checkpoint and the channels that are new in it, and return where it is.
+        """Store a checkpoint and its new channels, and return its config.
 
         Raises:
-            ServiceError: it has more than 64 MiB, or an id that does not fit.
+            ServiceError: it has more than 64 MiB, or an invalid id.
         """
         configurable = config["configurable"]
         thread_id, namespace = configurable["thread_id"], configurable.get("checkpoint_ns", "")
@@ -159,7 +158,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Keep what a task wrote, until the next checkpoint has it; what is kept already stays.
+        """Store what a task wrote, until the next checkpoint includes it; existing writes stay.
 
         Raises:
             ServiceError: it has more than 64 MiB.
@@ -184,28 +183,28 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         )
 
     async def adelete_thread(self, thread_id: str) -> None:
-        """Delete all that is kept of a thread."""
+        """Delete all data of a thread."""
         await self._service.delete_thread(_thread_name(thread_id))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete what some runs made, in all threads.
+        """Delete the data of runs in all threads.
 
         A `DeltaChannel` of a later checkpoint may need it: see LangGraph's warning.
         """
         await self._service.delete_runs([*run_ids])
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy all that is kept of a thread into another one."""
+        """Copy all data of a thread into another one."""
         await self._service.copy_thread(_thread_name(source_thread_id), _thread_name(target_thread_id))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete the past of threads: with ``delete`` everything.
+        """Delete the history of threads; with ``delete`` everything.
 
-        With ``keep_latest`` the newest checkpoint of each namespace stays, and as many before it as its
-        delta channels follow from.
+        ``keep_latest`` keeps the newest checkpoint of each namespace, and the earlier ones that its delta
+        channels need.
 
         Raises:
-            ValueError: there is no such strategy.
+            ValueError: the strategy does not exist.
         """
         if strategy not in {"keep_latest", "delete"}:
             raise ValueError(f"the strategy is {strategy!r}, and there are 'keep_latest' and 'delete'")
@@ -216,9 +215,9 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """Return what the ancestors of a checkpoint say of some channels, of which alone it reads."""
+        """Return the history of some channels in a checkpoint's ancestors; reads only these channels."""
         narrow = copy.copy(self)
-        narrow._channels = channels  # noqa: SLF001  it is one of this class
+        narrow._channels = channels  # noqa: SLF001  the copy is of this class
         return await super(GreenroomSaver, narrow).aget_delta_channel_history(
             config=config, channels=channels
         )
@@ -248,11 +247,11 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         """Do what `alist` does."""
         found = self.alist(config, filter=filter, before=before, limit=limit)
 
-        async def following() -> CheckpointTuple | None:
+        async def next_tuple() -> CheckpointTuple | None:
             return await anext(found, None)
 
         try:
-            while (each := call_blocking(self._database, following)) is not None:
+            while (each := call_blocking(self._database, next_tuple)) is not None:
                 yield each
         finally:
             call_blocking(self._database, found.aclose)
@@ -288,15 +287,15 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Do what `aprune` does."""
 
-        async def pruned() -> None:
+        async def prune() -> None:
             await self.aprune(thread_ids, strategy=strategy)
 
-        call_blocking(self._database, pruned)
+        call_blocking(self._database, prune)
 
     def get_next_version(self, current: str | None, channel: None) -> str:  # noqa: ARG002  the interface has it
         """Return a version after ``current`` that no other branch or writer of the thread has."""
         number = 0 if current is None else int(str(current).split(".", 1)[0])
-        return f"{number + 1:032}.{random.random():.16f}"  # noqa: S311  it is to differ, and no secret
+        return f"{number + 1:032}.{random.random():.16f}"  # noqa: S311  must be unique, not secret
 
     def _dumps(self, value: Any) -> CheckpointValue:
         return CheckpointValue(*self.serde.dumps_typed(value))
@@ -323,33 +322,33 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
 
 
 class _Listing:
-    """The checkpoints of a thread, the newest first."""
+    """The checkpoints of a thread, newest first."""
 
-    def __init__(self, service: CheckpointService, thread_id: Any, asked: ListCheckpoints) -> None:
+    def __init__(self, service: CheckpointService, thread_id: Any, request: ListCheckpoints) -> None:
         self.thread_id = thread_id
         self._service = service
-        self._asked = asked
+        self._request = request
         self._page: list[CheckpointHead] = []
         self._has_ended = False
 
     async def peek(self) -> CheckpointHead | None:
-        """Return the next one, or None where there is none."""
+        """Return the next checkpoint, or None."""
         if not self._page and not self._has_ended:
-            page = await self._service.page(_thread_name(self.thread_id), self._asked)
+            page = await self._service.page(_thread_name(self.thread_id), self._request)
             self._has_ended = not page
             self._page = page[::-1]
             if page:
                 after = (page[-1].checkpoint_id, page[-1].namespace)
-                self._asked = msgspec.structs.replace(self._asked, after=after)
+                self._request = msgspec.structs.replace(self._request, after=after)
         return self._page[-1] if self._page else None
 
     def take(self) -> None:
-        """Go on to the one after it."""
+        """Move to the next checkpoint."""
         self._page.pop()
 
 
 async def _newest(threads: list[_Listing]) -> tuple[_Listing, CheckpointHead] | None:
-    """Take the newest of what some threads have next."""
+    """Take the newest of the threads' next checkpoints."""
     found = [(thread, head) for thread in threads if (head := await thread.peek()) is not None]
     if not found:
         return None
@@ -362,7 +361,7 @@ def _thread_name(thread_id: Any) -> str:
     """Return the id of a thread as text.
 
     Raises:
-        ValueError: it is nothing, or of a kind that names none.
+        ValueError: it is None, or of an unsuitable type.
     """
     if thread_id is None or isinstance(thread_id, bool | list | dict):
         raise ValueError(f"thread_id: it takes a text, and got {type(thread_id).__name__}")

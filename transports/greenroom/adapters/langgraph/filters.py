@@ -1,4 +1,4 @@
-"""Which values fit a search's filter, and which namespaces a listing's conditions."""
+"""Filters of a search, and conditions of a list of namespaces."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _ORDERS: Final[dict[str, Callable[[float, float], bool]]] = {
 
 
 def fits(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
-    """Return whether the value of an item fits a filter: each member of that names one of the value.
+    """Return whether an item's value matches a filter, member by member.
 
     Raises:
-        ValueError: an operator that there is not.
+        ValueError: an unknown operator.
     """
     return all(_is(value.get(name), expected) for name, expected in (wanted or {}).items())
 
@@ -52,15 +52,15 @@ def _compares(found: Any, name: str, wanted: Any) -> bool:
         raise ValueError(f"the filter's operator {name!r} is none of $eq, $ne, {', '.join(_ORDERS)}")
     try:
         return compare(float(found), float(wanted))
-    except (TypeError, ValueError):  # what is no number is neither more nor less
+    except (TypeError, ValueError):  # only numbers have an order
         return False
 
 
 def matches(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
-    """Return whether a namespace begins or ends with a path, in which ``*`` is any label.
+    """Return whether a namespace begins or ends with a path (``*``: any label).
 
     Raises:
-        ValueError: the condition is of another kind.
+        ValueError: an unknown kind of condition.
     """
     if condition.match_type not in {"prefix", "suffix"}:
         raise ValueError(f"the condition {condition.match_type!r} is none of prefix and suffix")

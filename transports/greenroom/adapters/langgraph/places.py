@@ -1,9 +1,8 @@
-"""Where the items of a store lie among memories: namespaces and keys of any text, written reversibly.
+"""Map a store's namespaces and keys, of any text, reversibly to those of memories.
 
-A label becomes a segment; what a segment cannot hold is written as ``~`` and two hexadecimal digits a byte.
-Labels for which there are no segments left share the last one, joined by ``~-``. What a key cannot hold is
-written with ``%`` in the place of ``~``. What gets too long ends with a digest: then the memory's metadata
-has the text itself.
+A label becomes a segment; each byte that a segment cannot have becomes ``~`` and two hexadecimal digits.
+Labels beyond the last segment share it, joined by ``~-``. A key uses ``%`` in place of ``~``. What gets too
+long ends with a digest; then the memory's metadata has the text.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ _DIGEST_BYTES = 20
 
 
 class Place(NamedTuple):
-    """Where an item lies: a namespace and a key as memories have them, and what the two do not tell.
+    """The place of an item: its memory's namespace and key, and the rest.
 
     Attributes:
-        untold: Members of metadata that tell the rest.
+        rest: Members of the metadata with the rest.
     """
 
     namespace: str
     key: str
-    untold: Mapping[str, Any]
+    rest: Mapping[str, Any]
 
 
 class Places:
-    """Where the items of a store lie.
+    """The places of a store's items.
 
     Args:
-        root: The namespace below which all of them are, of 2 to 7 segments.
+        root: The namespace above all of them, of 2 to 7 segments.
     """
 
     def __init__(self, root: str) -> None:
@@ -50,55 +49,55 @@ class Places:
         self._segments = MOST_SEGMENTS - root.count(":") - 1
 
     def of(self, namespace: Namespace, key: str) -> Place:
-        """Return where an item is.
+        """Return the place of an item.
 
         Raises:
-            ValueError: one of the texts holds half a character.
+            ValueError: a text has a lone surrogate.
         """
-        segments, written = self._written(namespace), _escaped(key, _FOREIGN_TO_KEYS, "%") or _NO_KEY
+        segments, written = self._write(namespace), _escape(key, _FOREIGN_TO_KEYS, "%") or _NO_KEY
         short = _cut(written, _MAX_KEY, "%")
-        untold: dict[str, Any] = {}
+        rest: dict[str, Any] = {}
         if any("~~" in segment for segment in segments):
-            untold["namespace"] = list(namespace)
+            rest["namespace"] = list(namespace)
         if short != written:
-            untold["key"] = key
-        return Place(":".join([self.root, *segments]), short, untold)
+            rest["key"] = key
+        return Place(":".join([self.root, *segments]), short, rest)
 
     def above(self, prefix: Namespace) -> str:
-        """Return the deepest namespace that has everything which begins with a prefix; it may have more."""
+        """Return the deepest namespace that covers everything with a prefix, and perhaps more."""
         whole = prefix if len(prefix) < self._segments else prefix[: self._segments - 1]
-        return ":".join([self.root, *self._written(whole)])
+        return ":".join([self.root, *self._write(whole)])
 
     def namespace(self, written: str) -> Namespace | None:
-        """Return which namespace is written so; None where that takes the metadata of an item."""
+        """Return the namespace of a written one; None if only metadata has it."""
         below = written[len(self.root) + 1 :]
         if "~~" in below:
             return None
         segments = below.split(":") if below else []
         return tuple(_read(label, "~") for segment in segments for label in segment.split(_JOINT))
 
-    def item(self, written: str, key: str, untold: Mapping[str, Any]) -> tuple[Namespace, str] | None:
-        """Return the namespace and the key of the item at a place; None where there is none of a store's."""
+    def item(self, written: str, key: str, rest: Mapping[str, Any]) -> tuple[Namespace, str] | None:
+        """Return an item's namespace and key at a place; None for no item."""
         namespace = self.namespace(written)
         if namespace is None:
-            given = untold.get("namespace")
+            given = rest.get("namespace")
             namespace = tuple(map(str, given)) if isinstance(given, list) else ()
-        name = str(untold.get("key")) if "%%" in key else _read(key.removesuffix(_NO_KEY), "%")
+        name = str(rest.get("key")) if "%%" in key else _read(key.removesuffix(_NO_KEY), "%")
         try:
             place = self.of(namespace, name)
         except ValueError:
             return None
         return (namespace, name) if place[:2] == (written, key) else None
 
-    def _written(self, namespace: Namespace) -> list[str]:
-        labels = [_escaped(label, _FOREIGN_TO_SEGMENTS, "~") for label in namespace]
+    def _write(self, namespace: Namespace) -> list[str]:
+        labels = [_escape(label, _FOREIGN_TO_SEGMENTS, "~") for label in namespace]
         if len(labels) > self._segments:
             alone = self._segments - 1
             labels = [*labels[:alone], _JOINT.join(labels[alone:])]
         return [_cut(label, _MAX_SEGMENT, "~") for label in labels]
 
 
-def _escaped(text: str, foreign: re.Pattern[str], mark: str) -> str:
+def _escape(text: str, foreign: re.Pattern[str], mark: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:

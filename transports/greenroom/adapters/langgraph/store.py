@@ -45,17 +45,17 @@ with needs("langgraph"):
 
 
 MOST_RANKED = 100
-"""Memories that a search by meaning ranks."""
+"""Memories that a search with a query ranks."""
 _MOST_MINUTES = 100 * 365 * 24 * 60
 _OURS = "langgraph"
-"""The member of a memory's metadata that is the store's, and the segment below which its items are."""
+"""The store's member of a memory's metadata, and the segment above its items."""
 
 
 class _Found(NamedTuple):
-    """An item as it was found.
+    """An item of a read or a search.
 
     Attributes:
-        ours: What the memory's metadata has for the store.
+        ours: The store's member of the memory's metadata.
     """
 
     namespace: Namespace
@@ -68,27 +68,25 @@ class _Found(NamedTuple):
 
 
 class GreenroomStore(BaseStore):
-    """LangGraph's long-term memory, whose items are Greenroom's memories.
+    """LangGraph's long-term memory, with memories of Greenroom as items.
 
-    An item's value is a memory's value, its namespace lies below ``root``. So whatever else sees these
-    memories finds them: the MCP clients of the same user or agent, exports, the erasure of the user.
-    Memories that others store there are items. Namespaces of any depth and keys of any text are kept.
-
-    Reads of a batch see what was there before its writes, of several writes of one key the last one counts,
-    and all writes of a batch, up to 1,000, are one commit. A search without a query has what was updated
-    last first. With a query it has those of the 100 memories nearest in meaning that fit, best first,
-    with scores from 0 to 1. ``index=False`` keeps an item out of these; a list of fields is ignored, for the
-    whole value is indexed, by the embedder of the database. An item with a TTL is gone when that is over, and
-    reads prolong it unless told otherwise.
-
-    The methods that block ask in the thread of the database. They are for threads without an event loop.
+    An item's value is a memory's value, and its namespace is below ``root``. So the MCP clients of the same
+    user or agent, exports and erasure include the items, and memories that others store there are items.
+    Namespaces of any depth and keys of any text work.
+    Reads of a batch precede its writes; of several writes of one key the last counts; all writes of a batch,
+    up to 1,000, are one commit. A search without a query returns the last updated first. A search with a
+    query returns those of the 100 nearest memories that match, best first, with scores from 0 to 1.
+    ``index=False`` excludes an item from these; a list of fields is ignored, since the whole value is
+    embedded by the database's embedder. An item with a TTL expires; reads extend it unless ``refresh_ttl``
+    is false. The blocking methods run in the thread of the database; they are for threads without an event
+    loop.
 
     Args:
         database: An open database.
-        principal: In whose name the store works.
-        root: The namespace below which its items are, of 2 to 7 segments; ``langgraph`` below the principal's
-            own unless given.
-        ttl: ``default_ttl`` in minutes, and ``refresh_on_read``. What has expired needs no sweeping here.
+        principal: The caller.
+        root: The namespace above its items, of 2 to 7 segments; by default ``langgraph`` below the
+            principal's own.
+        ttl: ``default_ttl`` in minutes, and ``refresh_on_read``. No sweeping is needed.
 
     Raises:
         ServiceError: the root is no such namespace.
@@ -108,11 +106,11 @@ class GreenroomStore(BaseStore):
         self._principal = principal
         self._memory = MemoryService(database, principal)
         self._search = SearchService(database, principal)
-        self._places = Places(_checked(f"{user_namespace(principal)}:{_OURS}" if root is None else root))
+        self._places = Places(_check_root(f"{user_namespace(principal)}:{_OURS}" if root is None else root))
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations as `abatch` does, and wait.
+        """Run operations as `abatch` does, and block.
 
         Raises:
             RuntimeError: this thread runs an event loop.
@@ -120,19 +118,18 @@ class GreenroomStore(BaseStore):
         return call_blocking(self._database, self.abatch, ops)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations: first what reads, in order, then all that writes, at once.
+        """Run operations: first all reads, in order, then all writes in one commit.
 
         Raises:
             InvalidNamespaceError: a label is no text, empty, or has a period.
-            ServiceError: a value is nothing that JSON has or takes over 1 MB, the principal may not write
-                there, or another argument breaks a rule of memories. Nothing was written.
-            ValueError: an operator or condition is unknown, or a name cannot be kept.
+            ServiceError: a value has no JSON form or over 1 MB, the principal may not write there, or another
+                argument breaks a rule of memories. Nothing was written.
+            ValueError: an operator or condition is unknown, or a name has a lone surrogate.
         """
-        asked = list(ops)
         results: list[Result] = []
         changes: dict[tuple[Namespace, str], MemoryChange] = {}
         leases: dict[tuple[Namespace, str], MemoryLease] = {}
-        for op in asked:
+        for op in list(ops):
             validate_op_namespace(op)
             if isinstance(op, PutOp):
                 changes[op.namespace, op.key] = self._change(op)
@@ -153,7 +150,7 @@ class GreenroomStore(BaseStore):
             return MemoryChange(namespace=place.namespace, key=place.key, value=None)
         if op.ttl is not None and not 0 < op.ttl <= _MOST_MINUTES:
             raise ValueError(f"ttl: it takes minutes above 0, up to 100 years, and got {op.ttl!r}")
-        ours = dict(place.untold)
+        ours = dict(place.rest)
         if op.ttl is not None:
             ours["ttl"] = op.ttl
         if op.index is False:
@@ -169,13 +166,13 @@ class GreenroomStore(BaseStore):
     # -- reading -----------------------------------------------------------
 
     async def _read(self, op: Op, leases: dict[tuple[Namespace, str], MemoryLease]) -> Result:
-        """Return what is asked for, and note which items are to last longer for it."""
+        """Return the result of a read, and add the items to prolong to ``leases``."""
         if isinstance(op, ListNamespacesOp):
             return await self._namespaces(op)
         if isinstance(op, GetOp):
             place = self._places.of(op.namespace, op.key)
             memory = await self._memory.get_memory(place.namespace, place.key)
-            found = None if memory is None else self._found(memory)
+            found = None if memory is None else self._to_item(memory)
             if found is None:
                 return None
             self._prolong([found], leases, wanted=op.refresh_ttl)
@@ -187,8 +184,10 @@ class GreenroomStore(BaseStore):
                 updated_at=found.updated_at,
             )
         if not isinstance(op, SearchOp):
-            raise ValueError(f"Unknown operation type: {type(op)}")  # noqa: TRY004 - what LangGraph's own raise
-        several = await (self._ranked(op, op.query) if op.query and op.query.strip() else self._newest(op))
+            raise ValueError(f"Unknown operation type: {type(op)}")  # noqa: TRY004 - the type that LangGraph raises
+        several = await (
+            self._search_ranked(op, op.query) if op.query and op.query.strip() else self._list_newest(op)
+        )
         self._prolong(several, leases, wanted=op.refresh_ttl)
         return [
             SearchItem(each.namespace, each.key, each.value, each.created_at, each.updated_at, each.score)
@@ -206,8 +205,8 @@ class GreenroomStore(BaseStore):
                     namespace=place.namespace, key=place.key, expires_in=minutes * 60
                 )
 
-    async def _newest(self, op: SearchOp) -> list[_Found]:
-        """Return what fits a search without a query, newest update first."""
+    async def _list_newest(self, op: SearchOp) -> list[_Found]:
+        """Return the matches of a search without a query, newest update first."""
         below = self._places.above(op.namespace_prefix)
         end = op.offset + op.limit
         found: list[_Found] = []
@@ -215,14 +214,14 @@ class GreenroomStore(BaseStore):
         while len(found) < end:
             limit = 200 if op.filter else min(200, end - len(found))
             page = await self._memory.page_memories(below, limit, cursor)
-            found += self._fitting(op, page.memories)
+            found += self._filter(op, page.memories)
             cursor = page.next_cursor
             if cursor is None:
                 break
         return found[op.offset : end]
 
-    async def _ranked(self, op: SearchOp, query: str) -> list[_Found]:
-        """Return what fits a search with a query, best first."""
+    async def _search_ranked(self, op: SearchOp, query: str) -> list[_Found]:
+        """Return the matches of a search with a query, best first."""
         end = op.offset + op.limit
         below = self._places.above(op.namespace_prefix)
         for most in (min(end, MOST_RANKED), MOST_RANKED):
@@ -230,13 +229,13 @@ class GreenroomStore(BaseStore):
                 return []
             hits = await self._search.search_memories(query, limit=most, namespace=below, min_relevance=0.0)
             whole = [each for hit in hits.memories if (each := await self._whole(hit)) is not None]
-            found = [each for each in self._fitting(op, whole) if each.ours.get("index") is not False]
+            found = [each for each in self._filter(op, whole) if each.ours.get("index") is not False]
             if len(found) >= end or hits.total < most:
                 break
         return found[op.offset : end]
 
     async def _whole(self, hit: MemoryMatch) -> MemoryMatch | Memory | None:
-        """Return a memory with its value, which is left out of a search where it is large."""
+        """Return a memory with its value, which a search omits if it is large."""
         if hit.value is None and hit.content is None:
             return await self._memory.get_memory(hit.namespace, hit.key)
         return hit
@@ -246,37 +245,37 @@ class GreenroomStore(BaseStore):
         for written in await self._memory.list_namespaces(self._places.root):
             namespace = self._places.namespace(written)
             if namespace is None:
-                namespace = await self._told(written)
+                namespace = await self._read_namespace(written)
             if namespace is not None and all(matches(namespace, each) for each in op.match_conditions or ()):
                 found.add(namespace[: op.max_depth])
         return sorted(found)[op.offset : op.offset + op.limit]
 
-    async def _told(self, written: str) -> Namespace | None:
-        """Return a namespace that is too long for its segments; the metadata of its items has it."""
+    async def _read_namespace(self, written: str) -> Namespace | None:
+        """Return a namespace too long for its segments, from an item's metadata."""
         cursor: str | None = None
         while True:
             page = await self._memory.page_memories(written, cursor=cursor)
             for memory in page.memories:
-                found = self._found(memory)
+                found = self._to_item(memory)
                 if found is not None and memory.namespace == written:
                     return found.namespace
             cursor = page.next_cursor
             if cursor is None:
                 return None
 
-    def _fitting(self, op: SearchOp, memories: Iterable[Memory | MemoryMatch]) -> list[_Found]:
-        """Return the items among memories that a search asks for."""
+    def _filter(self, op: SearchOp, memories: Iterable[Memory | MemoryMatch]) -> list[_Found]:
+        """Return the items among memories that match a search."""
         prefix = op.namespace_prefix
         return [
             found
             for memory in memories
-            if (found := self._found(memory)) is not None
+            if (found := self._to_item(memory)) is not None
             and found.namespace[: len(prefix)] == prefix
             and fits(found.value, op.filter)
         ]
 
-    def _found(self, memory: Memory | MemoryMatch) -> _Found | None:
-        """Return a memory as an item; None for one that no item's name leads to."""
+    def _to_item(self, memory: Memory | MemoryMatch) -> _Found | None:
+        """Return a memory as an item; None if no item can have its name."""
         given = memory.metadata.get(_OURS)
         ours = given if isinstance(given, dict) else {}
         place = self._places.item(memory.namespace, memory.key, ours)
@@ -297,11 +296,11 @@ class GreenroomStore(BaseStore):
         )
 
 
-def _checked(root: str) -> str:
-    """Return the root of a store's items.
+def _check_root(root: str) -> str:
+    """Check the root of a store's items, and return it.
 
     Raises:
-        ServiceError: it is no namespace, or has no room for one below.
+        ServiceError: it is no namespace, or leaves no segment for items.
     """
     try:
         parse_request(ListMemories, msgspec.json.encode({"namespace": root}))

@@ -1,4 +1,4 @@
-"""A memory block of LlamaIndex's `Memory`, over the memories of a user."""
+"""A memory block for LlamaIndex's `Memory`, over the memories of a user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from greenroom.actors import (
     user_namespace,
 )
 from greenroom.adapters.base.extras import needs
-from greenroom.adapters.base.memories import MemoryRequests, encoded
+from greenroom.adapters.base.memories import MemoryRequests, encode
 from greenroom.runtime import Refusal
 
 with needs("llama-index"):
@@ -26,25 +26,25 @@ with needs("llama-index"):
     from pydantic import Field, SkipValidation
 
 MOST_ASKED = 10_000
-"""Characters of a search."""
+"""Most characters of a query."""
 
 
 class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
-    """A block for ``Memory.from_defaults(memory_blocks=[…])`` that keeps and finds a user's memories.
+    """A block for ``Memory.from_defaults(memory_blocks=[…])`` that stores and recalls a user's memories.
 
-    What leaves the short-term memory is kept as memories in the namespace of the principal's user, or of the
-    agent where there is no user. What is put into the model's context is what helps with the newest message
-    of the user, out of all memories there: of this chat, of earlier ones, and what MCP clients stored.
+    Messages that leave the short-term memory become memories in the namespace of the principal's user, or of
+    the agent without a user. The model's context gets what helps with the user's newest message, from all
+    memories there: of this chat, of earlier ones, and from MCP clients.
 
-    Each message with a text is one memory. The same text of the same role in the same chat is kept once, so
-    a flush that is repeated doubles nothing.
+    Each message with a text is one memory. The same text of the same role in the same chat is stored once, so
+    a repeated flush adds nothing.
 
     Attributes:
         database: An open database.
-        principal: Whose memories they are.
-        max_tokens: How much is recalled at most, in tokens by an estimate (bytes of UTF-8 by 4). What
-            says where a memory is counts, too: some 80 tokens each.
-        priority: LlamaIndex's: 0 is never cut. By default it is cut when the context gets too long.
+        principal: The owner of the memories.
+        max_tokens: The token budget of a recall (bytes of UTF-8 by 4). The source of a memory counts, too:
+            some 80 tokens each.
+        priority: LlamaIndex's: 0 is never cut. By default the block is cut if the context gets too long.
     """
 
     name: str = "Greenroom"
@@ -56,23 +56,23 @@ class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
     async def _aget(
         self, messages: list[ChatMessage] | None = None, **_block_kwargs: Any
     ) -> list[ContentBlock]:
-        """Return what helps with the newest message of the user, the best first, a block each.
+        """Return what helps with the user's newest message, best first, one block each.
 
         Raises:
-            Refusal: Greenroom cannot tell now.
+            Refusal: a temporary failure of the recall.
         """
         task = _newest_of_user(messages or [])
         if not task:
             return []
         recalled = await self._memories().query(RecallContext, task=task, max_tokens=self.max_tokens)
-        return [TextBlock(text=_said(memory)) for memory in recalled.memories]
+        return [TextBlock(text=_render(memory)) for memory in recalled.memories]
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        """Keep each message that has a text, as a memory of its own.
+        """Store each message that has a text as a memory.
 
         Raises:
-            Refusal: Greenroom does not take it: it is too large, or the store is full. What was kept before
-                is kept, and the same messages again double nothing.
+            Refusal: the message is too large, or the store is full. Earlier messages are stored; a repeat
+                adds only the others.
         """
         memories = self._memories()
         for message in messages:
@@ -82,17 +82,17 @@ class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
             try:
                 await memories.ask(StoreMemory, **_memory(message, session))
             except Refusal as refusal:
-                if refusal.code != "VERSION_CONFLICT":  # which it is when the message is there already
+                if refusal.code != "VERSION_CONFLICT":  # a conflict: the message is stored already
                     raise
 
     async def atruncate(
         self, content: list[ContentBlock], tokens_to_truncate: int
     ) -> list[ContentBlock] | None:
-        """Return what is left when the last, which help least, are gone; None when none is.
+        """Drop the last blocks, which help least; None if none is left.
 
         Args:
-            content: What the block gave.
-            tokens_to_truncate: How many tokens are to go at least, by LlamaIndex's tokenizer.
+            content: The block's content.
+            tokens_to_truncate: The tokens to drop at least, by LlamaIndex's tokenizer.
         """
         kept = list(content)
         while kept and tokens_to_truncate > 0:
@@ -105,17 +105,17 @@ class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
 
 
 def _newest_of_user(messages: list[ChatMessage]) -> str:
-    """Return the end of what the user said last; of a chat without a user, of what was said last."""
-    said = [message for message in messages if message.content]
-    of_user = [message for message in said if message.role == MessageRole.USER] or said
+    """Return the end of the user's last message, else of the last message."""
+    with_text = [message for message in messages if message.content]
+    of_user = [message for message in with_text if message.role == MessageRole.USER] or with_text
     return ((of_user[-1].content or "") if of_user else "").strip()[-MOST_ASKED:]
 
 
 def _memory(message: ChatMessage, session: str | None) -> dict[str, Any]:
-    """Return the arguments that keep a message, unless it is there."""
-    named = encoded([session, message.role.value, message.content])
+    """Return the arguments that store a message once."""
+    name = encode([session, message.role.value, message.content])
     return {
-        "key": f"llama-index-{blake2b(named, digest_size=20).hexdigest()}",
+        "key": f"llama-index-{blake2b(name, digest_size=20).hexdigest()}",
         "content": f"{message.role.value}: {message.content}",
         "kind": "episodic",
         "tags": ["conversation"],
@@ -124,7 +124,7 @@ def _memory(message: ChatMessage, session: str | None) -> dict[str, Any]:
     }
 
 
-def _said(memory: RecalledMemory) -> str:
-    """Return a memory as the model reads it: when it was stored, and what it says."""
+def _render(memory: RecalledMemory) -> str:
+    """Render a memory for the model: the date of storage, and its content."""
     value = "" if isinstance(memory.value, UnsetType) else bytes(memory.value).decode()
     return f"[{memory.created_at:%Y-%m-%d}] {value if memory.content is None else memory.content}"

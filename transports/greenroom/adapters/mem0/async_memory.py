@@ -27,7 +27,7 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.adapters.base.cancelling import call_whole
-from greenroom.adapters.base.memories import MemoryRequests, encoded
+from greenroom.adapters.base.memories import MemoryRequests, encode
 from greenroom.adapters.mem0 import filters as given_filters
 from greenroom.adapters.mem0 import messages as given_messages
 from greenroom.adapters.mem0.errors import ValidationError
@@ -41,21 +41,21 @@ from greenroom.runtime import Refusal
 R = TypeVar("R")
 PROCEDURAL = "procedural_memory"
 MOST_FOUND = 100
-"""Of one search, before filters by agent and metadata."""
+"""Most hits of one search, before filters by agent and metadata."""
 UNSET: Any = object()
 
 
 class AsyncMemory:
     """mem0's ``AsyncMemory``, with its methods, over the memories of a database.
 
-    Memories with a ``user_id`` lie in ``user:ID:mem0`` and are listed and found for this user alone; those
-    of an agent without a user in ``agent:ID:mem0``; those of a run alone in ``agent:mem0:mem0``. Errors are
-    mem0's: a `ValidationError`, or a ``ValueError``.
+    Memories with a ``user_id`` are in ``user:ID:mem0``, visible to this user only; those of an agent without
+    a user are in ``agent:ID:mem0``; those of a run alone in ``agent:mem0:mem0``. Errors are mem0's: a
+    `ValidationError`, or a ``ValueError``.
 
     Args:
         database: An open database, on any event loop.
-        extractor: What makes memories of messages where ``infer`` is true, called in a thread of its own.
-            Without one each message's text is kept as it is: no language model is asked.
+        extractor: Makes memories of messages if ``infer`` is true, in a thread of its own. Without one each
+            message's text is stored unchanged: no language model is called.
     """
 
     def __init__(self, database: Database, *, extractor: Extractor | None = None) -> None:
@@ -74,21 +74,21 @@ class AsyncMemory:
         expiration_date: Any = None,
         infer: bool = True,
         memory_type: str | None = None,
-        prompt: str | None = None,  # noqa: ARG002  nobody is prompted
-        llm: Any = None,  # noqa: ARG002  nor asked
+        prompt: str | None = None,  # noqa: ARG002  no model is prompted
+        llm: Any = None,  # noqa: ARG002  nor called
     ) -> dict[str, Any]:
-        """Keep texts, a memory each; one of the ids is needed.
+        """Store texts, one memory each; one of the ids is required.
 
         Args:
             messages: A text, a message with ``role`` and ``content``, or a list of messages.
-            user_id: Whose they are.
-            agent_id: Of which agent.
-            run_id: Of which run.
-            metadata: A dictionary that is kept with each.
-            timestamp: Nothing; mem0's platform alone takes it.
-            expiration_date: The last day, ``YYYY-MM-DD``, on which searches and lists show them.
-            infer: Whether the extractor is asked, if there is one.
-            memory_type: ``procedural_memory``, or nothing.
+            user_id: The user.
+            agent_id: The agent.
+            run_id: The run.
+            metadata: A dictionary that is stored with each memory.
+            timestamp: Must be None; only mem0's platform accepts it.
+            expiration_date: The last day, ``YYYY-MM-DD``, on which searches and lists return them.
+            infer: Whether the extractor is called, if there is one.
+            memory_type: ``procedural_memory``, or None.
             prompt: Has no effect.
             llm: Has no effect.
 
@@ -115,8 +115,8 @@ class AsyncMemory:
             )
         kept = given_messages.read(messages)
         if infer and self._extractor is not None:
-            # It may take its time, and ask this memory: neither the event loop nor the database waits for it.
-            kept = await anyio.to_thread.run_sync(given_messages.extracted, self._extractor, kept)
+            # It may take long, and call this memory: so neither the event loop nor the database waits for it.
+            kept = await anyio.to_thread.run_sync(given_messages.extract, self._extractor, kept)
         payload = {name: value for name, value in (metadata or {}).items() if name not in FIXED} | identities
         if until is not None:
             payload["expiration_date"] = until
@@ -127,19 +127,19 @@ class AsyncMemory:
             results = []
             for each in kept:
                 memory_id = await self._store(scope, each, payload, kind)
-                shown = {"id": memory_id, "memory": each.text, "event": "ADD"}
-                results.append(shown if infer else {**shown, "actor_id": each.name, "role": each.role})
+                result = {"id": memory_id, "memory": each.text, "event": "ADD"}
+                results.append(result if infer else {**result, "actor_id": each.name, "role": each.role})
             return results
 
-        # Who is cancelled does not leave a part.
+        # A cancelled call must not leave a part.
         return {"results": await call_whole(self._database, store)}
 
     async def get(self, memory_id: str) -> dict[str, Any] | None:
-        """Return a memory, or None where there is none with this id."""
+        """Return the memory with an id, or None."""
         found = await self._find(memory_id)
         if found is None:
             return None
-        return {**found[1].shown(), "score": None}
+        return {**found[1].to_mem0(), "score": None}
 
     async def get_all(
         self,
@@ -149,17 +149,17 @@ class AsyncMemory:
         show_expired: bool = False,
         **others: Never,
     ) -> dict[str, Any]:
-        """Return the memories that filters fit, newest update first.
+        """Return the memories that match filters, newest update first.
 
         Args:
-            filters: With ``user_id``, ``agent_id`` or ``run_id``, and what else the metadata must be like.
-            top_k: How many at most.
-            show_expired: Also those whose ``expiration_date`` is over.
+            filters: With ``user_id``, ``agent_id`` or ``run_id``, and conditions on the metadata.
+            top_k: Most memories.
+            show_expired: Include memories after their ``expiration_date``.
             others: None.
         """
         given_filters.check_numbers(top_k)
-        wanted = given_filters.checked(filters, others, self.get_all)
-        found = [each.shown() for each in await self._list(wanted, top_k, show_expired=show_expired)]
+        wanted = given_filters.check(filters, others, self.get_all)
+        found = [each.to_mem0() for each in await self._list(wanted, top_k, show_expired=show_expired)]
         return {"results": found}
 
     async def search(
@@ -175,18 +175,18 @@ class AsyncMemory:
         show_expired: bool = False,
         **others: Never,
     ) -> dict[str, Any]:
-        """Return the memories that say what is looked for, best first.
+        """Return the memories that match a query, best first.
 
         Args:
-            query: What to look for.
-            top_k: How many at most; 100 is the most that a search finds.
-            filters: As of `get_all`; by agent and metadata the 100 best of the user are filtered.
-            threshold: The least score. The best has the score 1, and others parts of it; where none can be
-                an answer nothing is found.
+            query: The query.
+            top_k: Most memories; a search finds 100 at most.
+            filters: As in `get_all`; filters by agent and metadata apply to the user's 100 best.
+            threshold: The least score. The best hit has the score 1, others parts of it; without a relevant
+                hit the result is empty.
             rerank: Has no effect.
-            explain: Whether each says of what its score is made.
-            reference_date: Nothing; mem0's platform alone takes it.
-            show_expired: Also those whose ``expiration_date`` is over.
+            explain: Whether each hit has the parts of its score.
+            reference_date: Must be None; only mem0's platform accepts it.
+            show_expired: Include memories after their ``expiration_date``.
             others: None.
         """
         if reference_date is not None:
@@ -196,24 +196,24 @@ class AsyncMemory:
             raise ValueError("Invalid query: must be a non-empty string.")  # noqa: TRY004  as mem0 does
         if not query.strip():
             raise ValueError("Invalid query: cannot be empty or whitespace-only.")
-        wanted = given_filters.checked(filters, others, self.search)
+        wanted = given_filters.check(filters, others, self.search)
         scope = scope_of(wanted)
-        asked = {
+        arguments = {
             "query": query.strip(),
             "limit": MOST_FOUND,
             "include_debug": explain,
             **({} if wanted.get("run_id") is None else {"conversation_id": wanted["run_id"]}),
         }
-        found = await self._said(self._requests(scope).query(MemorySearch, **asked))
+        found = await self._result(self._requests(scope).query(MemorySearch, **arguments))
         results: list[dict[str, Any]] = []
         for hit in found.memories if top_k else ():
             score = hit.score / (found.memories[0].score or 1.0)
             each = await self._whole(hit)
-            if score < (threshold or 0) or each is None or not _is_shown(each, wanted, show_expired):
+            if score < (threshold or 0) or each is None or not _is_wanted(each, wanted, show_expired):
                 continue
             debug = found.debug
             details = {} if debug is msgspec.UNSET else {"score_details": debug.scores.get(hit.memory_id, {})}
-            results.append({**each.shown(), "score": round(score, 4), **details})
+            results.append({**each.to_mem0(), "score": round(score, 4), **details})
             if len(results) == top_k:
                 break
         return {"results": results}
@@ -226,12 +226,14 @@ class AsyncMemory:
         expiration_date: Any = UNSET,
         data: str | None = None,
     ) -> dict[str, str]:
-        """Give a memory another text, more metadata, or another last day; older versions stay in its history.
+        """Give a memory a new text, more metadata, or a new last day.
+
+        Older versions stay in its history.
 
         Args:
-            memory_id: Which.
+            memory_id: The memory.
             text: The new text.
-            metadata: Replaces members of the same names; whose it is does not change.
+            metadata: Replaces members of the same names; the owner does not change.
             expiration_date: As in `add`; None: no last day.
             data: An older name of ``text``.
         """
@@ -241,25 +243,25 @@ class AsyncMemory:
         changes = {name: value for name, value in (metadata or {}).items() if name not in FIXED}
         if expiration_date is not UNSET:
             changes["expiration_date"] = expiration(expiration_date)
-        scope, _ = await self._found(memory_id, ". Please provide a valid 'memory_id'")
+        scope, _ = await self._require(memory_id, ". Please provide a valid 'memory_id'")
         given: dict[str, Any] = {} if text is None else {"content": text}
         if text is not None or changes:
-            asking = self._requests(scope).ask(
+            request = self._requests(scope).ask(
                 UpdateMemory, memory_id=memory_id, metadata=metadata_of(changes), **given
             )
-            await self._said(asking)
+            await self._result(request)
         return {"message": "Memory updated successfully!"}
 
     async def delete(self, memory_id: str) -> dict[str, str]:
-        """Forget a memory; that it was there stays in its history."""
-        scope, _ = await self._found(memory_id, "")
-        await self._said(self._requests(scope).ask(ForgetMemory, memory_id=memory_id))
+        """Forget a memory; its history stays."""
+        scope, _ = await self._require(memory_id, "")
+        await self._result(self._requests(scope).ask(ForgetMemory, memory_id=memory_id))
         return {"message": "Memory deleted successfully!"}
 
     async def delete_all(
         self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> dict[str, str]:
-        """Forget all memories that have these ids, one after the other."""
+        """Forget all memories with these ids, one by one."""
         wanted = _identities(user_id, agent_id, run_id)
         if not wanted:
             raise ValueError(
@@ -270,9 +272,9 @@ class AsyncMemory:
         return {"message": "Memories deleted successfully!"}
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """Return what became of a memory, oldest first: ``ADD``, each ``UPDATE``, and ``DELETE``.
+        """Return the history of a memory, oldest first: ``ADD``, each ``UPDATE``, and ``DELETE``.
 
-        The texts of a memory that was deleted are gone, and None here.
+        The texts of a deleted memory are gone, and None here.
         """
         scope = await self._scope_by(memory_id)
         if scope is None:
@@ -296,32 +298,32 @@ class AsyncMemory:
         return history(versions, texts, {} if found is None else found[1].payload)
 
     async def reset(self) -> None:
-        """Do nothing but say what to call: others keep what they know in the same database.
+        """Refuse, and name what to call instead: others store memories in the same database.
 
         Raises:
             NotImplementedError: always.
         """
         raise NotImplementedError(
             "a database of Greenroom is not mem0's alone: forget a user's memories by delete_all(user_id=…), "
-            "or all that is known of somebody by the request EraseUser"
+            "or all data about a person by the request EraseUser"
         )
 
-    # -- by themselves -------------------------------------------------------
+    # -- internal -------------------------------------------------------
 
     def _requests(self, scope: Scope) -> MemoryRequests:
         return MemoryRequests(self._database, scope.principal, scope.namespace)
 
-    async def _said(self, asking: Awaitable[R]) -> R:
-        """Return an answer; a "no" is a `ServiceError`, which is a ``ValueError``."""
+    async def _result(self, request: Awaitable[R]) -> R:
+        """Return a reply; a refusal becomes a `ServiceError`, which is a ``ValueError``."""
         try:
-            return await asking
+            return await request
         except Refusal as refusal:
             raise ServiceError.of(refusal) from None
 
     async def _store(self, scope: Scope, kept: Kept, payload: Mapping[str, Any], kind: str) -> str:
-        told = {"role": kept.role, "actor_id": kept.name}
-        whole = {**payload, **{name: value for name, value in told.items() if value is not None}}
-        asking = self._requests(scope).ask(
+        speaker = {"role": kept.role, "actor_id": kept.name}
+        whole = {**payload, **{name: value for name, value in speaker.items() if value is not None}}
+        request = self._requests(scope).ask(
             StoreMemory,
             namespace=scope.namespace,
             key=str(uuid4()),
@@ -330,7 +332,7 @@ class AsyncMemory:
             kind=kind,
             conversation_id=payload.get("run_id"),
         )
-        return (await self._said(asking)).memory_id
+        return (await self._result(request)).memory_id
 
     async def _list(self, wanted: Mapping[str, Any], most: int | None, *, show_expired: bool) -> list[Item]:
         scope = scope_of(wanted)
@@ -341,7 +343,7 @@ class AsyncMemory:
         async with aclosing(self._requests(scope).listed(**run)) as views:
             async for view in views:
                 each = await self._whole(view)
-                if each is not None and _is_shown(each, wanted, show_expired):
+                if each is not None and _is_wanted(each, wanted, show_expired):
                     found.append(each)
                     if len(found) == most:
                         break
@@ -351,18 +353,18 @@ class AsyncMemory:
         requests = self._requests(scope_of(wanted))
         for each in await self._list(wanted, None, show_expired=True):
             try:
-                await self._said(requests.ask(ForgetMemory, memory_id=each.id))
+                await self._result(requests.ask(ForgetMemory, memory_id=each.id))
             except ServiceError as error:
-                if error.code != "MEMORY_NOT_FOUND":  # another one has forgotten it meanwhile
+                if error.code != "MEMORY_NOT_FOUND":  # another writer has forgotten it
                     raise
 
     async def _scope_by(self, memory_id: str) -> Scope | None:
-        """Return where a memory lies, by its id alone."""
+        """Return the scope of a memory by its id alone."""
         try:
-            asked = parse_request(RootOfMemory, encoded({"memory_id": memory_id}))
+            query = parse_request(RootOfMemory, encode({"memory_id": memory_id}))
         except Refusal:
             return None
-        root = await self._database.query(asked, principal=Principal(agent_id=OWN_AGENT))
+        root = await self._database.query(query, principal=Principal(agent_id=OWN_AGENT))
         return None if root is None else scope_at(root)
 
     async def _find(self, memory_id: str) -> tuple[Scope, Item] | None:
@@ -370,21 +372,21 @@ class AsyncMemory:
         if scope is None:
             return None
         try:
-            shown = await self._requests(scope).ask(ReadMemory, memory_id=memory_id)
+            reply = await self._requests(scope).ask(ReadMemory, memory_id=memory_id)
         except Refusal as refusal:
             if refusal.code == "MEMORY_NOT_FOUND":
                 return None
             raise ServiceError.of(refusal) from None
-        return None if shown.memory.namespace != scope.namespace else (scope, item(shown.memory))
+        return None if reply.memory.namespace != scope.namespace else (scope, item(reply.memory))
 
     async def _whole(self, memory: MemoryView | MemoryHit) -> Item | None:
-        """Return a memory of a list or a search with its text, however long that is; None when it is gone."""
+        """Return a memory with its whole text; None if it is gone."""
         if memory.withheld is not True:
             return item(memory)
         found = await self._find(memory.memory_id)
         return None if found is None else found[1]
 
-    async def _found(self, memory_id: str, advice: str) -> tuple[Scope, Item]:
+    async def _require(self, memory_id: str, advice: str) -> tuple[Scope, Item]:
         found = await self._find(memory_id)
         if found is None:
             raise ValueError(f"Memory with id {memory_id} not found{advice}")
@@ -392,12 +394,12 @@ class AsyncMemory:
 
     async def _text_of(self, requests: MemoryRequests, memory_id: str, version: int) -> str | None:
         try:
-            shown = await requests.ask(ReadMemory, memory_id=memory_id, version=version)
+            reply = await requests.ask(ReadMemory, memory_id=memory_id, version=version)
         except Refusal as refusal:
             if refusal.code == "MEMORY_NOT_FOUND":
                 return None
             raise ServiceError.of(refusal) from None
-        return item(shown.memory).text
+        return item(reply.memory).text
 
 
 def _identities(user_id: Any, agent_id: Any, run_id: Any) -> dict[str, str]:
@@ -406,5 +408,5 @@ def _identities(user_id: Any, agent_id: Any, run_id: Any) -> dict[str, str]:
     return {name: value for name, value in trimmed.items() if value is not None}
 
 
-def _is_shown(each: Item, wanted: Mapping[str, Any], show_expired: bool) -> bool:  # noqa: FBT001
+def _is_wanted(each: Item, wanted: Mapping[str, Any], show_expired: bool) -> bool:  # noqa: FBT001
     return given_filters.fits(each.payload, wanted) and (show_expired or not each.is_expired)

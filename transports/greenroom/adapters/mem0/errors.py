@@ -1,4 +1,4 @@
-"""What mem0 raises for wrong arguments, with its members."""
+"""mem0's error for wrong arguments, with its members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mem0's filters: whose memories, and what their metadata must be like."""
+"""mem0's filters: ids of the owner, and conditions on the metadata."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _EXAMPLE = "Example: filters={'user_id': 'u1'}"
 
 
 def identity(value: Any, name: str) -> str | None:
-    """Return an id as a text without blanks around it; None for none.
+    """Return an id as a text without surrounding blanks; None for none.
 
     Raises:
-        ValueError: it is blank, has blanks inside, or is of a kind that names nobody.
+        ValueError: it is blank, has blanks inside, or has an unsuitable type.
     """
     if value is None:
         return None
@@ -32,18 +32,18 @@ def identity(value: Any, name: str) -> str | None:
     return trimmed
 
 
-def checked(
+def check(
     filters: Mapping[str, Any] | None, others: Mapping[str, Any], method: Callable[..., Any]
 ) -> dict[str, Any]:
-    """Return filters with their ids trimmed.
+    """Check filters, and trim their ids.
 
     Args:
-        filters: Those that were given.
+        filters: The filters.
         others: Arguments that the method does not know.
         method: The method.
 
     Raises:
-        ValueError: the filters name nobody, or an id is given beside them.
+        ValueError: the filters have no id, or an id is an argument of its own.
         TypeError: there are other arguments.
     """
     beside = {*IDENTITIES} & set(others)
@@ -64,10 +64,10 @@ def checked(
 
 
 def check_numbers(top_k: Any, threshold: Any = None) -> None:
-    """Check how many are asked for, and from which score on.
+    """Check the limit and the threshold of a search.
 
     Raises:
-        ValueError: they are no such numbers.
+        ValueError: they are no valid numbers.
     """
     if threshold is not None:
         if not isinstance(threshold, int | float):
@@ -113,7 +113,7 @@ def _check(filters: Mapping[str, Any]) -> None:
 
 
 def fits(payload: Mapping[str, Any], filters: Mapping[str, Any]) -> bool:
-    """Return whether a memory is as filters want it; a filter that is None wants nothing."""
+    """Return whether a memory matches filters; a filter that is None matches all."""
     return all(_fits(payload, name, wanted) for name, wanted in filters.items() if wanted is not None)
 
 
@@ -134,5 +134,5 @@ def _holds(payload: Mapping[str, Any], name: str, operator: str, wanted: Any) ->
         return operator in {"ne", "nin"}
     try:
         return _OPERATORS[operator](payload[name], wanted)
-    except TypeError:  # what cannot be compared does not fit
+    except TypeError:  # values that cannot be compared do not match
         return False

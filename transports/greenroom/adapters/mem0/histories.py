@@ -1,4 +1,4 @@
-"""The history of a memory as mem0 tells it, made of the memory's versions."""
+"""The history of a memory in mem0's form, made of the memory's versions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from greenroom.actors import VersionView
 def history(
     versions: Sequence[VersionView], texts: Sequence[str | None], payload: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return what became of a memory, as mem0 tells it, oldest first.
+    """Return the history of a memory in mem0's form, oldest first.
 
     Args:
-        versions: Its versions, oldest first; there is one at least.
-        texts: What each says; None for what is gone.
-        payload: Of the newest one.
+        versions: Its versions, oldest first, at least one.
+        texts: The text of each; None for one that is gone.
+        payload: The payload of the newest one.
     """
     rows: list[dict[str, Any]] = []
     created_at = versions[0].stored_at.isoformat()
@@ -30,8 +30,8 @@ def history(
     last = versions[-1]
     if last.deleted_at is not None:
         rows.append(_row(last, "deleted", "DELETE", before, None, last.deleted_at))
-    told = {"actor_id": payload.get("actor_id"), "role": payload.get("role")}
-    return [{**row, "created_at": created_at, **told} for row in rows]
+    speaker = {"actor_id": payload.get("actor_id"), "role": payload.get("role")}
+    return [{**row, "created_at": created_at, **speaker} for row in rows]
 
 
 def _row(

@@ -1,4 +1,4 @@
-"""Memories as mem0 shows them, and its payloads as metadata."""
+"""Memories in mem0's form, and its payloads as metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from greenroom.actors import MemoryHit, MemoryView
 
 PROMOTED = ("user_id", "agent_id", "run_id", "actor_id", "role", "attributed_to", "expiration_date")
 FIXED = frozenset({"user_id", "agent_id", "run_id", "actor_id"})
-"""What is told by arguments and messages alone, and never changes."""
+"""Set only by arguments and messages, and never changed."""
 _CORE = frozenset({"data", "hash", "created_at", "updated_at", "id", "text_lemmatized"})
 _MEANT = re.compile(r"_*(?:tags|importance|expiry|scope)")
 _ESCAPED = re.compile(r"_+(?:tags|importance|expiry|scope)")
@@ -24,12 +24,11 @@ _ESCAPED = re.compile(r"_+(?:tags|importance|expiry|scope)")
 class Item(NamedTuple):
     """A memory.
 
-    Attributes:
-        id: Its id.
-        text: What it says.
-        payload: Whose it is and its metadata, in one dictionary, as mem0 has it.
-        created_at: When the first version was written.
-        updated_at: When this one was.
+    id: The id.
+    text: The text.
+    payload: Ids of the owner and metadata, in one dictionary, as in mem0.
+    created_at: The time of the first version.
+    updated_at: The time of this version.
     """
 
     id: str
@@ -40,15 +39,15 @@ class Item(NamedTuple):
 
     @property
     def is_expired(self) -> bool:
-        """Whether the day is over until which it holds; what is no day ends nothing."""
+        """Whether its last day is over; an invalid day never is."""
         try:
             until = expiration(self.payload.get("expiration_date"))
         except ValueError:
             return False
         return until is not None and date.fromisoformat(until) < datetime.now(UTC).date()
 
-    def shown(self) -> dict[str, Any]:
-        """Return it as mem0 does, without a score."""
+    def to_mem0(self) -> dict[str, Any]:
+        """Return it in mem0's form, without a score."""
         more = {
             name: value for name, value in self.payload.items() if name not in _CORE and name not in PROMOTED
         }
@@ -74,7 +73,7 @@ def item(memory: MemoryView | MemoryHit) -> Item:
 
 
 def metadata_of(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a payload as metadata: names that mean something there begin with ``_`` here."""
+    """Return a payload as metadata; names with a meaning there get a leading ``_``."""
     return {f"_{name}" if _MEANT.fullmatch(name) else name: value for name, value in payload.items()}
 
 

@@ -1,4 +1,4 @@
-"""What `add` is given: one text, one message or several; and which texts of them are kept."""
+"""The messages of `add`, and their texts."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 from greenroom.adapters.mem0.errors import ValidationError
 
 Extractor = Callable[[Sequence[dict[str, Any]]], Sequence[str]]
-"""Makes of messages the texts that are worth keeping, each of which becomes a memory."""
+"""Makes the texts of memories from messages."""
 
 
 class Kept(NamedTuple):
-    """A text that is to be kept.
+    """A text to store.
 
     Attributes:
         text: The text.
-        role: Who said it, where it is a message.
-        name: By which name, where that is told.
+        role: The role of the message, if it is one.
+        name: The name in the message, if there is one.
     """
 
     text: str
@@ -26,7 +26,7 @@ class Kept(NamedTuple):
 
 
 def read(messages: Any) -> list[Kept]:
-    """Return the texts of messages; those of the system, and what is no message, are left out as mem0 does.
+    """Return the texts of messages; system messages and invalid ones are dropped as in mem0.
 
     Raises:
         ValidationError: it is neither a text, a message nor a list.
@@ -51,7 +51,7 @@ def read(messages: Any) -> list[Kept]:
 
 
 def _text(content: Any) -> str:
-    """Return the text of a message; of several parts those that are text, a line each."""
+    """Return the text of a message; text parts are joined by line ends."""
     if isinstance(content, list):
         parts = [
             part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"
@@ -60,10 +60,10 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def extracted(extractor: Extractor, kept: Sequence[Kept]) -> list[Kept]:
-    """Return what an extractor makes of messages."""
-    said = [
+def extract(extractor: Extractor, kept: Sequence[Kept]) -> list[Kept]:
+    """Return the texts that an extractor makes of messages."""
+    messages = [
         {"role": each.role, "content": each.text} | ({"name": each.name} if each.name else {})
         for each in kept
     ]
-    return [Kept(text) for text in extractor(said) if text.strip()]
+    return [Kept(text) for text in extractor(messages) if text.strip()]

@@ -1,4 +1,4 @@
-"""Where the memories of a user, an agent or a run lie, and in whose name they are asked for."""
+"""The namespace and principal for a user, an agent or a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from greenroom.actors import Principal, owner_of, user_namespace
 
 OWN_AGENT = "mem0"
-"""Whose are the memories of runs that belong to no user and no agent."""
+"""The owner of memories of runs without user and agent."""
 SUB = ":mem0"
 MOST_RUN_ID = 255
 _AGENT = re.compile(r"(?!mem0\.)[A-Za-z0-9_.-]{1,100}")
@@ -24,10 +24,10 @@ class Scope(NamedTuple):
 
 
 def scope_of(identities: Mapping[str, Any]) -> Scope:
-    """Return where memories with these ids lie: with the user, else with the agent, else with nobody's runs.
+    """Return the scope for ids: the user's, else the agent's, else all runs'.
 
     Args:
-        identities: ``user_id``, ``agent_id`` and ``run_id`` as far as they are given.
+        identities: ``user_id``, ``agent_id`` and ``run_id``, as far as they are given.
 
     Raises:
         ValueError: an id is too long.
@@ -46,12 +46,12 @@ def scope_of(identities: Mapping[str, Any]) -> Scope:
 
 
 def scope_at(root: str) -> Scope:
-    """Return where memories below a root lie, whose ids alone are known."""
+    """Return the scope of memories below a root, for look-ups by id alone."""
     return Scope(root + SUB, owner_of(root, Principal(agent_id=OWN_AGENT)))
 
 
 def _agent_id(agent: str) -> str:
-    """Return an agent's id for any name; those of different names differ."""
+    """Return an agent's id for any name; different names have different ids."""
     if _AGENT.fullmatch(agent) is not None:
         return agent
     return f"mem0.{blake2b(agent.encode(), digest_size=16).hexdigest()}"

@@ -1,13 +1,13 @@
-"""Items of a conversation as events of a session, and back.
+"""Convert items of a conversation to events of a session, and back.
 
-An event's content has the item, as it was given, at one of two places:
+An event's content has the unchanged item at one of two places:
 
-- ``{"text": …, "metadata": {"item": …, "text_at": […]}}`` for what somebody said: agents see the text as a
-  message. Where it is one text, the item has null in its place, ``text_at`` is the way to there, and
-  ``middle`` is what was left out of a text that is longer than messages may be;
+- ``{"text": …, "metadata": {"item": …, "text_at": […]}}`` for a message: agents see the text. A single text
+  is null in the item; ``text_at`` is the path to it, and ``middle`` is the part that is cut from a text
+  longer than messages may be;
 - ``{"item": …}`` for all others.
 
-Of an item over 1 MB agents see its text, cut in the middle, or what it is; see `Event.shown`.
+Of an item over 1 MB agents see its text, cut in the middle, or its type; see `Event.shown`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from __future__ import annotations
 import copy
 from typing import Any, Final, Literal, NamedTuple
 
-from greenroom.actors.base.two_ends import two_ends
+from greenroom.actors.content.text.truncate import truncate_middle
 
 EventType = Literal["message", "action", "tool_call", "reflection"]
 
 LONGEST_TOGETHER: Final = 10_000
-"""How many characters agents see of an item with several texts."""
+"""Most characters that agents see of an item with several texts."""
 IN_PARTS: Final = "in_parts"
-"""The member that says that an item is too large for a message, and of which type it is."""
+"""The member that marks an item too large for a message, with its type."""
 _GAP: Final = "…"
 _ACTORS: Final = {"user": "user", "system": "system", "developer": "system"}
 _ROLES: Final = frozenset({*_ACTORS, "assistant"})
@@ -30,12 +30,12 @@ _TEXTS: Final = ("text", "refusal")
 
 
 class Content(NamedTuple):
-    """What an event of an item is, and whose.
+    """The type, role and content of an item's event.
 
     Attributes:
-        event_type: That of the event.
-        role: Whose doing it was: ``user``, ``system``, or None for the agent.
-        content: That of the event.
+        event_type: The type of the event.
+        role: ``user``, ``system``, or None for the agent.
+        content: The content of the event.
     """
 
     event_type: EventType
@@ -44,12 +44,11 @@ class Content(NamedTuple):
 
 
 def content_of(item: Any, longest: int | None) -> Content:
-    """Return what becomes of an item.
+    """Convert an item to an event's content.
 
     Args:
-        item: Anything that JSON can hold.
-        longest: How many characters a message may have; the middle of a longer text is left out of what
-            agents see, and is in the item alone.
+        item: Anything with a JSON form.
+        longest: Most characters of a message; of a longer text, agents see the beginning and the end.
     """
     role = _role(item)
     if role is None:
@@ -60,8 +59,8 @@ def content_of(item: Any, longest: int | None) -> Content:
         return Content("action", actor, {"item": item})
     if len(texts) > 1:
         most = LONGEST_TOGETHER if longest is None else min(longest, LONGEST_TOGETHER)
-        shown = two_ends("\n".join(text for _, text in texts), most)
-        return Content("message", actor, {"text": shown, "metadata": {"item": item}})
+        text = truncate_middle("\n".join(text for _, text in texts), most)
+        return Content("message", actor, {"text": text, "metadata": {"item": item}})
     [(path, text)] = texts
     metadata = {"item": _with(item, path, None), "text_at": path}
     half = 0 if longest is None else (longest - len(_GAP)) // 2
@@ -71,23 +70,23 @@ def content_of(item: Any, longest: int | None) -> Content:
     return Content("message", actor, {"text": text, "metadata": metadata})
 
 
-def shown_of(item: Any, longest: int | None) -> dict[str, Any]:
+def preview_of(item: Any, longest: int | None) -> dict[str, Any]:
     """Return what agents see of an item that is too large for a message."""
     texts = [text for _, text in _texts(item)] if _role(item) is not None else []
     if not texts:
         kind = item.get("type") if isinstance(item, dict) else None
         return {IN_PARTS: kind if isinstance(kind, str) else "item"}
     most = LONGEST_TOGETHER if longest is None else min(longest, LONGEST_TOGETHER)
-    return {"text": two_ends("\n".join(texts), most), "metadata": {IN_PARTS: "message"}}
+    return {"text": truncate_middle("\n".join(texts), most), "metadata": {IN_PARTS: "message"}}
 
 
 def is_lost(content: dict[str, Any]) -> bool:
-    """Return whether a passport left the item out, since it was large."""
+    """Return whether a passport left the item out because of its size."""
     return IN_PARTS in content or ("item" not in content and IN_PARTS in content["metadata"])
 
 
 def item_of(content: dict[str, Any]) -> Any:
-    """Return the item that an event's content was made of."""
+    """Return the item of an event's content."""
     if "item" in content:
         return content["item"]
     metadata = content["metadata"]
@@ -118,7 +117,7 @@ def _event_type(item: Any) -> EventType:
 
 
 def _texts(item: dict[str, Any]) -> list[tuple[list[str | int], str]]:
-    """Return the texts of a message, each with the way to it."""
+    """Return the texts of a message, each with its path."""
     content = item.get("content")
     if isinstance(content, str):
         return [(["content"], content)] if content else []
@@ -133,7 +132,7 @@ def _texts(item: dict[str, Any]) -> list[tuple[list[str | int], str]]:
 
 
 def _with(item: dict[str, Any], path: list[str | int], value: str | None) -> dict[str, Any]:
-    """Return an item with another value at a place; what is on the way there is copied."""
+    """Return an item with another value at a path; everything on the path is copied."""
     changed: Any = copy.copy(item)
     place = changed
     for step in path[:-1]:

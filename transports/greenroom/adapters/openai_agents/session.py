@@ -1,4 +1,4 @@
-"""A session of the OpenAI Agents SDK that is a session of Greenroom."""
+"""A session of the OpenAI Agents SDK as a session of Greenroom."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from greenroom.actors import Database, Event, Principal, ServiceError, SessionService
 from greenroom.actors.sessions.requests.requests import TakeSnapshot
-from greenroom.adapters.openai_agents.items import content_of, is_lost, item_of, shown_of
+from greenroom.adapters.openai_agents.items import content_of, is_lost, item_of, preview_of
 from greenroom.adapters.openai_agents.session_keys import session_key
 from greenroom.runtime import Address, Refusal
 
@@ -22,35 +22,35 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ITEMS_A_SLICE: Final = 500  # before others get the event loop: a millisecond
+ITEMS_A_SLICE: Final = 500  # converted between two yields: a millisecond
 APP: Final = "openai-agents"
 _PREFIX: Final = "openai-agents."
-"""With what the ids of those events begin that are items."""
+"""The beginning of the ids of events that are items."""
 
 
 class GreenroomSession:
-    """The history of a conversation, for ``Runner.run(…, session=…)``, kept in a session of Greenroom.
+    """The history of a conversation, for ``Runner.run(…, session=…)``, in a session of Greenroom.
 
-    It is the SDK's ``Session``. Agents read what was said as messages by the MCP tools, and calls of tools as
-    events of the type ``tool_call``; each item comes back equal to what was given. What other agents write
-    into the session is no item. The session is made with the first item.
+    It implements the SDK's ``Session``. By the MCP tools agents read messages as messages, and calls of tools
+    as events of the type ``tool_call``. Each item is returned unchanged. What other agents write into the
+    session is no item. The session is created with the first item.
 
-    Items that are popped or cleared are removed for good, as `SessionService.clear_events` does.
+    Popped and cleared items are removed for good, as `SessionService.clear_events` does.
 
     Args:
         database: An open `Database`.
-        session_id: Any text without lone surrogates. One that is no id of Greenroom's sessions is kept there
-            under `key`, and as it is in the state, as ``session_id``.
-        principal: In whose name it asks. The session belongs to the principal's user, and another user's is
-            refused. Without one it is the agent ``app``, a member of every project.
-        project_id: The project whose members alone see the session; None: it is no project's.
-        session_settings: Those of the SDK: how many items a run gets.
+        session_id: Any text without lone surrogates. If it is no id of Greenroom's sessions, the session has
+            the id `key`, and its state has the text as ``session_id``.
+        principal: The caller. The session belongs to the principal's user; another user's session is
+            refused. By default the agent ``app``, a member of every project.
+        project_id: The project whose members see the session; None for no project.
+        session_settings: The SDK's settings: how many items a run gets.
 
     Attributes:
         key: The id of the session of Greenroom.
 
     Raises:
-        ValueError: the session id is none. So are the `ServiceError` of the methods.
+        ValueError: the session id is invalid. The methods' `ServiceError` is a ``ValueError``, too.
     """
 
     def __init__(
@@ -72,13 +72,13 @@ class GreenroomSession:
         self._longest: int | None = None
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return the newest items, oldest of them first.
+        """Return the newest items, oldest first.
 
         Args:
-            limit: How many at most; None: as many as ``session_settings`` says, or all; below 0: all.
+            limit: Most items; None: as in ``session_settings``, or all; below 0: all.
 
         Raises:
-            ServiceError: the session is another user's.
+            ServiceError: the session belongs to another user.
         """
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
@@ -101,14 +101,14 @@ class GreenroomSession:
         return items
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Add items, all of them or none, in one commit.
+        """Add items, all or none, in one commit.
 
         Args:
-            items: What JSON can hold, up to 16 MB together. Of an item over 1 MB, such as a photo, agents see
-                its text; passports leave it out.
+            items: Items with a JSON form, up to 16 MB together. Of an item over 1 MB, such as a photo, agents
+                see its text; passports leave it out.
 
         Raises:
-            ServiceError: an item cannot be kept, the session has ended, or it is another user's.
+            ServiceError: an item is invalid, the session has ended, or it belongs to another user.
         """
         batch = secrets.token_hex(16)
         while items:
@@ -122,10 +122,10 @@ class GreenroomSession:
                 return
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Remove the newest item, and return it; None where there is none.
+        """Remove and return the newest item; None if there is none.
 
         Raises:
-            ServiceError: the session has ended, or is another user's.
+            ServiceError: the session has ended, or belongs to another user.
         """
         if not await self._is_there():
             return None
@@ -142,7 +142,7 @@ class GreenroomSession:
         """Remove all items.
 
         Raises:
-            ServiceError: the session has ended, or is another user's.
+            ServiceError: the session has ended, or belongs to another user.
         """
         if not await self._is_there():
             return
@@ -152,10 +152,12 @@ class GreenroomSession:
             self._forget_if_gone(error)
 
     async def _is_there(self) -> bool:
-        """Return whether there is such a session; each time, for another user may have taken a free id.
+        """Return whether the session exists.
+
+        Checked each time, since another user may take a free id.
 
         Raises:
-            ServiceError: it is another's.
+            ServiceError: it belongs to another user.
         """
         principal, address = self._sessions.principal, Address("session", self.key)
         try:
@@ -175,10 +177,10 @@ class GreenroomSession:
         return True
 
     async def _create(self) -> None:
-        """Make the session, unless another writer has just done so.
+        """Create the session, unless another writer has just done so.
 
         Raises:
-            ServiceError: the id is taken by a session that is not for the principal.
+            ServiceError: the id belongs to a session that the principal may not use.
         """
         try:
             await self._sessions.create_session(
@@ -190,7 +192,7 @@ class GreenroomSession:
         self._is_known = True
 
     def _events(self, items: list[TResponseInputItem], batch: str) -> Iterator[Event]:
-        """Yield the events that items become; tried again they have the same ids."""
+        """Yield the events of items; a retry has the same ids."""
         agent = f"agent:{self._sessions.principal.agent_id}"
         for number, item in enumerate(items):
             made = content_of(item, self._longest)
@@ -198,21 +200,21 @@ class GreenroomSession:
                 event_type=made.event_type,
                 actor=made.role or agent,
                 content=made.content,
-                shown=shown_of(item, self._longest),
+                shown=preview_of(item, self._longest),
                 event_id=f"{_PREFIX}{batch}.{number}",
             )
 
     def _forget_if_gone(self, error: ServiceError) -> None:
-        """Take note that the session was erased meanwhile; raise any other error again."""
+        """Record that the session was erased; raise any other error again."""
         if error.code != "SESSION_NOT_FOUND" or not self._is_known:
             raise error
         self._is_known = False
 
     def _learn(self, error: ServiceError) -> None:
-        """Learn from a refusal what to do another way: how long messages may be, or that the session is gone.
+        """Handle a refusal: record the limit of messages, or that the session is gone.
 
         Raises:
-            ServiceError: it was for something else.
+            ServiceError: any other refusal.
         """
         if error.details.get("field") == "content" and error.details.get("unit") == "characters":
             longest = error.details["limit"]

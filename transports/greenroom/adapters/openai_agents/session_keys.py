@@ -1,4 +1,4 @@
-"""Session ids of a framework, which are any text, as ids that sessions of Greenroom have."""
+"""Convert session ids of a framework, of any text, to ids of Greenroom's sessions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ _SHOWN: Final = 80
 
 
 def session_key(session_id: str) -> str:
-    """Return the id of the session of Greenroom; different ids get different ones.
+    """Return the id of the session of Greenroom; different ids have different ones.
 
-    An id of 1-128 of ``A-Za-z0-9_.-`` stays as it is. In another one, what does not fit is written as ``_``
-    and two hexadecimal digits a byte, behind ``x-``; where that gets too long, its end is a digest, behind
-    ``xx-``.
+    An id of 1-128 of ``A-Za-z0-9_.-`` is unchanged. In others, each unsuitable byte becomes ``_`` and two
+    hexadecimal digits, after ``x-``; what is too long ends with a digest, after ``xx-``.
 
     Raises:
-        ValueError: it is no text, or holds a lone surrogate.
+        ValueError: it is no text, or has a lone surrogate.
     """
     if not isinstance(session_id, str):
         raise ValueError(f"session_id: it takes a text, and got {type(session_id).__name__}")  # noqa: TRY004

@@ -1,4 +1,4 @@
-"""Greenroom as the memory of Pydantic AI agents: their conversations as sessions, and tools for memories."""
+"""Memory of Pydantic AI agents: conversations as sessions, and tools for memories."""
 
 from greenroom.adapters.pydantic_ai.conversations import GreenroomConversations as GreenroomConversations
 from greenroom.adapters.pydantic_ai.memories import memory_toolset as memory_toolset

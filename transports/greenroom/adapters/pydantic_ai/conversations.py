@@ -1,4 +1,4 @@
-"""Conversations of Pydantic AI agents, kept in sessions."""
+"""Conversations of Pydantic AI agents, stored in sessions."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ with needs("pydantic-ai"):
 logger = logging.getLogger(__name__)
 
 MESSAGE: Final = "pydantic_ai"
-"""The member of an event's metadata that has the message; without it, a passport left the message out."""
+"""The member of an event's metadata with the message; missing if a passport left it out."""
 RECORD: Final = "pydantic_ai_record"
-"""The same for what else is kept of the conversation; the newest one counts."""
+"""The member with the rest of the conversation's record; the newest one counts."""
 APP: Final = "pydantic-ai"
 PREFIX: Final = "pydantic_ai:"
-"""Begins the ids of all events of a conversation; no MCP client chooses ids of events."""
+"""The beginning of the ids of a conversation's events; MCP clients cannot choose such ids."""
 ENTRY: Final = f"{PREFIX}entry:"
 AFTER: Final = f"{PREFIX}after:"
-"""Begins the id of the event that follows a revision, of which there can be one only."""
+"""The beginning of the id of the event after a revision; there can be only one."""
 FIRST: Final = "none"
 PAGE: Final = 200
 
@@ -54,25 +54,24 @@ _PLAIN_ID = re.compile(r"(?!pydantic-ai-|(?:all|current)\Z)[A-Za-z0-9_.-]{1,128}
 
 
 class GreenroomConversations(ConversationStore):
-    """A Pydantic AI `ConversationStore` that keeps each conversation in a Greenroom session.
+    """A Pydantic AI `ConversationStore` with a Greenroom session for each conversation.
 
-    Each message is an event of the session, stored once: MCP clients read and search its text as that of
-    any message, and ``load`` returns the message as it was. A save is one commit. Other users' conversations
-    are not there for this store, whatever the ``scope`` of its methods is, which is Pydantic AI's own.
+    Each message is an event of the session, stored once: MCP clients read and search its text like that of
+    any message, and ``load`` returns it unchanged. A save is one commit. Other users' conversations are
+    invisible to this store, whatever the ``scope`` of a method, which is Pydantic AI's own.
 
         conversation = await store.load(conversation_id) or Conversation(conversation_id=conversation_id)
         result = await agent.run(prompt, conversation=conversation)
         await store.save(result)
 
-    A save is checked against what was loaded: of two that follow the same revision the second is a
-    `ConversationConflict`. A conversation that was deleted neither loads nor lists, and its messages stay in
-    the session, where forks still find them; `EraseUser` takes them away.
+    A save is checked against the loaded revision: a second save after the same revision is a
+    `ConversationConflict`. A deleted conversation neither loads nor lists; its messages stay in the session,
+    where forks find them, until `EraseUser` removes them.
 
     Args:
         database: An open database.
-        principal: In whose name sessions are made, read and written: they are its user's, and the model is
-            ``agent_id`` in them.
-        project_id: The project of new sessions: only its members see them. None: they are no project's.
+        principal: The caller: sessions belong to its user, and the model acts as its ``agent_id``.
+        project_id: The project of new sessions, which only its members see; None for no project.
     """
 
     def __init__(self, database: Database, principal: Principal, *, project_id: str | None = None) -> None:
@@ -84,22 +83,22 @@ class GreenroomConversations(ConversationStore):
 
     @staticmethod
     def session_of(conversation_id: str) -> str:
-        """Return the id of the session that has a conversation: the same if it is one, else its digest."""
+        """Return the id of a conversation's session: its own if valid, else a digest."""
         if _PLAIN_ID.fullmatch(conversation_id):
             return conversation_id
         name = conversation_id.encode(errors="surrogatepass")
         return f"{APP}-{blake2b(name, digest_size=_DIGEST_BYTES).hexdigest()}"
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
-        """Return the record of a conversation, None where there is none."""
-        kept = await self._kept(self.session_of(conversation_id))
+        """Return the record of a conversation, or None."""
+        kept = await self._read_state(self.session_of(conversation_id))
         return None if kept is None or self._is_hidden(kept) else kept.record
 
     async def read_records(
         self, *, scope: str | None = None, limit: int | None = None
     ) -> Sequence[ConversationRecord]:
-        """Return the records of the principal's user, or those of a scope, newest first."""
-        found = [await self._kept(session) for session in await self._own_sessions()]
+        """Return the records of the principal's user, optionally of one scope, newest first."""
+        found = [await self._read_state(session) for session in await self._own_sessions()]
         records = [kept.record for kept in found if kept and kept.record and not self._is_hidden(kept)]
         records = [record for record in records if scope in {None, record.scope}]
         return sorted(records, key=lambda record: record.updated_at, reverse=True)[:limit]
@@ -111,14 +110,14 @@ class GreenroomConversations(ConversationStore):
         new_entries: Sequence[ConversationEntry] = (),
         expected_revision: str | None,
     ) -> None:
-        """Store a record and the messages that are new.
+        """Store a record and its new messages.
 
         Raises:
-            ConversationConflict: another one came before.
-            ServiceError: a message is too large or none of JSON's, or the session has ended.
+            ConversationConflict: another save came first.
+            ServiceError: a message is too large or has no JSON form, or the session has ended.
         """
         session = self.session_of(record.conversation_id)
-        kept = await self._kept(session)
+        kept = await self._read_state(session)
         current = None if kept is None or kept.record is None else kept.record.revision
         if current != expected_revision or (kept is not None and self._is_hidden(kept)):
             raise ConversationConflict(record.conversation_id)
@@ -142,9 +141,9 @@ class GreenroomConversations(ConversationStore):
         """Delete a conversation; its messages stay in the session.
 
         Raises:
-            ConversationConflict: it is at another revision.
+            ConversationConflict: it has another revision.
         """
-        kept = await self._kept(self.session_of(conversation_id))
+        kept = await self._read_state(self.session_of(conversation_id))
         if kept is None or self._is_hidden(kept) or kept.revision != expected_revision:
             raise ConversationConflict(conversation_id)
         await self._append(
@@ -163,15 +162,15 @@ class GreenroomConversations(ConversationStore):
         for entry in await self.read_history(entry_id, limit=1):
             if entry.id == entry_id:
                 return entry
-        raise LookupError(f"a passport left out what the entry {entry_id!r} said")
+        raise LookupError(f"a passport left out the message of the entry {entry_id!r}")
 
     async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
         """Return the entries up to one, oldest first, or only the last ``limit`` of them.
 
-        Those whose messages a passport left out are passed over with a warning.
+        Entries without a message, which a passport left out, are skipped with a warning.
 
         Raises:
-            LookupError: one of them is not there.
+            LookupError: an entry is missing.
         """
         if head_id is None or limit == 0:
             return []
@@ -208,25 +207,25 @@ class GreenroomConversations(ConversationStore):
         except ServiceError as error:
             if error.code != "KEY_EXISTS":
                 raise
-            asked = GetSession(session_id=session)
-            read = await self._database.ask(Address("session", session), asked, principal=self._principal)
+            request = GetSession(session_id=session)
+            read = await self._database.ask(Address("session", session), request, principal=self._principal)
             if (read.session.app_name, read.session.user_id) != (APP, user):
                 raise
 
     async def _append(self, conversation_id: str, events: list[Event], *, after: str, kept: _Kept) -> None:
-        """Append events of which the last says what is kept: all of them or none.
+        """Append events, all or none; the last one has the record.
 
-        That one's id is taken by the first who follows the revision ``after``, so a second one is refused.
+        The last one's id is unique for the revision ``after``, so that a second save is refused.
         """
         *first, last = events or [
             Event(event_type="action", actor=f"agent:{self._principal.agent_id}", content={})
         ]
         says = _KEPT.dump_python(kept, mode="json")
         content = {**last.content, "metadata": {**last.content.get("metadata", {}), RECORD: says}}
-        shown = last.shown
-        if shown is not None:
-            shown = {**shown, "metadata": {**shown["metadata"], RECORD: says}}
-        last = Event(**{**last, "event_id": f"{AFTER}{after}", "content": content, "shown": shown})
+        preview = last.shown
+        if preview is not None:
+            preview = {**preview, "metadata": {**preview["metadata"], RECORD: says}}
+        last = Event(**{**last, "event_id": f"{AFTER}{after}", "content": content, "shown": preview})
         try:
             await self._sessions.append_events(self.session_of(conversation_id), [*first, last])
         except ServiceError as error:
@@ -236,14 +235,14 @@ class GreenroomConversations(ConversationStore):
 
     def _event(self, entry: ConversationEntry) -> Event:
         [message] = msgspec.json.decode(ModelMessagesTypeAdapter.dump_json([entry.message]))
-        shown = as_event(entry.message, self._principal.agent_id, self._longest)
+        event = as_event(entry.message, self._principal.agent_id, self._longest)
         place = {"id": entry.id, "parent": entry.parent_id}
-        content = {**shown.content, "metadata": {MESSAGE: {**place, "message": message}}}
-        seen = {**shown.content, "metadata": {MESSAGE: place}}
-        return Event(**{**shown, "event_id": f"{ENTRY}{entry.id}", "content": content, "shown": seen})
+        content = {**event.content, "metadata": {MESSAGE: {**place, "message": message}}}
+        seen = {**event.content, "metadata": {MESSAGE: place}}
+        return Event(**{**event, "event_id": f"{ENTRY}{entry.id}", "content": content, "shown": seen})
 
     def _learns_limit(self, error: ServiceError) -> bool:
-        """Note how long messages may be, where that is less than is usual; return whether it is."""
+        """Record a lower limit of messages from a refusal; return whether there was one."""
         limit = error.details.get("limit")
         if error.details.get("field") != "content" or not isinstance(limit, int) or limit >= self._longest:
             return False
@@ -253,8 +252,8 @@ class GreenroomConversations(ConversationStore):
     def _is_hidden(self, kept: _Kept) -> bool:
         return kept.user != self._principal.user
 
-    async def _kept(self, session: str) -> _Kept | None:
-        """Return what the newest event that follows a revision says."""
+    async def _read_state(self, session: str) -> _Kept | None:
+        """Return the state of a conversation, from the newest event after a revision."""
         for event in await self._events(session, AFTER, 1):
             kept = _KEPT.validate_python(event.content["metadata"][RECORD])
             if kept.record is not None:
@@ -265,7 +264,7 @@ class GreenroomConversations(ConversationStore):
         return None
 
     async def _stored(self, session: str | None, limit: int | None = None) -> dict[str, _Stored]:
-        """Return the messages that are in a session, or in its newest events, by the ids of their entries."""
+        """Return the messages in a session, or in its newest events, by entry id."""
         events = [] if session is None else await self._events(session, PREFIX, limit)
         found = [event.content["metadata"].get(MESSAGE) for event in events]
         return {
@@ -275,16 +274,16 @@ class GreenroomConversations(ConversationStore):
     async def _further(
         self, session: str | None, stored: dict[str, _Stored], entry_id: str
     ) -> tuple[str, dict[str, _Stored]]:
-        """Return where to look for an entry next: in all of the session, then where that was forked from.
+        """Return the next place of an entry: the whole session, then its fork's source.
 
         Raises:
-            LookupError: there is nowhere to look.
+            LookupError: there is none.
         """
         if session is not None:
             everything = await self._stored(session)
             if len(everything) > len(stored):
                 return session, everything
-            kept = await self._kept(session)
+            kept = await self._read_state(session)
             if kept is not None and kept.forked_from is not None:
                 source = self.session_of(kept.forked_from)
                 return source, await self._stored(source)
@@ -299,14 +298,14 @@ class GreenroomConversations(ConversationStore):
             return []
 
     async def _session_with(self, entry_id: str) -> str | None:
-        """Return the session that has an entry of which only the id is known, by looking at all."""
+        """Return the session with an entry, by its id alone; reads all sessions."""
         for session in await self._own_sessions():
             if entry_id in await self._stored(session):
                 return session
         return None
 
     async def _own_sessions(self) -> list[str]:
-        """Return the sessions that have conversations of the principal's user."""
+        """Return the sessions with conversations of the principal's user."""
         found: list[str] = []
         cursor: str | None = None
         while True:
@@ -324,7 +323,7 @@ class GreenroomConversations(ConversationStore):
 
 @dataclass(frozen=True)
 class _Kept:
-    """What a session has of its conversation, and whose it is: ``record`` is None once it was deleted."""
+    """The state of a conversation and its user; ``record`` is None after deletion."""
 
     user: str | None
     revision: str
@@ -336,9 +335,9 @@ _KEPT: Final[TypeAdapter[_Kept]] = TypeAdapter(_Kept)
 
 
 class _Stored(NamedTuple):
-    """An entry as it lies in a session.
+    """An entry in a session.
 
-    Its message is what `ModelMessagesTypeAdapter` makes of it; None where a passport left it out.
+    ``message`` is the output of `ModelMessagesTypeAdapter`; None if a passport left it out.
     """
 
     id: str
@@ -347,7 +346,7 @@ class _Stored(NamedTuple):
 
 
 class _Id(str):
-    """The id of an entry, which knows the session where its history begins to be looked for."""
+    """The id of an entry, with the session where the search for its history starts."""
 
     __slots__ = ("session",)
     session: str

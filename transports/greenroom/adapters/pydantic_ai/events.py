@@ -1,4 +1,4 @@
-"""What MCP clients see of a model message: one text, and whose it is. Pure functions."""
+"""Model messages as MCP clients see them: a text and its author. Pure functions."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ with needs("pydantic-ai"):
     )
 
 LONGEST: Final = 10_000
-"""Characters that a message may have where nothing else is configured."""
+"""The default limit of a message's characters."""
 
 
 def as_event(message: ModelMessage, agent_id: str, longest: int) -> Event:
-    """Return an event that shows a message to whoever reads the session.
+    """Convert a message to an event for those who read the session.
 
     Args:
-        message: What a user, a tool or a model said.
-        agent_id: Who the model is, in the session.
-        longest: The most characters of the text; of a longer one the end is left out.
+        message: A message of a user, a tool or a model.
+        agent_id: The model's id in the session.
+        longest: Most characters of the text; the end of a longer one is cut.
     """
     texts = list(_texts(message))
     text = "\n".join(texts) or f"({', '.join(part.part_kind for part in message.parts) or message.kind})"
-    said = any(isinstance(part, UserPromptPart | TextPart) for part in message.parts)
-    from_user = isinstance(message, ModelRequest) and said
+    has_text = any(isinstance(part, UserPromptPart | TextPart) for part in message.parts)
+    from_user = isinstance(message, ModelRequest) and has_text
     return Event(
-        event_type="message" if said else "tool_call",
+        event_type="message" if has_text else "tool_call",
         actor="user" if from_user else f"agent:{agent_id}",
         content={"text": text if len(text) <= longest else f"{text[: longest - 1]}…"},
     )

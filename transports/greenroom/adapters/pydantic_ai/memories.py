@@ -1,4 +1,4 @@
-"""Tools by which a Pydantic AI agent keeps memories, finds them, and corrects them."""
+"""Tools by which a Pydantic AI agent stores, finds and corrects memories."""
 
 from __future__ import annotations
 
@@ -37,13 +37,12 @@ def memory_toolset(
 ) -> FunctionToolset[AgentDepsT]:
     """Return the tools ``remember``, ``recall``, ``update_memory`` and ``forget`` for an agent.
 
-    They work on the memories in the namespace of the principal's user, or of the agent where there is no
-    user: those that MCP clients of the same user see. What Greenroom refuses, an unknown id or a text that is
-    too long, goes back to the model as a `ModelRetry`.
+    They use the memories in the namespace of the principal's user, or of the agent without a user: those that
+    MCP clients of the same user see. A refusal, such as of an unknown id or a long text, is a `ModelRetry`.
 
     Args:
         database: An open database.
-        principal: Whose memories they are, or what says that of a run, by its ``deps``.
+        principal: The owner of the memories, or a function that returns it for a run, from its ``deps``.
     """
     of = (lambda _: principal) if isinstance(principal, Principal) else principal
     tools = _Tools(database)
@@ -72,7 +71,7 @@ def memory_toolset(
 
         Args:
             ctx: The run.
-            memory_id: The memory's id, as `recall` and `remember` tell it.
+            memory_id: The memory's id, from `recall` or `remember`.
             content: What it says from now on.
         """
         return await tools.update(of(ctx), memory_id, content)
@@ -82,7 +81,7 @@ def memory_toolset(
 
         Args:
             ctx: The run.
-            memory_id: The memory's id, as `recall` and `remember` tell it.
+            memory_id: The memory's id, from `recall` or `remember`.
         """
         return await tools.forget(of(ctx), memory_id)
 
@@ -94,7 +93,7 @@ def memory_toolset(
 
 
 class _Tools:
-    """What the tools do, for any principal."""
+    """The tools' functions, for any principal."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -111,7 +110,7 @@ class _Tools:
         except Refusal as refusal:
             raise ModelRetry(refusal.sentence) from refusal
         return [
-            {"memory_id": hit.memory_id, "content": _said(hit), "updated_at": hit.updated_at.isoformat()}
+            {"memory_id": hit.memory_id, "content": _content(hit), "updated_at": hit.updated_at.isoformat()}
             for hit in found.memories
         ]
 
@@ -122,12 +121,12 @@ class _Tools:
     async def forget(self, principal: Principal, memory_id: str) -> str:
         forgotten = await self._ask(principal, ForgetMemory, memory_id=memory_id)
         if forgotten.forgotten == 0:
-            raise ModelRetry(f"There is no memory {memory_id!r}; recall tells the ids of those there are.")
+            raise ModelRetry(f"There is no memory {memory_id!r}; recall returns the ids of those there are.")
         return f"Memory {memory_id} is forgotten."
 
-    async def _ask(self, principal: Principal, request_type: type[Message[R]], **given: str) -> R:
+    async def _ask(self, principal: Principal, request_type: type[Message[R]], **arguments: str) -> R:
         try:
-            return await self._memories(principal).ask(request_type, **given)
+            return await self._memories(principal).ask(request_type, **arguments)
         except Refusal as refusal:
             raise ModelRetry(refusal.sentence) from refusal
 
@@ -135,7 +134,7 @@ class _Tools:
         return MemoryRequests(self._database, principal, user_namespace(principal))
 
 
-def _said(hit: MemoryHit) -> Any:
+def _content(hit: MemoryHit) -> Any:
     if isinstance(hit.content, str):
         return hit.content
     return "(too large for a list)" if isinstance(hit.value, UnsetType) else json.loads(bytes(hit.value))

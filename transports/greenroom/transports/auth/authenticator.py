@@ -1,21 +1,19 @@
-"""Authentication of callers at sockets: by API key, by token, or freely where no key was ever made.
+"""Authenticate callers at sockets: by API key, by token, or openly without keys.
 
-The rules for hosts and origins are in `origin_check` and come first; this is about who somebody is.
+The rules for hosts and origins are in `origin_check` and apply first.
 
 Invariants:
 
-- What is shown and wrong is refused, also where nothing would be needed.
-- A caller is told the same whichever part of a key is wrong, for the same work. That a key was revoked or has
-  expired is told to who shows the whole of it.
-- Whoever is let in because of a key, or because none is needed, leaves when that holds no more
-  (`hold_connection`).
-- Whatever somebody with a key sends is counted: requests, and besides everything, of which there may be
-  `FRAMES_PER_REQUEST` times as much. So a flood of what is no request does not get around the limit.
+- A wrong credential is refused, even where none is needed.
+- Whichever part of a key is wrong, the caller gets the same answer for the same work. Only the holder of
+        a whole key learns that it was revoked or has expired.
+- A connection ends when its right ends: its key, or that no key is needed (`hold_connection`).
+- All traffic of a key is counted: its requests, and its messages of any kind, of which `FRAMES_PER_REQUEST`
+        times as many are allowed. So a flood of messages that are no requests does not evade the limit.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -27,12 +25,12 @@ import trio
 
 from greenroom.actors import KeyCache, KeyRefusedError, Principal
 from greenroom.actors.core.auth.grants import OAUTH, Credential, KeyRecord, check_claims, credential_of
-from greenroom.actors.core.auth.key_format import PREFIX, read_key, without_keys
+from greenroom.actors.core.auth.key_format import PREFIX, mask_keys, parse_key
 from greenroom.actors.core.keys.key_cache import KeyEndedError
 from greenroom.actors.core.keys.rate_limits import TokenBucket, TokenBuckets
 from greenroom.runtime import GreenroomError, Refusal
 from greenroom.transports.auth.caller import Caller, Headers, RateLimit, header_values
-from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.base.errors import HttpRefusedError, retry_later
 from greenroom.transports.base.net.addresses import is_loopback
 from greenroom.transports.base.net.body_budget import BodyBudget, BodyBudgets
 from greenroom.transports.base.net.forwarded import (
@@ -51,21 +49,21 @@ RATE: Final = 100
 BURST: Final = 20
 LINK_RATE: Final = 30
 LINK_BURST: Final = 10
-"""How many links that open nothing one address may try: of those that log in, and of those to passports."""
+"""The number of invalid links that one address may try: log-in links, and links to passports."""
 FRAMES_PER_REQUEST: Final = 10
-"""Frames of any kind allowed per allowed request: notifications, pings, what cannot be parsed."""
+"""Messages of any kind allowed per allowed request: notifications, pings, unparsable ones."""
 
 AUTHORIZATION: Final = b"authorization"
 _SCHEME: Final = "bearer"
 HEADER: Final = "Authorization: Bearer gr_..."
-"""What a client with a key is to send, as people are told."""
+"""The header that a client with a key must send, as messages spell it."""
 _CHALLENGE: Final = 'Bearer realm="greenroom"'
 _NOT_IN_A_DESCRIPTION: Final = re.compile(r"[^ !#-\[\]-~]")
-"""What RFC 6750 does not allow in ``error_description``."""
+"""The characters that RFC 6750 forbids in ``error_description``."""
 
 
 class AuditHook(Protocol):
-    """Records in the audit log an action that is no actor's."""
+    """Records an action outside an actor in the audit log."""
 
     def __call__(
         self,
@@ -78,111 +76,111 @@ class AuditHook(Protocol):
         key_id: str | None = None,
         **details: Any,
     ) -> None:
-        """Record it, as `audit.actor.tell` does; never fails and never waits."""
+        """Record the action, as `audit.actor.tell` does; never fails and never waits."""
 
 
 class Authenticator(Protocol):
-    """Authenticates callers, and bounds what each may send."""
+    """Authenticates callers, and limits what each may send."""
 
     async def authenticate(self, caller: Caller, headers: Headers) -> Caller:
-        """Return the caller with its credential, if it showed one.
+        """Return the caller with its credential, if it sent one.
 
         Args:
-            caller: Whom it says it is, and its address.
+            caller: The identity that the caller claims, and its address.
             headers: The headers of its request.
 
         Raises:
-            HttpRefusedError: it is not let in.
+            HttpRefusedError: The caller is refused.
         """
 
     def readmit(self, caller: Caller, headers: Headers) -> Caller:
-        """Return a caller who was authenticated before, with the address that this request comes from.
+        """Return an authenticated caller with the address of this request.
 
         Args:
             caller: The caller, with its credential, and the address of the connection.
             headers: The headers of its request.
 
         Raises:
-            HttpRefusedError: its key opens nothing any more, or too much came by it.
+            HttpRefusedError: Its key is no longer valid, or its rate limit is exceeded.
         """
 
     def address_of(self, caller: Caller, headers: Headers) -> str | None:
-        """Return the address that a request without a key comes from.
+        """Return the address of a request without a key.
 
         Args:
-            caller: The address that the connection comes from.
+            caller: The caller, with the address of the connection.
             headers: The headers of its request.
         """
 
     def count_wrong(self, address: str | None, action: str) -> None:
-        """Count a one-time link that opens nothing; right ones are not counted.
+        """Count an invalid one-time link; valid ones are not counted.
 
         Args:
-            address: Where it came from, as `address_of` returns it.
-            action: What the audit log calls the opening; those of each action are counted for themselves.
+            address: Its address, as `address_of` returns it.
+            action: The action in the audit log; each action has a count of its own.
 
         Raises:
-            HttpRefusedError: too many came from there.
+            HttpRefusedError: Too many came from there.
         """
 
     def is_valid(self, key_id: str | None) -> bool:
-        """Return whether what somebody once showed would let them in now; None: they showed nothing."""
+        """Return whether a credential shown earlier would still be accepted; None means no credential."""
 
     def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
-        """Audit a denial decided elsewhere (e.g. by the origin check).
+        """Audit a denial decided elsewhere, for example by the origin check.
 
         Args:
-            caller: As much as is known of the caller.
+            caller: The caller, as far as it is known.
             headers: The headers of its request.
             status: The status that answers it.
             action: The action that was denied.
         """
 
     def hold_connection(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Hold a connection while a block runs; call `end` once, with the reason, when its right ends."""
+        """Hold a connection while a block runs; call `end` once, if its right ends."""
 
     def rate_limit(self, caller: Caller) -> RateLimit | None:
-        """Return the rate limit of a caller; None where there is none."""
+        """Return the rate limit of a caller; None if it has none."""
 
     def address_group(self, address: str | None) -> str | None:
-        """Return the name under which the connections from an address are counted.
+        """Return the group that the connections of an address count for.
 
-        None where they are not counted: those of this machine, and of proxies, which bring many.
+        None if they are not counted: those of this machine, and those of proxies, which carry many clients.
         """
 
     def body_budget(self, caller: Caller) -> BodyBudget:
-        """Return the budget of bytes under way for a caller's requests."""
+        """Return the budget for the bytes of a caller's requests in flight."""
 
 
 class OpenAuthenticator:
-    """Accepts every caller as whom it says it is: for programs that know who can reach them."""
+    """Trusts the identity that the caller claims: for programs that control who can reach them."""
 
     def __init__(self) -> None:
         self._bodies = BodyBudgets()
 
-    async def authenticate(self, caller: Caller, headers: Headers) -> Caller:  # noqa: ARG002  (it does not look)
-        """Return the caller as it is."""
+    async def authenticate(self, caller: Caller, headers: Headers) -> Caller:  # noqa: ARG002  (unused here)
+        """Return the caller unchanged."""
         return caller
 
     def readmit(self, caller: Caller, headers: Headers) -> Caller:  # noqa: ARG002  (as above)
-        """Return the caller as it is."""
+        """Return the caller unchanged."""
         return caller
 
     def address_of(self, caller: Caller, headers: Headers) -> str | None:  # noqa: ARG002  (as above)
-        """Return the address that the connection comes from."""
+        """Return the address of the connection."""
         return caller.address
 
     def count_wrong(self, address: str | None, action: str) -> None:
         """Count nothing: there is no limit."""
 
-    def is_valid(self, key_id: str | None) -> bool:  # noqa: ARG002  (everybody is let in)
+    def is_valid(self, key_id: str | None) -> bool:  # noqa: ARG002  (unused here)
         """Return True."""
         return True
 
     def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
-        """Record nothing: such a program has no audit log."""
+        """Record nothing: there is no audit log."""
 
-    def hold_connection(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002  (nobody is sent away)
+    def hold_connection(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002  (unused here)
         """Hold nothing: no right ends."""
         return nullcontext()
 
@@ -192,7 +190,7 @@ class OpenAuthenticator:
     def address_group(self, address: str | None) -> str | None:
         """Return None: connections are not counted."""
 
-    def body_budget(self, caller: Caller) -> BodyBudget:  # noqa: ARG002  (it does not look)
+    def body_budget(self, caller: Caller) -> BodyBudget:  # noqa: ARG002  (unused here)
         """Return a budget that all callers share."""
         return self._bodies.of(None)
 
@@ -201,19 +199,19 @@ OPEN_AUTHENTICATOR: Final = OpenAuthenticator()
 
 
 class KeyAuthenticator:
-    """Authenticates callers by the keys of this server, and by tokens of an issuer.
+    """Authenticates callers by this server's keys, and by tokens of an issuer.
 
     Args:
-        key_cache: The keys.
-        rate: Requests a minute that a key has which has no rate of its own; also of an address that shows
-            nothing right.
+        key_cache: The keys of this server.
+        rate: Requests a minute for a key without a rate of its own, and for an address without a valid
+            credential.
         burst: Requests at once, likewise.
-        trusted: The networks of the proxies whose word counts on where somebody comes from.
-        tokens: Checks tokens that are no keys of ours; None where there are none such.
-        challenge: What a refusal says besides to clients that look for a token.
-        heard: Notes in the audit log who was let in and who was not.
-        frame: The longest request, in bytes.
-        access: Counts both.
+        trusted: The networks of the proxies that may state the client's address.
+        tokens: Checks tokens that are not our keys; None without an issuer.
+        challenge: Extra parameters of a refusal, for clients that look for a token.
+        heard: Records accepted and refused callers in the audit log.
+        max_message_bytes: The longest request, in bytes.
+        access: Counts accepted and refused callers.
     """
 
     def __init__(
@@ -226,14 +224,14 @@ class KeyAuthenticator:
         tokens: TokenVerifier | None = None,
         challenge: str = "",
         heard: AuditHook | None = None,
-        frame: int = 0,
+        max_message_bytes: int = 0,
         access: AccessMeter | None = None,
     ) -> None:
         self._heard = heard
         self._access = access or AccessMeter()
-        self._bodies = BodyBudgets(frame)
+        self._bodies = BodyBudgets(max_message_bytes)
         self._noted = TokenBuckets(1, 1)
-        self._reloads = TokenBucket(30, 2)  # so that who makes keys up does not keep the actor busy
+        self._reloads = TokenBucket(30, 2)  # so that invented keys cannot keep the actor busy
         self._key_cache = key_cache
         self._requests = TokenBuckets(rate, burst)
         self._frames = TokenBuckets(rate * FRAMES_PER_REQUEST, burst * FRAMES_PER_REQUEST)
@@ -244,7 +242,7 @@ class KeyAuthenticator:
         self._challenge = challenge
 
     async def authenticate(self, caller: Caller, headers: Headers) -> Caller:
-        """Return the caller with the credential of its key or token, if one is needed or shown."""
+        """Return the caller with its credential, if one is needed or was sent."""
         address = self._address(caller, headers)
         if address != caller.address:
             caller = msgspec.structs.replace(caller, address=address)
@@ -252,20 +250,20 @@ class KeyAuthenticator:
             admitted = await self._with_credential(caller, headers)
         except HttpRefusedError as refusal:
             self._access.record_refused()
-            # Who comes by a right key is not counted here, so others at its address do it no harm.
+            # Holders of a valid key are not counted here, so others at their address cannot lock them out.
             wait = self._failures.of(address_prefix(caller.address)).take(trio.current_time())
             if wait > 0:
-                # Without the id that was shown, so that whoever makes ids up fills no log.
+                # Without the id that was sent, so that invented ids cannot fill the log.
                 self._record("authenticate", caller.address, None, HTTPStatus.TOO_MANY_REQUESTS)
-                sentence = "too many requests from your address showed nothing that opens"
-                raise too_many_requests(wait, sentence) from None
+                sentence = "too many requests from your address had no valid credential"
+                raise retry_later(sentence, wait) from None
             self._record("authenticate", caller.address, _shown_id(headers), refusal.status)
             raise
         self._count(admitted)
         return admitted
 
     def readmit(self, caller: Caller, headers: Headers) -> Caller:
-        """Return a caller who was authenticated before, see `Authenticator`."""
+        """Return an authenticated caller, see `Authenticator`."""
         caller = msgspec.structs.replace(caller, address=self._address(caller, headers))
         credential = caller.credential
         if credential is not None and credential.by_key:
@@ -277,33 +275,33 @@ class KeyAuthenticator:
         return caller
 
     def _count(self, admitted: Caller) -> None:
-        """Count a request that is let in.
+        """Count an accepted request.
 
         Raises:
-            HttpRefusedError: too much came by its key.
+            HttpRefusedError: The rate limit of its key is exceeded.
         """
         rate_limit = self.rate_limit(admitted)
         if rate_limit is not None and (wait := rate_limit.frame(trio.current_time())) > 0:
-            raise too_many_requests(wait, "too much came by this key")
+            raise retry_later("too many requests by this key", wait)
         holder = None if admitted.credential is None else admitted.credential.holder
         self._access.record_admitted(holder, address_prefix(admitted.address))
         if self._heard is not None and admitted.credential is not None:
             self._note_once_a_minute(admitted.credential, admitted.address)
 
     def address_of(self, caller: Caller, headers: Headers) -> str | None:
-        """Return the address that a request without a key comes from, see `Authenticator`."""
+        """Return the address of a request without a key, see `Authenticator`."""
         return self._address(caller, headers)
 
     def count_wrong(self, address: str | None, action: str) -> None:
-        """Count a one-time link that opens nothing, see `Authenticator`."""
+        """Count an invalid one-time link, see `Authenticator`."""
         buckets = self._wrong_links.setdefault(action, TokenBuckets(LINK_RATE, LINK_BURST))
         wait = buckets.of(address_prefix(address)).take(trio.current_time())
         if wait > 0:
             self._record(action, address, None, HTTPStatus.TOO_MANY_REQUESTS)
-            raise too_many_requests(wait, "too many links from your address opened nothing")
+            raise retry_later("too many invalid links from your address", wait)
 
     def is_valid(self, key_id: str | None) -> bool:
-        """Return whether a key still opens this server; a token whose time nobody knows any more does."""
+        """Return whether a key is still valid; a token of unknown expiry is."""
         if key_id is None:
             return not self._key_cache.required
         if key_id.startswith(OAUTH):
@@ -315,7 +313,7 @@ class KeyAuthenticator:
         return True
 
     def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
-        """Record in the audit log a denial decided elsewhere."""
+        """Audit a denial decided elsewhere."""
         key_id = None if caller.credential is None else caller.credential.id
         self._record(action, self._address(caller, headers), key_id, status)
 
@@ -337,7 +335,7 @@ class KeyAuthenticator:
         shown = _bearer(headers)
         if shown is None:
             if self._key_cache.required:
-                sentence = "a key is needed, which `greenroom keys create` makes on the server"
+                sentence = "a key is needed; `greenroom keys create` makes one on the server"
                 raise unauthorized(sentence, more=self._challenge)
             return caller
         credential = await self._credential(shown)
@@ -353,7 +351,7 @@ class KeyAuthenticator:
         return msgspec.structs.replace(caller, credential=credential)
 
     def hold_connection(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Hold a connection until its key is revoked or expires, or until one is needed that was not."""
+        """Hold a connection until its key ends, or until a key becomes necessary."""
         credential = caller.credential
         if credential is None:
             return self._key_cache.hold(None, end)
@@ -362,7 +360,7 @@ class KeyAuthenticator:
         )
 
     def rate_limit(self, caller: Caller) -> RateLimit | None:
-        """Return the buckets of a caller's key; a caller that needed none is not limited."""
+        """Return the buckets of a caller's key; a caller without one is not limited."""
         credential = caller.credential
         if credential is None or not credential.is_limited:
             return None
@@ -372,7 +370,7 @@ class KeyAuthenticator:
         return RateLimit(requests.take, frames.take)
 
     def address_group(self, address: str | None) -> str | None:
-        """Return the name under which the connections from an address are counted, see `Authenticator`."""
+        """Return the group that the connections of an address count for, see `Authenticator`."""
         if address is None or is_loopback(address) or is_trusted(address, self._trusted):
             return None
         return address_prefix(address)
@@ -415,9 +413,9 @@ class KeyAuthenticator:
         except KeyEndedError:
             raise
         except KeyRefusedError:
-            # Another process may have made it a moment ago. A wrong secret of a known id takes this way, too:
-            # else the time would tell which ids there are.
-            if read_key(shown) is None or self._reloads.take(trio.current_time()):
+            # Another process may have made the key a moment ago. A wrong secret of a known id takes this
+            # path as well, or else the response time would reveal which ids exist.
+            if parse_key(shown) is None or self._reloads.take(trio.current_time()):
                 raise
         with suppress(GreenroomError):
             await self._key_cache.load()
@@ -429,50 +427,44 @@ def _tenfold(limit: int | None) -> int | None:
 
 
 def _shown_id(headers: Headers) -> str | None:
-    """Return the id of what looks like a key in a request's head, be it right or wrong."""
+    """Return the id of a key-like text in a request's headers, valid or not."""
     for value in header_values(headers, AUTHORIZATION):
-        if (key := read_key(value.rpartition(" ")[2])) is not None:
+        if (key := parse_key(value.rpartition(" ")[2])) is not None:
             return key.key_id
     return None
-
-
-def too_many_requests(wait: float, sentence: str) -> HttpRefusedError:
-    """Return a refusal with 429; the caller may come back in `wait` seconds."""
-    after = {"Retry-After": str(math.ceil(wait))}
-    return HttpRefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **after)
 
 
 def unauthorized(
     sentence: str, *, error: str | None = None, more: str = "", header: bool = True
 ) -> HttpRefusedError:
-    """Return a refusal with 401 and its challenge.
+    """Return a refusal with status 401 and its challenge.
 
     Args:
-        sentence: For people.
-        error: For programs, as RFC 6750 says; None for who has shown nothing.
+        sentence: The message for people.
+        error: The error code of RFC 6750; None if no credential was sent.
         more: Further parameters of the challenge.
-        header: Whether it is added which header opens.
+        header: Whether to add which header is needed.
     """
     if header:
         sentence = f"{sentence}; send the header {HEADER}"
     challenge = _CHALLENGE + more
     if error is not None:
-        described = _NOT_IN_A_DESCRIPTION.sub("'", without_keys(sentence))
+        described = _NOT_IN_A_DESCRIPTION.sub("'", mask_keys(sentence))
         challenge += f', error="{error}", error_description="{described}"'
     return HttpRefusedError(HTTPStatus.UNAUTHORIZED, sentence, **{"WWW-Authenticate": challenge})
 
 
 def _bearer(headers: Headers) -> str | None:
-    """Return the token in a request's head; None without any.
+    """Return the bearer token of a request; None without any.
 
     Raises:
-        HttpRefusedError: what stands there is no bearer token, or there are several.
+        HttpRefusedError: The header is no bearer token, or there are several.
     """
     given = header_values(headers, AUTHORIZATION)
     if not given:
         return None
     if len(given) > 1:
-        raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "the header Authorization stands there more than once")
+        raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "the header Authorization occurs more than once")
     scheme, _, token = given[0].partition(" ")
     if scheme.lower() != _SCHEME or not (token := token.strip()):
         raise unauthorized("the header Authorization holds no bearer token", error="invalid_request")

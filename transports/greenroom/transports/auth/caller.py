@@ -1,4 +1,4 @@
-"""Callers of a socket: whom a connection says it is, in URL or headers, and how often it may ask."""
+"""The caller of a connection: its claimed identity and its rate limit."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _REMEMBERED: Final = 256  # a client sends the same headers with each of its req
 
 
 class ToolChoice(NamedTuple):
-    """How a client wants tools listed.
+    """How a client wants its tools listed.
 
     Attributes:
         profiles: The tool profiles; empty for the server's.
-        schemas: The form of parameters' schemas; None for the server's.
+        schemas: The form of the parameters' schemas; None for the server's.
     """
 
     profiles: tuple[str, ...] = ()
@@ -54,18 +54,18 @@ NO_CHOICE: Final = ToolChoice()
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
-    """The caller of a connection, as it says itself, and its credential.
+    """The caller of a connection: the identity that it claims, and its credential.
 
     Attributes:
-        agent: Its agent id; None leaves it to the client's own name.
+        agent: Its agent id; None means the client's own name.
         agent_type: Its agent type, if it gave one.
-        projects: The projects that it gave; empty for none.
+        projects: The projects that it named; empty for none.
         tools: The tool profiles that it chose; empty for none.
         schemas: The form of schemas that it chose, if it did.
-        credential: What it showed; None where nothing was needed.
-        address: Where it comes from, when known.
-        is_single_request: Whether this is one request, and nothing is known of those before it.
-        is_person: Whether it is a browser that is logged in, which shows pages to somebody.
+        credential: Its credential; None where none was needed.
+        address: Its address, if known.
+        is_single_request: Whether it makes only this request, with no state from earlier ones.
+        is_person: Whether it is a logged-in browser, which shows pages to a person.
     """
 
     agent: str | None = None
@@ -79,12 +79,12 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     is_person: bool = False
 
     def has_same_identity(self, other: Caller) -> bool:
-        """Return whether it is the same caller, which may come from elsewhere by now."""
+        """Return whether another caller has the same identity, wherever it comes from."""
         return self.identity == other.identity
 
     @property
     def tool_choice(self) -> ToolChoice:
-        """How tools are listed to it: as it said itself, else as its credential says."""
+        """How its tools are listed: as it requested itself, else as its credential says."""
         if self.credential is None:
             return ToolChoice(self.tools, self.schemas)
         grant = self.credential.grant
@@ -92,7 +92,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """The values that tell callers apart; the tools that they are listed do not."""
+        """The values that tell callers apart; the choice of tools is not part of it."""
         credential = self.credential
         return self.agent, self.agent_type, self.projects, None if credential is None else credential.id
 
@@ -101,11 +101,11 @@ NOBODY: Final = Caller()
 
 
 class RateLimit(NamedTuple):
-    """Two token buckets of one caller; each takes trio's time and returns 0, or the seconds to wait.
+    """Two token buckets; each takes trio's time and returns the seconds to wait.
 
     Attributes:
         request: Counts a request.
-        frame: Counts every frame, requests as well.
+        frame: Counts every message, requests included.
     """
 
     request: Callable[[float], float]
@@ -113,13 +113,13 @@ class RateLimit(NamedTuple):
 
 
 def fit_agent_id(name: str | None) -> str:
-    """Return a client's own name as an agent id: 1-100 characters of ``A-Za-z0-9_.-``."""
+    """Convert a client's own name to an agent id: 1-100 characters of ``A-Za-z0-9_.-``."""
     plain = unicodedata.normalize("NFKD", name or "").encode("ascii", "ignore").decode()
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", plain).strip("-")[:AGENT_ID_LENGTH] or NAMELESS_AGENT
 
 
 def header_values(headers: Headers, wanted: bytes) -> list[str]:
-    """Return the values of every header of a name."""
+    """Return the values of all headers of one name."""
     return [value.decode("latin-1").strip() for name, value in headers if name == wanted]
 
 
@@ -127,18 +127,18 @@ def caller_of(query: str, headers: Headers) -> Caller:
     """Return the caller that a request names in its URL's query or its headers.
 
     Raises:
-        HttpRefusedError: it says what cannot be, or says it twice.
+        HttpRefusedError: A value is invalid, or is given twice.
     """
     return _caller_of(query, tuple(each for each in headers if each[0] in IDENTITY_HEADERS))
 
 
 @lru_cache(_REMEMBERED)
 def _caller_of(query: str, headers: tuple[tuple[bytes, bytes], ...]) -> Caller:
-    given = _given(query)
+    given = _parse_query(query)
     for key, (header, _read) in _IDENTITY.items():
         values = [part.strip() for value in header_values(headers, header) for part in value.split(",")]
         if values and key in given:
-            sentence = f"{key} stands in the URL and in the header {header.decode()}; give it once"
+            sentence = f"{key} is in the URL and in the header {header.decode()}; give it once"
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
         if values:
             given[key] = values
@@ -153,7 +153,7 @@ def _caller_of(query: str, headers: tuple[tuple[bytes, bytes], ...]) -> Caller:
     )
 
 
-def _given(query: str) -> dict[str, list[str]]:
+def _parse_query(query: str) -> dict[str, list[str]]:
     refuse_secrets(query)
     try:
         pairs = (
@@ -172,15 +172,15 @@ def _given(query: str) -> dict[str, list[str]]:
 
 
 def refuse_secrets(query: str) -> None:
-    """Refuse a URL with a key in it: URLs are written into logs, of others, too.
+    """Refuse a URL with a key in it: URLs are logged, also by proxies.
 
     Raises:
-        AccessDeniedError: there is one.
+        AccessDeniedError: There is a key in it.
     """
     named = {part.partition("=")[0].lower().replace("-", "_") for part in query.split("&")}
     if has_key(unquote(query)) or not _SECRET_PARAMETERS.isdisjoint(named):
         sentence = (
-            "a key or a token does not belong in a URL, where logs keep it; "
+            "a key or a token does not belong in a URL, which logs record; "
             "send the header Authorization: Bearer, and revoke a key that was in one"
         )
         raise AccessDeniedError(HTTPStatus.BAD_REQUEST, sentence)

@@ -1,15 +1,15 @@
-"""OAuth 2.1 access tokens: this server as the resource server of an issuer that the settings name.
+"""OAuth 2.1 access tokens: this server is the resource server of a configured issuer.
 
-`JwtVerifier` is a `TokenVerifier` of the SDK: it checks JSON Web Tokens against the keys that the issuer
-publishes. Another verifier, say one that asks the issuer about every token, can stand in its place.
+`JwtVerifier` is a `TokenVerifier` of the SDK. It checks JSON Web Tokens against the keys that the issuer
+publishes. Another verifier can replace it, for example one that asks the issuer about every token.
 
 Invariants:
 
-- A token counts that the issuer signed with one of its published keys, by an algorithm with a public key,
-  for this server (``aud``), and as long as it has not expired. All of that, or nobody comes in.
-- The issuer is asked for its keys when one is needed that is not there, not more often than every
-  `REFETCH_SECONDS` whatever tokens come, and never by a URL that a token names.
-- Keys are kept for `KEYS_SECONDS`; an issuer that is away does not let anybody in with a key that is older.
+- A valid token was signed by the issuer with a published key and an asymmetric algorithm, names this server
+        (``aud``), and has not expired. Without any of these it is refused.
+- The issuer's keys are fetched when a key is missing, at most every `REFETCH_SECONDS` whatever tokens arrive,
+        and never from a URL that a token names.
+- Keys are cached for `KEYS_SECONDS`. When the issuer is unreachable, older keys are refused.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA"),
 )
-"""Those with a public key. With ``HS256`` the issuer's public key would do to forge a token."""
+"""The asymmetric ones. With ``HS256`` the issuer's public key would suffice to forge a token."""
 
 KEYS_SECONDS: Final = 3_600.0
 REFRESH_SECONDS: Final = 600.0
-"""The age from which keys are fetched anew, while the old ones still count."""
+"""The age from which keys are fetched again, while the old ones are still valid."""
 REFETCH_SECONDS: Final = 30.0
 LEEWAY_SECONDS: Final = 30.0
 TOKEN_BYTES: Final = 16_384
@@ -52,7 +52,7 @@ _HEADERS: Final = {"Accept": "application/json", "Accept-Encoding": "identity"}
 _TIMES: Final = httpx2.Timeout(5.0)
 _LONGEST_SUBJECT: Final = 128
 _LIFE_WITHOUT_END: Final = 300
-"""Seconds for which a token counts whose verifier does not say when it ends."""
+"""The lifetime in seconds of a token if its verifier does not report an expiry."""
 
 _TIMES_OF_TOKENS: Final = ("exp", "nbf", "iat")
 _NAMES_IN_TOKENS: Final = ("client_id", "azp", "greenroom_agent", "greenroom_agent_type")
@@ -63,17 +63,17 @@ logger = logging.getLogger(__name__)
 
 
 class IssuerError(Exception):
-    """The issuer cannot be reached, or does not say what an issuer says."""
+    """The issuer is unreachable, or its documents are invalid."""
 
 
 class JwtVerifier:
-    """Checks tokens of one issuer; see `TokenVerifier` of the SDK.
+    """Verifies tokens of one issuer; see `TokenVerifier` of the SDK.
 
     Args:
         issuer: Its identifier, a URL.
-        resource: What tokens for this server name as their audience, a URL.
-        client: Asks the issuer; for tests.
-        now: Tells by what keys age, in seconds.
+        resource: The audience of tokens for this server, a URL.
+        client: Sends requests to the issuer; for tests.
+        now: Returns the time by which keys age, in seconds.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class JwtVerifier:
         await self._client.aclose()
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return the access that a token gives; None when it gives none."""
+        """Return the access that a token grants; None if it is invalid."""
         if len(token) > TOKEN_BYTES:
             return None
         try:
@@ -120,7 +120,7 @@ class JwtVerifier:
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
             _check_types(claims)
-            msgspec.json.encode(claims)  # or there is half a character in them, which is no name
+            msgspec.json.encode(claims)  # fails on half a surrogate pair, which no name has
         except _NO_TOKEN as error:
             logger.debug("a token was refused: %s", type(error).__name__)
             return None
@@ -166,7 +166,7 @@ class JwtVerifier:
             self._fetched = now
 
     async def _document(self) -> dict[str, Any]:
-        """Return what the issuer says of itself (RFC 8414, or OpenID's form of it)."""
+        """Return the issuer's metadata (RFC 8414, or OpenID's form of it)."""
         parts = urlsplit(self._issuer)
         base, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
         places = (
@@ -179,9 +179,9 @@ class JwtVerifier:
             except IssuerError:
                 continue
             if document.get("issuer") != self._issuer:
-                raise IssuerError(f"{place} is another issuer's")
+                raise IssuerError(f"{place} belongs to another issuer")
             return document
-        raise IssuerError(f"neither {places[0]} nor {places[1]} tells of it")
+        raise IssuerError(f"neither {places[0]} nor {places[1]} describes the issuer")
 
     async def _json(self, url: str) -> dict[str, Any]:
         async with self._client.stream("GET", url, headers=_HEADERS) as response:
@@ -193,22 +193,22 @@ class JwtVerifier:
         try:
             return msgspec.json.decode(content, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise IssuerError(f"{url} answers with something else than a JSON object") from None
+            raise IssuerError(f"{url} does not answer with a JSON object") from None
 
 
 def credential_of_token(access: AccessToken, now: int) -> Credential:
     """Return the credential of a token.
 
-    The user is its subject. Projects are those that its claim ``greenroom_projects`` lists, and none without
-    that. It is bound to the agent that ``greenroom_agent`` names, else to one that is the client's and the
-    subject's: what an agent keeps for itself must not be open to everybody who uses the same program.
+    Its subject is the user. Its projects are those of the claim ``greenroom_projects``; without it there are
+    none. Its agent is ``greenroom_agent``, else one derived from client and subject: an agent's private data
+    must not be open to every user of the same program.
 
     Args:
-        access: What a verifier says of the token. One without a subject is its client's.
+        access: The verifier's result. Without a subject, the client is the subject.
         now: The wall clock in microseconds since 1970 UTC.
 
     Raises:
-        ValueError: it names no user.
+        ValueError: The token names no user.
     """
     claims: Mapping[str, Any] = access.claims or {}
     strange = unknown_scopes(access.scopes)
@@ -228,7 +228,7 @@ def credential_of_token(access: AccessToken, now: int) -> Credential:
     )
     holder = [claims.get("iss"), subject, access.client_id]
     ends = now + _LIFE_WITHOUT_END * SECOND if access.expires_at is None else access.expires_at * SECOND
-    # A session that one token opened is not for another one that lets its holder do less.
+    # A session opened with one token must not be used with a token of fewer rights.
     return Credential(
         id=f"{OAUTH}{_tag([*holder, grant])}",
         grant=grant,
@@ -239,7 +239,7 @@ def credential_of_token(access: AccessToken, now: int) -> Credential:
 
 
 def _user_of(subject: str) -> str | None:
-    """Return the user that a subject is: with digits of its own where it is longer than a user can be."""
+    """Return the user for a subject, shortened with a hash if too long."""
     if len(subject) <= _LONGEST_SUBJECT:
         return subject or None
     tag = _tag(subject)
@@ -280,10 +280,10 @@ def metadata_url(resource: str) -> str:
 
 
 def _checked_url(url: object) -> str:
-    """Return a URL of the issuer's keys.
+    """Check the URL of the issuer's keys, and return it.
 
     Raises:
-        IssuerError: it is none, or what it answers could be changed on its way.
+        IssuerError: It is no URL, or its answer could be changed in transit.
     """
     if isinstance(url, str):
         parts = urlsplit(url)
@@ -293,13 +293,13 @@ def _checked_url(url: object) -> str:
 
 
 async def _read(response: httpx2.Response) -> bytes:
-    """Return what an issuer answers; of too much, somewhat more than is allowed."""
+    """Read an issuer's response, up to somewhat more than the limit."""
     content = bytearray()
     try:
         async for chunk in response.aiter_bytes():
             content += chunk
             if len(content) > ANSWER_BYTES:
-                # Not left by `break`: the library's generators end in order when reading fails.
+                # No `break`: the library's generators end in order when reading fails.
                 await response.aclose()
     except httpx2.TransportError:
         if len(content) <= ANSWER_BYTES:
@@ -308,7 +308,7 @@ async def _read(response: httpx2.Response) -> bytes:
 
 
 def _keys_in(document: Mapping[str, Any]) -> dict[str | None, jwt.PyJWK]:
-    """Return the keys that can check signatures, by their names."""
+    """Return the keys that can verify signatures, by name."""
     listed = document.get("keys")
     found: dict[str | None, jwt.PyJWK] = {}
     for each in listed if isinstance(listed, list) else ():
@@ -317,10 +317,10 @@ def _keys_in(document: Mapping[str, Any]) -> dict[str | None, jwt.PyJWK]:
         try:
             key = jwt.PyJWK.from_dict(each)
         except jwt.PyJWTError:
-            continue  # of a kind that is not known here
+            continue  # of an unknown kind
         found[key.key_id] = key
     if not found:
-        raise IssuerError("it has no key that is known here")
+        raise IssuerError("it has no key of a supported kind")
     return found
 
 
@@ -336,10 +336,10 @@ def _texts_in(listed: object) -> list[str]:
 
 
 def _check_types(claims: Mapping[str, Any]) -> None:
-    """Check the types of claims about the holder and the times; the library does not.
+    """Check the types of claims about holder and times, which the library does not check.
 
     Raises:
-        ValueError: one is of another type, or the subject is blank.
+        ValueError: A claim has another type, or the subject is blank.
     """
     for name in _TIMES_OF_TOKENS:
         time = claims.get(name, 0)
@@ -352,5 +352,5 @@ def _check_types(claims: Mapping[str, Any]) -> None:
 
 
 def _names_user(subject: object) -> bool:
-    """Return whether a subject has a character that can be seen."""
+    """Return whether a subject has a visible character."""
     return isinstance(subject, str) and any(each.isprintable() and not each.isspace() for each in subject)

@@ -1,8 +1,8 @@
-"""Which hosts and origins may speak to a socket, by the rules that WebSocket and HTTP share. No I/O.
+"""Check hosts and origins by the rules that WebSocket and HTTP share. No I/O.
 
-What is refused here is refused with an HTTP status and a sentence. On a loopback address nobody
-is authenticated; the rules keep out web pages (the ``Origin`` and ``Host`` of a browser give
-them away) and mistakes, not programs of this machine.
+A refusal has an HTTP status and a message. Callers on a loopback address are not authenticated. These rules
+keep out web pages (recognised by the ``Origin`` and ``Host`` of a browser) and mistakes, not programs of this
+machine.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _REMEMBERED: Final = 256  # a client sends the same headers with each of its req
 
 
 def check_host(host: str, status: HTTPStatus) -> None:
-    """Refuse a request whose ``Host`` is none of this machine's names.
+    """Refuse a request with a ``Host`` that is no loopback name.
 
     Raises:
-        AccessDeniedError: with this status.
+        AccessDeniedError: With this status.
     """
     if not _means_this_machine(host):
-        # A name that somebody pointed at this machine, so that a web page of theirs reaches it.
+        # DNS rebinding: a foreign name that resolves to this machine, so that a web page reaches it.
         sentence = (
             f"the Host header says {host[:100]!r}; this server answers to loopback names only; "
             "--behind-proxy allows every name, and so does an address that is not loopback"
@@ -33,14 +33,14 @@ def check_host(host: str, status: HTTPStatus) -> None:
 
 
 def check_origin(value: str, allowed: frozenset[str]) -> None:
-    """Refuse a request that a web page of another origin sends.
+    """Refuse a request from a web page of a foreign origin.
 
     Args:
         value: The ``Origin`` header.
-        allowed: Origins that may connect besides loopback ones (`origin`).
+        allowed: The origins that may connect besides loopback ones (`origin`).
 
     Raises:
-        AccessDeniedError: it may not.
+        AccessDeniedError: The origin is not allowed.
     """
     if not _origin_passes(value, allowed):
         sentence = f"the origin {value[:100]!r} is not allowed; --allow-origin would allow it"

@@ -1,36 +1,45 @@
-"""Errors that several rooms raise, and one place answers: the command line, or whatever answers over HTTP."""
+"""Errors of several rooms that one place answers: the command line, or the HTTP server."""
 
 from __future__ import annotations
 
+import math
 from http import HTTPStatus
 
-from greenroom.actors.core.auth.key_format import without_keys
+from greenroom.actors.core.auth.key_format import mask_keys
 from greenroom.runtime import GreenroomError
+from greenroom.transports.base.defaults import RETRY_SECONDS
 
 
 class InvalidValueError(Exception):
-    """The value is none that the setting may have; the message says which it may."""
+    """A setting has an invalid value; the message says what is allowed."""
 
 
 class InvalidSecretValueError(InvalidValueError):
-    """As `InvalidValueError`, of a value that may be a secret by mistake: nothing shows it."""
+    """An `InvalidValueError` for a possible secret: its value is never shown."""
 
 
 class FileAccessError(GreenroomError):
-    """A file that a command needs cannot be opened, read or made; the sentence says which and why."""
+    """A file cannot be opened, read or made; the message says which and why."""
 
 
 class HttpRefusedError(Exception):
-    """A request that is refused with an HTTP status; its sentence, without any key, is the answer's body."""
+    """A request rejected with an HTTP status; its sentence becomes the response body."""
 
     def __init__(self, status: HTTPStatus, sentence: str, **headers: str) -> None:
-        super().__init__(without_keys(sentence))
+        super().__init__(mask_keys(sentence))
         self.status = status
         self.headers = headers
 
 
-class AccessDeniedError(HttpRefusedError):
-    """A request that is refused for where it comes from, for what it may, or for a key in a wrong place.
+def retry_later(
+    sentence: str, seconds: float = RETRY_SECONDS, status: HTTPStatus = HTTPStatus.TOO_MANY_REQUESTS
+) -> HttpRefusedError:
+    """Return a rejection for too many requests, with ``Retry-After`` in whole seconds."""
+    return HttpRefusedError(status, sentence, **{"Retry-After": str(math.ceil(seconds))})
 
-    Unlike any other `HttpRefusedError` the audit log tells of it.
+
+class AccessDeniedError(HttpRefusedError):
+    """A request denied for its origin, its rights, or a key in the wrong place.
+
+    Unlike other `HttpRefusedError`, it is recorded in the audit log.
     """

@@ -1,4 +1,4 @@
-"""The exit codes of `greenroom`, of which some are those of sysexits.h, and the errors they stand for."""
+"""The exit codes of `greenroom`, partly those of sysexits.h, and the errors behind them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MEANINGS: Final = {
     OK: "done; also after end of input, SIGINT or SIGTERM",
     FAILED: "the command was understood and could not be carried out",
     USAGE: "an option, a GREENROOM_ variable or the configuration file is wrong",
-    LEFT_OUT: "`import` took what is sound and left out other records, which it names; see `--strict`",
+    LEFT_OUT: "`import` or `export` took what is sound and left out other records, which it names",
     DAMAGED: "the store is damaged, or `repair` did not find all of it; see `greenroom verify` and `restore`",
     INTERNAL: "a fault of this program",
     NO_ACCESS: "a folder or a file cannot be made, opened, read or written, or has no room",
@@ -44,7 +44,7 @@ MEANINGS: Final = {
     INTERRUPTED: "interrupted before it had begun to serve, or a second time (143 after SIGTERM)",
 }
 
-# Leaves stand before their base, and the gravest before the others, for the first match counts.
+# The first match counts: subclasses before their base, and the gravest first.
 _CODES: Final[tuple[tuple[type[GreenroomError], int], ...]] = (
     (StoreOwnedError, OWNED),
     (StoreTooNewError, TOO_NEW),
@@ -60,10 +60,10 @@ _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 def exit_code_for(errors: list[BaseException]) -> tuple[int, str] | None:
-    """Return the exit code and the sentence for errors that came together.
+    """Return the exit code and the message for errors that were raised together.
 
     Returns:
-        Those of the gravest one, or None when any of them was not on purpose.
+        Those of the gravest error, or None if one of them is unexpected.
     """
     verdicts = []
     for error in map(_as_known_error, errors):
@@ -76,7 +76,7 @@ def exit_code_for(errors: list[BaseException]) -> tuple[int, str] | None:
 
 
 def _as_known_error(error: BaseException) -> BaseException:
-    """Return the want of descriptors, which can come from anywhere, as an error with a sentence."""
+    """Convert a lack of file descriptors to an error with a message."""
     if not isinstance(error, OSError) or error.errno not in _NO_DESCRIPTORS:
         return error
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -1,38 +1,42 @@
-"""Tools that sentences name: found, and left out where their reader may not or cannot call them."""
+"""Find, replace and leave out the names of tools in sentences to a client."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
-
-from greenroom.actors.core.auth.scopes import TOOLS
-
-_LONGER_FIRST = sorted((name for name in TOOLS if "_" in name), key=len, reverse=True)
-_PARTS: Final = re.compile(
-    r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)"""  # what somebody named so
-    r"|(?P<end>; |\. )"
-    rf"|(?<![\w`])(?P<tool>{'|'.join(_LONGER_FIRST)})(?!\w)"
-)
+from functools import cache
 
 Renamed = Callable[[str], str | None]
-"""Returns what is said in the place of a tool's name; None where nothing may be."""
+"""Returns the replacement for a tool's name; None if there is none."""
+
+
+@cache
+def _parts() -> re.Pattern[str]:
+    """Compile the pattern for quotes, ends of clauses and tool names."""
+    from greenroom.actors.app.requests import REQUESTS  # noqa: PLC0415 - many commands have no use for requests
+
+    longer_first = sorted((name for name in REQUESTS if "_" in name), key=len, reverse=True)
+    return re.compile(
+        r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)"""  # quoted: a user's own name
+        r"|(?P<end>; |\. )"
+        rf"|(?<![\w`])(?P<tool>{'|'.join(longer_first)})(?!\w)"
+    )
 
 
 def tools_in(sentence: str) -> list[str]:
     """Return the tools that a sentence names, outside of quotes."""
-    return [found["tool"] for found in _PARTS.finditer(sentence) if found["tool"]]
+    return [found["tool"] for found in _parts().finditer(sentence) if found["tool"]]
 
 
 def with_tools(sentence: str, renamed: Renamed) -> str:
-    """Return a sentence with other names of tools, without the clauses that name one which has none.
+    """Replace a sentence's tool names, and drop clauses without a replacement.
 
-    Clauses end with a semicolon or a full stop. The first one says what happened and stays, without the name.
+    Clauses end with a semicolon or a full stop. The first clause stays, without the name.
     """
     if not tools_in(sentence):
         return sentence
     clauses, text, is_kept, last = [], "", True, 0
-    for found in _PARTS.finditer(sentence):
+    for found in _parts().finditer(sentence):
         text += sentence[last : found.start()]
         last = found.end()
         if found["end"]:

@@ -1,4 +1,4 @@
-"""The clients that `greenroom setup` knows: where each keeps its servers, and in which form."""
+"""The table of MCP clients: their files of servers, and their hooks."""
 
 from __future__ import annotations
 
@@ -10,21 +10,73 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from greenroom.actors.sessions.requests.hook_events import HookName
+
 Format = Literal["json", "yaml", "toml"]
 SERVER: Final = "greenroom"
-"""What the server is called in a client's file."""
+"""The server's name in a client's file."""
 
 
 class Own(NamedTuple):
-    """The commands with which a client puts a server into its own settings, and takes it out.
+    """The commands by which a client adds a server to its settings and removes it.
 
     Attributes:
-        add: Its arguments; the entry follows, as JSON.
-        remove: Its arguments.
+        add: The arguments to add; the entry follows as JSON.
+        remove: The arguments to remove.
     """
 
     add: tuple[str, ...]
     remove: tuple[str, ...]
+
+
+SECONDS: Final[Mapping[HookName, int]] = {
+    "session-start": 10,
+    "user-prompt": 5,
+    "pre-compact": 10,
+    "post-tool": 5,
+    "stop": 10,
+    "session-end": 3,  # Codex allows no more
+}
+"""Seconds that a client allows each hook; a hook ends sooner by itself."""
+
+
+class Event(NamedTuple):
+    """An event of a client.
+
+    Attributes:
+        name: The client's name for it.
+        matcher: The client's filter for the event, such as names of tools; empty for all.
+    """
+
+    name: str
+    matcher: str = ""
+
+
+class HookClient(NamedTuple):
+    """The hooks of a client.
+
+    Attributes:
+        file: Its JSON file of hooks below the home folder, with lists by event under ``hooks``.
+        events: Its event for each useful hook. Most clients need none per tool call, which would start a
+            process each time: the transcript has the calls.
+        variable: An environment variable with another folder, and the file below it.
+        grouped: Whether a list has groups of hooks with a matcher, instead of hooks.
+        unit: Its units of time per second.
+        start: Further members of a new file.
+        off: The member that disables all hooks (dotted path), and the value that does so.
+        trust: A TOML file beside it with the hooks that the user trusts; the client runs no others.
+        after: What the user does next.
+    """
+
+    file: str
+    events: Mapping[HookName, Event]
+    variable: tuple[str, str] | None = None
+    grouped: bool = True
+    unit: int = 1
+    start: Mapping[str, int] = {}
+    off: tuple[str, bool] | None = None
+    trust: str | None = None
+    after: str = "start a new session"
 
 
 @dataclass(frozen=True)
@@ -32,20 +84,21 @@ class Client:
     """A client with a file of servers.
 
     Attributes:
-        title: What its makers call it.
-        linux: Its file below the home folder, or below the current folder where it is a project's.
-        key: The member of the file that has the servers by name.
-        macos: The same on macOS; None where it is the same.
-        variable: The variable of the environment with another folder, and the file below that.
+        title: Its product name.
+        linux: Its file below the home folder, or below the current folder for a project's file.
+        key: The member of the file that maps names to servers.
+        macos: The same on macOS; None if it is the same.
+        variable: An environment variable with another folder, and the file below it.
         format: The format of the file.
-        programs: The commands that show that it is installed; the first one there tells its version.
-        sign: The folder below the home folder that shows it, besides that of its file.
-        extension: What it is called as an extension of VS Code.
-        more: Members of the entry besides the command and its arguments.
-        command: What the entry calls the command.
-        own: Its own commands, used where it may be running and write the file meanwhile.
-        project: Whether the file is that of the current project; taken only where it is named.
-        after: What its user does next.
+        programs: Commands that show that it is installed; the first that exists reports the version.
+        sign: A further folder below the home folder that shows that it is installed.
+        extension: Its id as an extension of VS Code.
+        more: Members of an entry besides the command and its arguments.
+        command: The entry's member for the command.
+        own: Its own commands to edit the file, used because it may run and write the file meanwhile.
+        project: Whether the file belongs to the current project; used only if named explicitly.
+        after: What the user does next.
+        hooks: Its hooks, if it has any.
     """
 
     title: str
@@ -62,41 +115,42 @@ class Client:
     own: Own | None = None
     project: bool = False
     after: str = "restart it"
+    hooks: HookClient | None = None
 
     def path(self, platform: str = sys.platform) -> Path:
-        """Return where its file is, whether it is there or not."""
+        """Return the path of its file, which may not exist."""
         if self.project:
             return Path.cwd() / self.linux
         if self.variable is not None:
-            told = Path(os.environ.get(self.variable[0], ""))
-            if told.is_absolute():
-                return told / self.variable[1]
+            folder = Path(os.environ.get(self.variable[0], ""))
+            if folder.is_absolute():
+                return folder / self.variable[1]
         below = (self.macos if platform == "darwin" else None) or self.linux
-        # What follows the freedesktop rules has its folder elsewhere where the user says so.
+        # Programs that follow the XDG rules use this folder if it is set.
         config = Path(os.environ.get("XDG_CONFIG_HOME", ""))
         if platform != "darwin" and below.startswith(".config/") and config.is_absolute():
             return config / below.removeprefix(".config/")
         return Path.home() / below
 
     def program(self) -> str | None:
-        """Return the path of its command, if it is there."""
+        """Return the path of its command, if it exists."""
         return next((found for each in self.programs if (found := shutil.which(each))), None)
 
     def extension_folders(self) -> list[Path]:
-        """Return the folders of its versions as an extension."""
+        """Return the folders of its installed versions as an extension."""
         if self.extension is None:
             return []
         return sorted((Path.home() / ".vscode/extensions").glob(f"{self.extension}-[0-9]*"))
 
     def is_installed(self) -> bool:
-        """Whether there are signs of it: its program, its file or a folder of its own."""
+        """Whether its program, its file or its own folder exists."""
         path = self.path()
         own_folder = path.parent not in {Path.home(), Path.cwd()} and path.parent.is_dir()
         sign = self.sign is not None and (Path.home() / self.sign).is_dir()
         return path.exists() or own_folder or sign or bool(self.program() or self.extension_folders())
 
     def entry(self, command: str, arguments: list[str]) -> dict[str, Any]:
-        """Return what stands under the server's name in its file."""
+        """Return its entry for the server."""
         return {**self.more, self.command: command, "args": arguments}
 
 
@@ -124,6 +178,19 @@ CLIENTS: Final[Mapping[str, Client]] = {
             remove=("mcp", "remove", "--scope", "user", SERVER),
         ),
         after="start a new session; `/mcp` there shows the server",
+        hooks=HookClient(
+            ".claude/settings.json",
+            {
+                "session-start": Event("SessionStart"),
+                "user-prompt": Event("UserPromptSubmit"),
+                "pre-compact": Event("PreCompact"),
+                "stop": Event("Stop"),
+                "session-end": Event("SessionEnd"),
+            },
+            variable=("CLAUDE_CONFIG_DIR", "settings.json"),
+            off=("disableAllHooks", True),
+            after="start a new session; `/hooks` there shows them",
+        ),
     ),
     "claude-code-project": Client(
         "Claude Code, this project",
@@ -132,7 +199,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         programs=("claude",),
         more=_STDIO,
         project=True,
-        after="start a new session in this folder, and approve the server when asked",
+        after="start a new session in this folder, and approve the server there",
     ),
     "cursor": Client(
         "Cursor",
@@ -141,6 +208,20 @@ CLIENTS: Final[Mapping[str, Client]] = {
         programs=("cursor",),
         more=_STDIO,
         after="look at its settings under MCP, and switch it on",
+        # A reply to `beforeSubmitPrompt` does not reach its model, so `user-prompt` is missing.
+        hooks=HookClient(
+            ".cursor/hooks.json",
+            {
+                "session-start": Event("sessionStart"),
+                "pre-compact": Event("preCompact"),
+                "post-tool": Event("postToolUse", "Shell|Write"),
+                "stop": Event("stop"),
+                "session-end": Event("sessionEnd"),
+            },
+            grouped=False,
+            start={"version": 1},
+            after="look at its settings under Hooks",
+        ),
     ),
     "vscode": Client(
         "VS Code",
@@ -149,7 +230,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         macos=f"{_MAC}Code/User/mcp.json",
         programs=("code",),
         more=_STDIO,
-        after="run `MCP: List Servers`, start it, and trust it when asked; agent mode has its tools",
+        after="run `MCP: List Servers`, start it, and trust it; agent mode has its tools",
     ),
     "windsurf": Client(
         "Windsurf",
@@ -163,7 +244,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         ".config/zed/settings.json",
         "context_servers",
         programs=("zed", "zeditor"),
-        more={"source": "custom"},  # versions of 2025 do not read it without
+        more={"source": "custom"},  # versions of 2025 require it
         after="look at the settings of its agent panel: a green dot shows that it runs",
     ),
     "cline": Client(
@@ -179,7 +260,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
     ),
     "continue": Client(
         "Continue",
-        ".continue/mcpServers/greenroom.json",  # one of ours alone: its other file has a list
+        ".continue/mcpServers/greenroom.json",  # a file of our own: its other file has a list
         "mcpServers",
         variable=("CONTINUE_GLOBAL_DIR", "mcpServers/greenroom.json"),
         programs=("cn",),
@@ -196,6 +277,19 @@ CLIENTS: Final[Mapping[str, Client]] = {
         format="toml",
         programs=("codex",),
         after="start a new session; `/mcp` there shows the server",
+        hooks=HookClient(
+            ".codex/hooks.json",
+            {
+                "session-start": Event("SessionStart"),
+                "user-prompt": Event("UserPromptSubmit"),
+                "pre-compact": Event("PreCompact"),
+                "stop": Event("Stop"),
+                "session-end": Event("SessionEnd"),
+            },
+            variable=("CODEX_HOME", "hooks.json"),
+            trust="config.toml",
+            after="start a new session, and trust them there with `/hooks`: they do not run before",
+        ),
     ),
     "gemini": Client(
         "Gemini CLI",
@@ -204,6 +298,21 @@ CLIENTS: Final[Mapping[str, Client]] = {
         variable=("GEMINI_CLI_HOME", ".gemini/settings.json"),
         programs=("gemini",),
         after="start a new session in a folder that it trusts; `/mcp` there shows the server",
+        hooks=HookClient(
+            ".gemini/settings.json",
+            {
+                "session-start": Event("SessionStart"),
+                "user-prompt": Event("BeforeAgent"),
+                # The automatic one precedes each request to the model.
+                "pre-compact": Event("PreCompress", "manual"),
+                "post-tool": Event("AfterTool", "^(run_shell_command|replace|write_file)$"),
+                "stop": Event("AfterAgent"),
+                "session-end": Event("SessionEnd"),
+            },
+            variable=("GEMINI_CLI_HOME", ".gemini/settings.json"),
+            unit=1_000,
+            off=("hooksConfig.enabled", False),
+        ),
     ),
     "goose": Client(
         "Goose",
@@ -218,7 +327,12 @@ CLIENTS: Final[Mapping[str, Client]] = {
     ),
 }
 
+HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
+    name: client.hooks for name, client in CLIENTS.items() if client.hooks is not None
+}
+"""The hooks of each client that has them."""
+
 BY_HAND: Final[Mapping[str, str]] = {
     "jetbrains": "JetBrains: Settings, Tools, AI Assistant, Model Context Protocol, Add, As JSON; paste this",
 }
-"""Clients whose settings a person edits, and where."""
+"""Clients with settings that the user edits by hand, and where."""

@@ -1,1 +1,1 @@
-"""MCP itself: frames to requests of the domain and back, in both eras, whatever carries the frames."""
+"""MCP: JSON-RPC messages to requests and back, in both protocol eras, on any transport."""

@@ -1,4 +1,4 @@
-"""The interface of `Agent` that transports use: requests in the name of one agent, and its subscriptions."""
+"""The interface of `Agent` for transports: requests of one agent, and its subscriptions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Protocol, Self
 
 
 class SubscriberPort(Protocol):
-    """Subscriptions of one agent: tells which resources changed, as far as it may see them."""
+    """The subscriptions of one agent; reports changes of the resources that it may see."""
 
     def __len__(self) -> int:
-        """Return how many resources it is subscribed to."""
+        """Return the number of subscribed resources."""
 
     def add(self, uri: str) -> None:
-        """Subscribe to a resource; one that cannot be never changes."""
+        """Subscribe to a resource; a resource that cannot exist never changes."""
 
     def remove(self, uri: str) -> None:
         """Unsubscribe from a resource."""
@@ -31,45 +31,44 @@ class SubscriberPort(Protocol):
 
 
 class Cancellable(Protocol):
-    """A request under way."""
+    """A request in flight."""
 
     def cancel(self) -> None:
-        """Cancel it; what is begun is carried out whole."""
+        """Cancel it; an action that has begun is completed."""
 
 
 class AgentPort(Protocol):
-    """An agent of the domain, which requests are sent to."""
+    """An agent, to which requests are sent."""
 
     @property
     def scopes(self) -> frozenset[str]:
-        """The scopes of the agent; what they do not open it refuses by itself."""
-
-    def must_ask(self, request: Any) -> bool:
-        """Return whether a request is to be asked and cannot be posted."""
+        """The agent's scopes; the agent itself refuses what they do not open."""
 
     def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
-        """Refuse a request that the agent's scopes do not open, before arguments are read."""
+        """Refuse a request outside the agent's scopes, before its arguments are parsed."""
 
     async def ask(
         self, request: Any, *, checked: bool = False, on_accepted: Callable[[], None] | None = None
     ) -> Any:
-        """Return the reply to a request; call `on_accepted` once its place in the order is sure."""
+        """Return the reply; call `on_accepted` once the request's place is fixed."""
 
     def post(
         self,
         request: Any,
         done: Callable[[Any], None],
+        in_task: Callable[[Callable[[], Awaitable[Any]]], None],
         *,
         on_accepted: Callable[[], None] | None = None,
         deadline: float = inf,
-    ) -> Cancellable:
-        """Ask a request that is checked; call `done` with the outcome, and `on_accepted` as `ask` does."""
+    ) -> Cancellable | None:
+        """Send a checked request; call `done` with the outcome, and `on_accepted` as `ask` does.
 
-    def fallback(self, request: Any, first: Any) -> Callable[[], Awaitable[Any]] | None:
-        """Return what is to be awaited after a post's reply or refusal; None: that is the outcome."""
+        If a callback does not suffice, `in_task` is called with an async function that returns the outcome.
+        If that is known at once, None is returned.
+        """
 
     def subscriber(self, window: float) -> SubscriberPort:
         """Return a new subscriber, which merges changes within `window` seconds."""
 
     def close(self) -> None:
-        """Let go what is held for the client, which is gone; a second time does nothing."""
+        """Release what is held for the client after its end; idempotent."""

@@ -1,11 +1,11 @@
-"""One client's connection: frames in and out, with everything that bounds them.
+"""One client's connection: messages in and out, within their limits.
 
-It reads frames for a `Client` and is the sink for all that the client is told. Invariants:
+It reads messages for a `Client`, and is the sink for all messages to that client. Invariants:
 
-- Nothing is read while the client has as much in flight as it may have, or does not read, nor while it
-  sends more than its rate_limit allows.
-- After the end of input open requests have their time; then streams end with their results, and
-  what is written gets a moment to arrive.
+- Nothing is read while the client has reached its limit in flight, does not read its answers, or exceeds
+        its rate limit.
+- After the end of input, open requests may finish in time. Then streams end with their results, and written
+        output gets a moment to arrive.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from math import inf
+from typing import NoReturn
 
 import trio
 
 from greenroom.transports.auth.caller import NO_CHOICE, RateLimit, ToolChoice
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.clients.client import Client
+from greenroom.transports.mcp.frames.calls import Limits as Limits
 from greenroom.transports.mcp.frames.frames import (
     INVALID_REQUEST,
-    Frame,
     FrameError,
     Oversized,
     error_line,
     parse_frame,
 )
 from greenroom.transports.mcp.frames.line_io import FrameSink, FrameSource
-from greenroom.transports.mcp.limits import Limits as Limits
 from greenroom.transports.mcp.server import McpServer
 
 WRITE_SIZE = 256 * 1024
 FLUSH = 0.1  # seconds
-SLICE = 0.002  # seconds that one client's frames hold the loop
-SMALL_BATCH = 8  # frames whose client waits for the answers, more likely than not
+SLICE = 0.002  # seconds that one client's messages may occupy the loop
+SMALL_BATCH = 8  # messages after which the client probably waits for answers
 
 
 class Connection:
-    """The frames of one client, between where they come from and what is done with them."""
+    """The messages of one client, between source, client and sink."""
 
     def __init__(self, source: FrameSource, sink: FrameSink, limits: Limits) -> None:
         self.limits = limits
@@ -74,19 +74,19 @@ class Connection:
     ) -> None:
         """Serve the client until its input ends and its requests are answered.
 
-        A client that goes away ends this without an error. Cancelling ends it at once.
+        A disconnect ends this without an error. Cancelling ends it at once.
 
         Args:
-            server: What serves it; of its frames nothing was read yet.
-            agent_for: Returns this client's agent, where the transport knows who it is.
+            server: The server; no message of the source has been read yet.
+            agent_for: Returns this client's agent, if the transport knows its identity.
             stop: Once set, nothing more is read, and open requests get `Limits.stop` seconds.
-            rate_limit: Counts what the client sends; None where nobody does.
-            tools: How tools are listed to it.
+            rate_limit: Counts the client's messages; None if they are not counted.
+            tools: How its tools are listed.
             folder_of: As `ClientIdentity.folder_of`.
-            transport: How it is connected.
+            transport: The transport of the connection.
 
         Raises:
-            StoreFailedError: the store failed for good; nothing that was not durable was answered.
+            StoreFailedError: The store failed for good; no answer was sent for what was not durable.
         """
         self._rate_limit = rate_limit
         try:
@@ -98,9 +98,9 @@ class Connection:
                     self._client = self._new_client(server, agent_for, nursery, tools, transport)
                     self._client.identity.folder_of = folder_of
                     nursery.start_soon(self._pump, nursery.cancel_scope)
-                    await self._read(self._client)
-                    await self._drain(self._client)
-                nursery.cancel_scope.cancel()
+                    nursery.start_soon(self._attend, self._client, nursery.cancel_scope)
+                else:
+                    nursery.cancel_scope.cancel()
         finally:
             if self._client is not None:
                 self._client.close()
@@ -131,12 +131,12 @@ class Connection:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way: no request open, no answer on its way out."""
+        """Whether no request is open and no answer waits to be sent."""
         is_open = self._client is not None and self._client.open_requests
         return not (is_open or self._lines or self._unsent_bytes)
 
     def stop(self) -> None:
-        """Read no further and give open requests the time of `Limits.stop`."""
+        """Stop reading, and give open requests the time of `Limits.stop`."""
         self._ended = True
         self._lines.clear()
         self._drain_deadline = min(self._drain_deadline, trio.current_time() + self.limits.stop)
@@ -148,7 +148,7 @@ class Connection:
         self.stop()
 
     def _abort(self, serving: trio.CancelScope) -> None:
-        """Let nothing more out, not even what is waiting to be sent."""
+        """Drop all output, even what waits to be sent."""
         self._mute = True
         self._unsent.clear()
         self._unsent_bytes = 0
@@ -157,14 +157,20 @@ class Connection:
     # -- in --------------------------------------------------------------------------------------
 
     async def _wait_for_first_frame(self) -> bool:
-        """Wait for the first frame; return whether there is one, or input ended before.
+        """Wait for the first message; return whether there is one before the end of input.
 
-        Until then nothing else is needed for the client, and it costs no more.
+        Before it the client needs no other state, and costs no more.
         """
         with trio.CancelScope() as self._reading:
             while not self._lines and not self._ended:
                 await self._receive()
         return bool(self._lines)
+
+    async def _attend(self, client: Client, serving: trio.CancelScope) -> None:
+        """Serve the client until the end, in a task of its own."""
+        await self._read(client)
+        await self._drain(client)
+        serving.cancel()
 
     async def _read(self, client: Client) -> None:
         if self._ended and not self._lines:
@@ -173,7 +179,7 @@ class Connection:
             while self._lines or not self._ended:
                 await self._until(partial(self._may_read, client))
                 if self._pause:
-                    await trio.sleep(max(self._pause, SLICE))  # less may be no time at all to the clock
+                    await trio.sleep(max(self._pause, SLICE))  # less may be below the clock's resolution
                 if self._lines:
                     self._take_some(client)
                     await trio.lowlevel.checkpoint()
@@ -190,7 +196,7 @@ class Connection:
         return (self._ended and not self._lines) or (self._has_room() and not client.is_full)
 
     def _take_some(self, client: Client) -> None:
-        """Take frames while the client may have more in flight, for a moment: a chunk may hold thousands."""
+        """Take messages for a short time while there is room: one chunk may hold thousands."""
         if len(self._lines) > SMALL_BATCH:
             self._take(client)
             return
@@ -205,8 +211,9 @@ class Connection:
                 self._pause = self._rate_limit.frame(trio.current_time())
                 if self._pause:
                     return
+            line = self._lines.popleft()
             try:
-                frame = _frame(self._lines.popleft())
+                frame = _refuse(line) if isinstance(line, Oversized) else parse_frame(line)
             except FrameError as error:
                 client.server.record_unread(client.agent_id)
                 self._put(error_line(error.id, error.code, str(error)))
@@ -214,14 +221,14 @@ class Connection:
                 if frame is not None:
                     client.take(frame, self)
 
-    # -- out: a sink for everything ------------------------------------------------------------
+    # -- out: a sink for all messages ----------------------------------------------------------
 
     def send(self, line: bytes) -> None:
-        """Take a notification or a request of the server."""
+        """Queue a notification or a request of the server."""
         self._put(line)
 
     def answer(self, line: bytes) -> None:
-        """Take an answer; write it at once where there is no other to be written with it."""
+        """Queue an answer; write it at once if no other can be written with it."""
         if self._idle_pump and not self._unsent and not self._lines and self._is_last():
             line = self._sink.send_now(line)
         if line:
@@ -231,14 +238,14 @@ class Connection:
         return self._client is not None and not self._client.open_requests
 
     def unanswered(self) -> None:
-        """Do nothing: a request that was cancelled has no answer here."""
+        """Do nothing: a cancelled request has no answer here."""
 
     def close_stream(self) -> None:
         """Do nothing: the connection is the stream."""
 
     async def room_for_notice(self) -> None:
         """Wait until the client has read nearly all of the output."""
-        # Not with `_until`: there may be a thousand streams, and every request is a change.
+        # Not `_until`: there may be a thousand streams, and every request would wake them.
         while self._unsent_bytes > self.limits.unsent_notices:
             await self._has_read.park()
 
@@ -250,7 +257,7 @@ class Connection:
                 self._changed.unpark_all()
 
     async def _pump(self, serving: trio.CancelScope) -> None:
-        """Write the output to the client; end the serving when it is gone."""
+        """Write the output to the client; stop serving when it has disconnected."""
         try:
             while True:
                 self._idle_pump = True
@@ -284,13 +291,11 @@ class Connection:
         with trio.CancelScope(deadline=self._drain_deadline) as self._draining:
             await client.drain()
         client.fail_open_requests()
-        # What was answered at the very end of the time must not be lost for want of a moment.
+        # An answer at the very end of the time still gets a moment to be written.
         self._drain_deadline = max(self._drain_deadline, trio.current_time() + FLUSH)
         with trio.CancelScope(deadline=self._drain_deadline) as self._draining:
             await self._until(lambda: self._unsent_bytes == 0)
 
 
-def _frame(line: bytes | Oversized) -> Frame | None:
-    if isinstance(line, Oversized):
-        raise FrameError(INVALID_REQUEST, f"the frame has {line.size} bytes; the limit is {line.limit}")
-    return parse_frame(line)
+def _refuse(line: Oversized) -> NoReturn:
+    raise FrameError(INVALID_REQUEST, f"the frame has {line.size} bytes; the limit is {line.limit}")

@@ -1,4 +1,4 @@
-"""Answers as bytes: what is the same in every answer is written once, and replies are never parsed again."""
+"""Encode answers: constant parts are encoded once, and replies are never parsed again."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ encode = msgspec.json.encode
 
 FRESH = (0, "private")
 STATIC = (3_600_000, "public")
-"""How long (ms) and by whom an answer of the later era may be kept: one that never changes, for an hour."""
+"""The cache lifetime (ms) and scope of a constant answer in the later era: an hour."""
 
 
 class ResponseEncoder:
-    """The answers of one era.
+    """Encodes the answers of one era.
 
     Args:
-        era: Which.
-        profile: Whom every answer of the later era is signed by.
+        era: The era.
+        profile: The server that every answer of the later era names.
     """
 
     def __init__(self, era: Era, profile: ServerInfo) -> None:
@@ -33,7 +33,7 @@ class ResponseEncoder:
         if era is Era.MODERN:
             self._signed = {"resultType": "complete"}
             self._meta = {SERVER_INFO_KEY: profile.implementation}
-        # The object's inside, to go after a first member and before the time.
+        # The members between a first member and the time.
         self._tail = b"," + encode({**self._signed, "_meta": {**self._meta, AT_KEY: 0}})[1:-3]
 
     def result(
@@ -43,8 +43,8 @@ class ResponseEncoder:
 
         Args:
             result: Its members.
-            kept: How long and by whom it may be kept, in the era that says so.
-            moment: When it is made; None for one that is the same at all times.
+            kept: Its cache lifetime and scope, in the era that states them.
+            moment: When it is made; None for a constant result.
         """
         meta = {**self._meta, **result.get("_meta", {})}
         full = {**result, **self._signed}
@@ -63,14 +63,14 @@ class ResponseEncoder:
         is_error: bool = False,
         meta: dict[str, Any] | None = None,
     ) -> bytes:
-        """Return the line that answers a tool call with a JSON object: as text, and as it is.
+        """Return the answer to a tool call: a JSON object as text and structured content.
 
         Args:
-            id: The request's id, as it came.
+            id: The request's id, as received.
             reply: The object.
             moment: When the answer is made.
-            is_error: Whether it says that the tool failed.
-            meta: What is said besides.
+            is_error: Whether the tool failed.
+            meta: Further members of ``_meta``.
         """
         text = encode(reply.decode())
         if meta is None:
@@ -98,16 +98,7 @@ class ResponseEncoder:
             result["structuredContent"] = content.structured
         return result_line(id, self.result(result, moment=moment))
 
-    def resource_line(self, id: bytes, uri: str, text: bytes, moment: Moment) -> bytes:
-        """Return the line that answers the reading of a resource that is JSON."""
-        contents = [{"uri": uri, "mimeType": "application/json", "text": text.decode()}]
-        return result_line(id, self.result({"contents": contents}, FRESH, moment))
-
-    def contents_line(self, id: bytes, content: Content, moment: Moment) -> bytes:
-        """Return the line that answers the reading of a resource with its contents."""
-        return result_line(id, self.result({"contents": content.blocks}, FRESH, moment))
-
 
 def result_line(id: bytes, result: bytes) -> bytes:
-    """Return the line that answers `id`, both in JSON."""
+    """Return the line that answers `id` with a result, both in JSON."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id, result)

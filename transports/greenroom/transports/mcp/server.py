@@ -7,71 +7,66 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from importlib import import_module
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import trio
 
 from greenroom.actors.core.auth.tool_profiles import SchemaForm
-from greenroom.transports.base.observability.meter import Outcome, RequestMeter
+from greenroom.transports.base.defaults import DEBOUNCE_SECONDS, REQUEST_SECONDS
+from greenroom.transports.base.observability.meter import RequestMeter
 from greenroom.transports.base.observability.request_log import UNREAD, RequestLog, trace_id_of
 from greenroom.transports.base.observability.tracing import Tracer, find_tracer
 from greenroom.transports.mcp.agent_port import AgentPort
-from greenroom.transports.mcp.client_port import ClientPort
+from greenroom.transports.mcp.clients.client import Client, MethodsPort
 from greenroom.transports.mcp.clients.connected import ConnectedClients
-from greenroom.transports.mcp.clients.subscriptions import Subscriptions
-from greenroom.transports.mcp.fast_path import FastPath, answer_limited, answer_overdue
+from greenroom.transports.mcp.clients.subscriptions import ListChanges, Subscriptions
 from greenroom.transports.mcp.frames.calls import Call, Deadlines
 from greenroom.transports.mcp.frames.versions import Era
-from greenroom.transports.mcp.list_changes import ListChanges
-from greenroom.transports.mcp.response_encoder import encode
+from greenroom.transports.mcp.handler_context import HandlerContext
+from greenroom.transports.mcp.methods import Methods
 from greenroom.transports.mcp.server_info import GREENROOM, ServerInfo
 from greenroom.transports.mcp.tools.answer_times import AnswerTimes
-from greenroom.transports.mcp.tools.offered_tools import ToolOffer, ToolOffers
+from greenroom.transports.mcp.tools.offered_tools import ToolOffers
 from greenroom.transports.mcp.tools.tool_profiles import DEFAULT
 from greenroom.transports.mcp.tools.tools import Tool
 
-if TYPE_CHECKING:
-    from mcp.server.lowlevel import Server
-
-    from greenroom.transports.mcp.sdk_server import SdkServer
-
-REQUEST_TIMEOUT = 30.0
-DEBOUNCE = 0.1
-_SDK = "greenroom.transports.mcp.sdk_server"
+_CHECKS = "greenroom.transports.mcp.frames.checks"
 
 
 class McpServer:
-    """The tools of Greenroom, served to one client at a time or to many.
+    """The tools of Greenroom, served to one client or many.
 
     Args:
         tools: The tools by name.
-        agent_for: Returns the agent of a client, given its name made to fit (`fit_agent_id`).
-        profile: What the server says of itself.
+        agent_for: Returns a client's agent for a valid agent id (`fit_agent_id`).
+        profile: The server's description.
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
-        profiles: The tool profiles of clients that chose none, neither themselves nor by their keys.
-        schemas: The form of parameters' schemas of clients that chose none, likewise.
-        lists: The changes of the list of prompts, where that changes.
-        extend: Registers what else the SDK's server answers.
-        now: Returns the wall clock in nanoseconds since 1970 UTC, for the times that answers say.
-        tracer: Makes the spans of requests, in the place of the one that OpenTelemetry's settings ask for.
-        run_ready: Has the domain do at once what was posted to it (`Runtime.run_ready`).
-        hold_dispatch: A block that is ended with that (`Runtime.hold_dispatch`).
-        logs_requests: Whether each request that is over has a line in the log.
+        profiles: The tool profiles for clients that chose none, neither themselves nor by their keys.
+        schemas: The form of the parameters' schemas, likewise.
+        lists: The changes of the list of prompts, if it can change.
+        extend: Answers requests before the table of methods does; returns whether it took one.
+        now: Returns the wall clock in nanoseconds since 1970 UTC, for the times in answers.
+        tracer: Makes the spans of requests, instead of the tracer of OpenTelemetry's settings.
+        run_ready: Processes posted messages at once (`Runtime.run_ready`).
+        hold_dispatch: A context manager that ends with that (`Runtime.hold_dispatch`).
+        logs_requests: Whether each completed request has a log line.
 
     Attributes:
-        offers: What clients are offered, by how they want tools listed.
-        agent_for: Returns the agent of a client whose transport does not know who it is.
-        lists: The changes of the list of prompts; None where that does not change.
-        methods: The methods that need no SDK, by era and name.
-        run_ready: Has the domain do at once what was posted to it.
-        hold_dispatch: A block within which that is posted.
+        offers: What clients are offered, by their choice of tools.
+        agent_for: Returns the agent of a client that the transport did not identify.
+        lists: The changes of the list of prompts; None if it cannot change.
+        methods: The methods, by era.
+        checks: The SDK's checks of requests (the module `checks`); None until a request needs them.
+        run_ready: Processes posted messages at once.
+        hold_dispatch: A context manager within which messages are posted.
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
-        meter: Counts the requests that are over.
-        connected: The clients that are connected.
-        tracer: Makes their spans; None where nobody takes them.
-        log: Writes their lines of the log; None where nobody wants them.
+        meter: Counts completed requests.
+        connected: The connected clients.
+        tracer: Makes their spans; None without tracing.
+        successors: Current tool names by older ones; calls are counted under the current name.
+        log: Writes a log line per request; None without such a log.
     """
 
     def __init__(
@@ -80,12 +75,12 @@ class McpServer:
         agent_for: Callable[[str], AgentPort],
         *,
         profile: ServerInfo = GREENROOM,
-        request_timeout: float = REQUEST_TIMEOUT,
-        debounce: float = DEBOUNCE,
+        request_timeout: float = REQUEST_SECONDS,
+        debounce: float = DEBOUNCE_SECONDS,
         profiles: tuple[str, ...] = DEFAULT,
         schemas: SchemaForm = "plain",
         lists: ListChanges | None = None,
-        extend: Callable[[Server[ClientPort]], None] | None = None,
+        extend: Callable[[Client, Call], bool] | None = None,
         now: Callable[[], int] = time.time_ns,
         tracer: Tracer | None = None,
         run_ready: Callable[[], None] = lambda: None,
@@ -99,28 +94,27 @@ class McpServer:
         self.request_timeout = request_timeout
         self.debounce = debounce
         self.deadlines = Deadlines(request_timeout, self._overdue)
-        self._extend = extend
-        self._subscriptions = subscriptions = Subscriptions(debounce, lists)
         self.run_ready = run_ready
         self.hold_dispatch = hold_dispatch
         self.meter = RequestMeter(name for name, tool in tools.items() if tool.alias is None)
         self.connected = ConnectedClients()
-        self._aliases = {name: tool.alias.successor for name, tool in tools.items() if tool.alias is not None}
+        self.successors: Mapping[str | None, str] = {
+            name: tool.alias.successor for name, tool in tools.items() if tool.alias is not None
+        }
         self.tracer = find_tracer() if tracer is None else tracer
         self.log = RequestLog(tools) if logs_requests else None
         self.agent_for = agent_for
-        self._times = AnswerTimes(now)
-        self._fast_paths = {
-            era: FastPath(era, self.offers.usual, profile, subscriptions, self.deadlines, self._times)
-            for era in Era
+        subscriptions, times = Subscriptions(debounce, lists), AnswerTimes(now)
+        shared = subscriptions, self.deadlines, times
+        self.methods: Mapping[Era, MethodsPort] = {
+            era: Methods(HandlerContext(era, self.offers.usual, profile, *shared), extend) for era in Era
         }
-        self.methods = {era: methods.table for era, methods in self._fast_paths.items()}
-        self._sdk: SdkServer | None = None
+        self.checks: ModuleType | None = None
         self._importing = trio.Lock()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run what all clients share while the block runs; an error of the block leaves in no group."""
+        """Run what all clients share while the block runs, without wrapping its errors."""
         error: BaseException | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.deadlines.run)
@@ -134,53 +128,39 @@ class McpServer:
 
     # -- what clients use ------------------------------------------------------------------------
 
-    def initialize_result(self, version: str, scopes: frozenset[str], offer: ToolOffer) -> bytes:
-        """Return the JSON that answers the ``initialize`` of a holder of ``scopes`` with this offer."""
-        profile = self.profile
-        said = {"protocolVersion": version, "serverInfo": profile.implementation}
-        return encode(said | profile.described_to(scopes, offer.unlisted))
+    def add(self, client: Client, transport: str) -> None:
+        """Record a client that has connected."""
+        self.connected.add(client, transport)
+        if self.lists is not None:
+            self.lists.add(client)
 
-    def record_settled(self, call: Call, outcome: Outcome) -> None:
-        """Record the end of a request."""
-        self.deadlines.forget(call)
-        frame = call.frame
-        tool = self._aliases.get(frame.name, frame.name) if frame.name is not None else None
-        seconds = trio.current_time() - call.arrived
-        self.meter.record(frame.method, tool, outcome, seconds)
-        trace_id = call.trace_id if call.span is None else call.span.end(outcome)
-        if self.log is not None:
-            agent = call.client.agent_id
-            self.log.record(frame.method, outcome, seconds, trace_id, tool=frame.name, agent=agent)
+    def remove(self, client: Client, *, may_come_back: bool) -> None:
+        """Record a client that has disconnected; idempotent.
+
+        Args:
+            client: The client.
+            may_come_back: Whether it made one request, and its next request will look like a new client.
+        """
+        if self.lists is not None:
+            self.lists.discard(client)
+        self.connected.remove(client, may_come_back=may_come_back)
 
     def record_unread(self, agent_id: str | None = None) -> None:
-        """Record a message that is no request, or one that comes too late to be."""
+        """Record a message that is no valid request, or came too late."""
         if self.log is not None:
             self.log.record(UNREAD, "error", 0.0, trace_id_of(), agent=agent_id)
 
     def _overdue(self, call: Call) -> None:
         call.client.expire(call)
 
-    def answer_overdue(self, client: ClientPort, call: Call) -> None:
-        """Answer a call whose time is up."""
-        assert client.identity.era is not None, "who called has an era"
-        answer_overdue(client, call, self._fast_paths[client.identity.era])
+    async def import_checks(self) -> None:
+        """Import the SDK's checks of requests, unless that was done before.
 
-    def answer_limited(self, client: ClientPort, call: Call, seconds: float) -> None:
-        """Answer a call that came too soon after others."""
-        assert client.identity.era is not None, "who called has an era"
-        answer_limited(client, call, self._fast_paths[client.identity.era], seconds)
-
-    async def sdk(self) -> SdkServer:
-        """Return the SDK's server, importing it where nobody needed it before.
-
-        Others are served meanwhile: the import runs in a thread, which has the interpreter to itself
-        for no longer than 5 ms at a time.
+        Other clients are served meanwhile: the import runs in a thread, which holds the interpreter for at
+        most 5 ms at a time.
         """
         async with self._importing:
-            if self._sdk is None:
-                if _SDK not in sys.modules:
-                    await trio.to_thread.run_sync(import_module, _SDK)
-                self._sdk = import_module(_SDK).SdkServer(
-                    self.offers.usual, self.profile, self._subscriptions, self._times, self._extend
-                )
-            return self._sdk
+            if self.checks is None:
+                if _CHECKS not in sys.modules:
+                    await trio.to_thread.run_sync(import_module, _CHECKS)
+                self.checks = import_module(_CHECKS)

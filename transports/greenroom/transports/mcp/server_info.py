@@ -1,6 +1,6 @@
-"""What a server says of itself: its name, its capabilities, its instructions.
+"""The server's description: name, capabilities, instructions.
 
-A client hears of what its scopes open and of nothing else, and its model of listed tools alone.
+A client learns only of what its scopes open, and its model only of listed tools.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from greenroom.actors.core.auth.scopes import EVERYTHING, allows, contexts_of, r
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``initialize`` and ``server/discover`` answer.
+    """The answer to ``initialize`` and ``server/discover``.
 
     Attributes:
         name: The name for programs.
-        title: The name for people; None when there is no other.
+        title: The name for people; None if there is no other.
         version: The program's version.
-        instructions: How a model should use the server, in sentences, each with the scopes that it is for.
-        capabilities: What it can do, in the protocol's terms.
+        instructions: How a model should use the server: sentences, each with the scopes that it needs.
+        capabilities: Its capabilities, in the protocol's terms.
     """
 
     name: str
@@ -39,9 +39,9 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
         return {key: value for key, value in named.items() if value is not None}
 
     def instructions_for(self, scopes: frozenset[str], unlisted: Collection[str] = ()) -> str | None:
-        """Return how the model of a holder of ``scopes`` should use the server; None to say nothing.
+        """Return the instructions for a holder of ``scopes``; None if there are none.
 
-        A sentence that names an unlisted tool is left out: a model calls what it is listed.
+        Sentences that name an unlisted tool are left out, because a model calls listed tools.
         """
         told = [
             sentence
@@ -52,7 +52,7 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(told) or None
 
     def capabilities_for(self, scopes: frozenset[str]) -> dict[str, Any]:
-        """Return what the server can do for a holder of ``scopes``."""
+        """Return the capabilities for a holder of ``scopes``."""
         closed: set[str] = set()
         if EVERYTHING not in scopes and not tools_of(scopes):
             closed |= {"tools"}
@@ -64,18 +64,13 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
             closed |= {"completions"}
         return {name: value for name, value in self.capabilities.items() if name not in closed}
 
-    @property
-    def prompts_change(self) -> bool:
-        """Whether clients are told when the list of prompts changes."""
-        return bool(self.capabilities.get("prompts", {}).get("listChanged"))
-
     def with_changing_prompts(self) -> ServerInfo:
-        """Return the same of a server whose list of prompts changes."""
+        """Return this description for a server with a changing list of prompts."""
         capabilities = {**self.capabilities, "prompts": {"listChanged": True}}
         return msgspec.structs.replace(self, capabilities=capabilities)
 
     def described_to(self, scopes: frozenset[str], unlisted: Collection[str] = ()) -> dict[str, Any]:
-        """Return both, as answers to ``initialize`` and ``server/discover`` hold them."""
+        """Return both, as ``initialize`` and ``server/discover`` answer them."""
         instructions = self.instructions_for(scopes, unlisted)
         said = {} if instructions is None else {"instructions": instructions}
         return {"capabilities": self.capabilities_for(scopes), **said}
@@ -116,4 +111,4 @@ GREENROOM = ServerInfo(
         "tools": {"listChanged": False},
     },
 )
-"""The product itself. A test shows that the SDK's server says the same of the same handlers."""
+"""The product itself. A test shows that the SDK's server describes the same handlers alike."""

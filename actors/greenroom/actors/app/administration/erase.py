@@ -1,7 +1,7 @@
-"""Erasing a person: what there is of them is found, counted, and erased by every actor that holds some of it.
+"""Erase a person: find and count their data, and have every actor erase its part.
 
-It can be begun again at any moment: every step does what is left to do, and what an earlier attempt knew of
-the person is remembered until the store's file is rewritten. See `auth.person` for what is theirs.
+It can be repeated at any time: every step does what is left, and earlier findings about the person are kept
+until the store's file is rewritten. `auth.person` defines which data belong to a person.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.app.savings.actor import savings_address
-from greenroom.actors.audit.erasures import ERASURES
-from greenroom.actors.base.orchestration import Orchestration, report_progress
 from greenroom.actors.core.audit.actor import LOG, NoteDeed
 from greenroom.actors.core.audit.record import JOURNAL, AuditRow
 from greenroom.actors.core.auth.corpora import CATALOGUE_KIND, CORPUS_KIND
 from greenroom.actors.core.auth.namespaces import KIND as MEMORY
 from greenroom.actors.core.auth.namespaces import memory_address
-from greenroom.actors.core.auth.person import Person
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.client import Client, report_progress
+from greenroom.actors.core.erasure import ERASURES, BeginErasure, EraseFrom, Person
 from greenroom.actors.core.keys.actor import KEYS_ADDRESS
 from greenroom.actors.core.keys.requests import ReadKeys
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies.replies import Reply
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.hooks.actor import hook_address
@@ -33,22 +33,21 @@ from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRo
 from greenroom.actors.memories.preferences.requests import KIND as PREFERENCES
 from greenroom.actors.memories.requests.transfer import IMPORT
 from greenroom.actors.memories.storage import directory as namespaces
+from greenroom.actors.memories.storage.injection_log import KIND as HOOKS
 from greenroom.actors.memories.transfer.export_actor import KIND as EXPORT
-from greenroom.actors.schemas.checkpoints import KIND as CHECKPOINTS
-from greenroom.actors.schemas.erasure import BeginErasure, EraseFrom
-from greenroom.actors.schemas.hook_work import KIND as HOOKS
 from greenroom.actors.sessions.checkpoints import directory as threads
+from greenroom.actors.sessions.checkpoints.requests import KIND as CHECKPOINTS
 from greenroom.actors.sessions.passports.requests import KIND as PASSPORT
 from greenroom.actors.sessions.storage import directory as sessions
 from greenroom.actors.sessions.workflows.actor import INDEX as WORKFLOWS
 from greenroom.actors.sessions.workflows.records import WorkflowRow
 from greenroom.actors.sessions.workflows.requests import KIND as WORKFLOW
-from greenroom.runtime import Address, IndexReader, Query, RuntimeClient, Slices
+from greenroom.runtime import Address, IndexReader, Procedure, RuntimeClient, Slices
 
 SESSION: Final = "session"
 _KEPT_BY_TIME: Final = (IMPORT, EXPORT, PASSPORT)
 _GAPS: Final = frozenset({"lose_records", "miss_records"})
-"""What the audit log says where records are missing."""
+"""The actions that the audit log has where records are missing."""
 
 UserName = Annotated[
     str, Meta(min_length=1, max_length=128, description="byte for byte; no pattern, no other spelling")
@@ -60,14 +59,14 @@ AgentIds = Annotated[
 
 
 class Traces(msgspec.Struct, frozen=True, kw_only=True):
-    """Where something of a person may be.
+    """Where data of a person may be.
 
     Attributes:
         addresses: The actors to ask.
-        sessions: The sessions that are theirs.
-        seen: With whom the audit log knows agents: users by agent.
-        is_complete: Whether the log still says all that it ever did, so that who is not in it never was.
-        backups: The files into which the store was copied, as far as the audit log still tells.
+        sessions: The person's sessions.
+        seen: Users by agent, from the audit log.
+        is_complete: Whether the log has all its records, so that an absent agent never existed.
+        backups: The files into which the store was copied, as far as the audit log knows.
     """
 
     addresses: list[Address]
@@ -77,9 +76,10 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
     backups: list[str]
 
 
-class FindTraces(Query[Traces], frozen=True, kw_only=True):
-    """Find every actor that may hold something of somebody; for whoever may erase."""
+class FindTraces(Procedure[Traces], frozen=True, kw_only=True):
+    """Find every actor that may hold data of a person; for administrators."""
 
+    runs = "snapshot"
     flushes_journals: ClassVar[bool] = True
 
     def run(self, reader: IndexReader) -> Slices[Traces]:
@@ -88,12 +88,10 @@ class FindTraces(Query[Traces], frozen=True, kw_only=True):
         listed: list[tuple[str, str | None, str]] = []
         for session in reader.rows(sessions.INDEX, sessions.BaseRow, prefix=sessions.BASE):
             listed.append((session.address.key, session.value.user_id, session.value.created_by))
-            if reader.should_yield():
-                yield
+            yield
         for address in self._addresses(reader):
             found[address] = None
-            if reader.should_yield():
-                yield
+            yield
         seen: dict[str, set[str | None]] = {}
         backups: dict[str, None] = {}
         is_complete = True
@@ -105,8 +103,7 @@ class FindTraces(Query[Traces], frozen=True, kw_only=True):
                 seen.setdefault(row.agent, set()).add(row.user)
             if row.action == "backup_store" and isinstance(copy := row.details.get("to"), str):
                 backups[copy] = None
-            if reader.should_yield():
-                yield
+            yield
         return Traces(
             addresses=list(found),
             sessions=listed,
@@ -122,7 +119,7 @@ class FindTraces(Query[Traces], frozen=True, kw_only=True):
         for session in reader.rows(sessions.INDEX, sessions.BaseRow, prefix=sessions.BASE):
             yield session.address
         yield from reader.addresses(SESSION)
-        for root in reader.rows(namespaces.INDEX, namespaces.NamespaceRow):
+        for root in namespaces.rows(reader):
             yield root.address
         yield from reader.addresses(MEMORY)
         for corpus in reader.rows(catalogue.INDEX, CorpusRow):
@@ -145,13 +142,13 @@ class UserErased(Reply, frozen=True, kw_only=True):
     """Answers `EraseUser`.
 
     Attributes:
-        erased: Whether it was done; without ``confirm`` it is only counted.
-        counts: How much there is, or was, of each kind.
-        agents: The agents that are taken for theirs.
-        shared_agents: Agents that worked for them and, as far as is known, may have for others, of which
-            nothing is taken: name those in ``agents`` that are theirs alone.
-        backups: Copies of the store that the audit log knows, which still hold all of it.
-        remains: What is still to be done, in words; empty when nothing is.
+        erased: Whether the data were erased; without ``confirm`` they are only counted.
+        counts: The amount of data of each kind.
+        agents: The agents that count as the person's.
+        shared_agents: Agents that worked for the person and possibly for others; their data stay. Name those
+            in ``agents`` that are the person's alone.
+        backups: Copies of the store that the audit log knows, which still hold the data.
+        remains: What is still to be done, in words; empty if nothing.
     """
 
     erased: bool
@@ -162,19 +159,32 @@ class UserErased(Reply, frozen=True, kw_only=True):
     remains: str
 
 
-class EraseUser(Orchestration[UserErased], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Erase a person: count what there is of them, and with ``confirm`` erase it for good."""
+@operation(
+    "erase_user",
+    scope="admin",
+    writes=True,
+    tool=ToolText(
+        title="Erase user",
+        description="Erase a person and their agents for good: memories, sessions, messages, keys. "
+        "Without confirm it only counts.",
+        overwrites=True,
+        repeatable=True,
+    ),
+    after_notes=True,
+)
+class EraseUser(Procedure[UserErased], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Count a person's data, and with ``confirm`` erase them for good."""
 
-    writes: ClassVar[bool] = True
-
+    runs = "here"
     user: UserName
     agents: Annotated[AgentIds, Meta(description="agents of theirs besides those that are known")] = (
         msgspec.field(default_factory=list)
     )
     confirm: Annotated[bool, Meta(description="do it; else it is only counted")] = False
 
-    async def run(self, runtime: RuntimeClient, principal: Principal) -> UserErased:
-        """Count, or erase."""
+    async def run(self, client: Client) -> UserErased:
+        """Count or erase."""
+        runtime, principal = client.runtime, client.principal
         traces = await runtime.query(FindTraces(), principal=principal)
         keys = (await runtime.ask(KEYS_ADDRESS, ReadKeys())).keys
         seen = {agent: set(users) for agent, users in traces.seen.items()}
@@ -224,7 +234,7 @@ class EraseUser(Orchestration[UserErased], frozen=True, metaclass=CheckedWhenBui
     async def _erased(
         self, runtime: RuntimeClient, principal: Principal, person: Person, addresses: Iterable[Address]
     ) -> dict[str, int]:
-        """Ask one actor after the other, each until it has no more; return the sums."""
+        """Ask the actors one after another, each until it has no more; return the sums."""
         counts: Counter[str] = Counter()
         asked = EraseFrom(person=person, dry_run=not self.confirm)
         everywhere = list(addresses)

@@ -1,4 +1,4 @@
-"""How the parts of a server are, with causes in words; most are pure functions of its statistics."""
+"""The health of a server's parts, with causes; mostly pure functions of its statistics."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Sequence
 from typing import Final
 
 from greenroom.actors.app.administration.server import PartHealth, PartStatus, ServerStatus
-from greenroom.actors.core.base.optional_packages import install, missing_extras
-from greenroom.actors.knowledge.corpora.storage.readers import lacking
+from greenroom.actors.core.base.optional_packages import install_command, missing_extras
+from greenroom.actors.knowledge.corpora.storage.readers import find_missing
 from greenroom.actors.search.embedding.embedding_service import EmbeddingStatistics
 from greenroom.runtime import RuntimeStatistics
 
 FULL: Final = 0.9
-"""Of its quota; writes stop at 0.95."""
+"""The share of the quota that counts as nearly full; writes stop at 0.95."""
 LITTLE_DISK: Final = 256 << 20
-"""Bytes that are free; `min_free` says at how few writes stop."""
+"""The free bytes that count as nearly full; writes stop below `min_free`."""
 SILENT_SECONDS: Final = 5
-"""A process that shares the folder gives a sign each second."""
+"""Seconds of silence that count as failure; a process that shares the folder signals each second."""
 NAMED: Final = 3
-"""Actors that were set aside that are named."""
+"""The most quarantined actors that are named."""
 _ORDER: Final[tuple[PartStatus, ...]] = ("ok", "off", "degraded", "failed")
 
 
 def serving_status(*, is_sound: bool, is_stopping: bool = False) -> ServerStatus:
-    """Return whether a server serves, as ``/healthz`` says it.
+    """Return whether a server serves, as ``/healthz`` reports it.
 
     Args:
-        is_sound: Whether the store can still be relied on.
-        is_stopping: Whether it takes no further request.
+        is_sound: Whether the store is reliable.
+        is_stopping: Whether it accepts no further request.
     """
     if not is_sound:
         return "failed"
@@ -35,7 +35,7 @@ def serving_status(*, is_sound: bool, is_stopping: bool = False) -> ServerStatus
 
 
 def worst_of(parts: Sequence[PartHealth]) -> PartStatus:
-    """Return the worst status of some parts; one that is off is not worse than one that is well."""
+    """Return the worst status; `off` is no worse than `ok`."""
     worst = _ORDER[max((_ORDER.index(part.status) for part in parts), default=0)]
     return "ok" if worst == "off" else worst
 
@@ -43,13 +43,13 @@ def worst_of(parts: Sequence[PartHealth]) -> PartStatus:
 def parts_of(
     statistics: RuntimeStatistics, embedding: EmbeddingStatistics, *, is_sound: bool, names: bool
 ) -> list[PartHealth]:
-    """Return how every part is.
+    """Return the health of every part.
 
     Args:
-        statistics: Of the runtime.
-        embedding: Of the embedding service.
-        is_sound: Whether the store can still be relied on.
-        names: Whether whoever asks may read names, sizes and reasons that tell of others.
+        statistics: The statistics of the runtime.
+        embedding: The statistics of the embedding service.
+        is_sound: Whether the store is reliable.
+        names: Whether the caller may see names, sizes and causes that concern others.
     """
     return [
         _store(statistics, is_sound=is_sound, names=names),
@@ -62,11 +62,11 @@ def parts_of(
 
 
 def packages_health() -> PartHealth:
-    """Return which packages are missing in this process, and how they are installed."""
-    left_out, extras = lacking(), missing_extras()
+    """Return which packages this process lacks, and how to install them."""
+    left_out, extras = find_missing(), missing_extras()
     lacks = [] if left_out is None else [left_out.lack]
     if extras:
-        lacks.append(f"not installed, for whoever wants them: {', '.join(map(install, extras))}")
+        lacks.append(f"not installed, optional: {', '.join(map(install_command, extras))}")
     status: PartStatus = "off" if left_out else "ok"
     return _part("packages", status, "; ".join(lacks) or "all are installed")
 
@@ -77,23 +77,27 @@ def _store(statistics: RuntimeStatistics, *, is_sound: bool, names: bool) -> Par
             "store", "failed", "a commit failed for good, so nothing is answered; restart the server"
         )
     store = statistics.store
+    if store.damaged_records:
+        named = f": {'; '.join(store.damaged[:NAMED])}" if names else ""
+        many = "one record is" if store.damaged_records == 1 else f"{store.damaged_records:,} records are"
+        return _part("store", "degraded", f"{many} damaged; all others are served{named}")
     if store.integrity == "unchecked":
         return _part("store", "ok", "it serves; not all of its file has been checked since it was opened")
     if names and store.failures:
-        return _part("store", "degraded", f"{store.failures:,} works were not committed since the start")
+        return _part("store", "degraded", f"{store.failures:,} commit units failed since the start")
     return _part("store", "ok", "it serves, and all of its file was checked")
 
 
 def _space(statistics: RuntimeStatistics, *, names: bool) -> PartHealth:
     store = statistics.store
     used = store.used_bytes / store.map_bytes if store.map_bytes else 0.0
-    said = f": {store.used_bytes:,} of {store.map_bytes:,} bytes are used" if names else ""
+    sizes = f": {store.used_bytes:,} of {store.map_bytes:,} bytes are used" if names else ""
     free = f": {store.disk_free:,} bytes are free" if names else ""
     if used > FULL:
-        return _part("space", "degraded", f"the store is nearly as large as max_size lets it grow{said}")
+        return _part("space", "degraded", f"the store is nearly as large as max_size lets it grow{sizes}")
     if store.disk_free < LITTLE_DISK:
         return _part("space", "degraded", f"the disk that holds the store is nearly full{free}")
-    return _part("space", "ok", f"there is room{said}")
+    return _part("space", "ok", f"there is room{sizes}")
 
 
 def _actors(statistics: RuntimeStatistics, *, names: bool) -> PartHealth:
@@ -104,7 +108,7 @@ def _actors(statistics: RuntimeStatistics, *, names: bool) -> PartHealth:
     more = f" and {len(aside) - NAMED:,} more" if names and len(aside) > NAMED else ""
     many = "one actor" if len(aside) == 1 else f"{len(aside):,} actors"
     sentence = (
-        f"{many} failed too often and answers with an error{named}{more}; `greenroom readmit` lets it in"
+        f"{many} failed too often and answers with errors{named}{more}; `greenroom readmit` readmits it"
     )
     return _part("actors", "degraded", sentence)
 
@@ -115,7 +119,7 @@ def _messages(statistics: RuntimeStatistics) -> PartHealth:
         f"{count:,} {what}"
         for count, what in (
             (messages.failed, "handlers raised an exception"),
-            (messages.not_committed, "writes found no room"),
+            (messages.not_committed, "writes failed for lack of room"),
             (messages.dead_letters, "messages could not be delivered"),
         )
         if count
@@ -131,26 +135,24 @@ def _relay(statistics: RuntimeStatistics, *, names: bool) -> PartHealth:
         return _part("relay", "off", "no other process may use the folder")
     who = f" (process {relay.owner_pid})" if names else ""
     if relay.owner_pid == 0:
-        return _part("relay", "degraded", "no process owns the folder now; one of those there is taking over")
+        return _part("relay", "degraded", "no process owns the folder now; another one is taking over")
     if relay.silent_seconds >= SILENT_SECONDS:
-        silence = f"a process on the folder has given no sign for {relay.silent_seconds} s"
+        silence = f"a process on the folder has been silent for {relay.silent_seconds} s"
         return _part("relay", "degraded", silence)
     if relay.role == "owner":
         return _part("relay", "ok", "this process owns the folder")
-    return _part("relay", "ok", f"another process{who} owns the folder, and this one asks it")
+    return _part("relay", "ok", f"another process{who} owns the folder, and this one is attached")
 
 
 def _embedder(embedding: EmbeddingStatistics, *, names: bool) -> PartHealth:
     if embedding.state == "off":
         reason = f": {embedding.reason}" if names and embedding.reason else ""
-        return _part("embedder", "off", f"searches go by words alone{reason}")
+        return _part("embedder", "off", f"searches use words only{reason}")
     if embedding.state == "failing":
         trouble = f": {embedding.trouble}" if names and embedding.trouble else ""
-        return _part("embedder", "degraded", f"it fails, so searches go by words alone{trouble}")
+        return _part("embedder", "degraded", f"it fails, so searches use words only{trouble}")
     if embedding.state != "ready":
-        return _part(
-            "embedder", "ok", f"it is {embedding.state}; the first search that needs it has it loaded"
-        )
+        return _part("embedder", "ok", f"it is {embedding.state}; the first search that needs it loads it")
     waiting = embedding.texts_waiting if names else 0
     if waiting:
         return _part("embedder", "ok", f"it is ready; about {waiting:,} texts wait for vectors")

@@ -1,4 +1,4 @@
-"""Comparing every index with its memories, and those of corpora with their chunks, for `greenroom verify`."""
+"""Compare every index with its memories or chunks, for `greenroom verify`."""
 
 from __future__ import annotations
 
@@ -6,34 +6,33 @@ from collections.abc import Iterable
 
 import msgspec
 
-from greenroom.actors.core.auth.namespaces import KIND, imitated, memory_address, root_at
+from greenroom.actors.core.auth.namespaces import KIND, find_imitated, memory_address, root_at
 from greenroom.actors.knowledge.corpora.handlers.upkeep import VerifyCorpora
 from greenroom.actors.memories.requests.requests import VerifyIndex
-from greenroom.actors.memories.storage.directory import INDEX, NamespaceRow
+from greenroom.actors.memories.storage.directory import INDEX, NamespaceRow, rows
 from greenroom.runtime import (
     Address,
     GreenroomError,
     IndexReader,
     Procedure,
     ProcedureContext,
-    Query,
     Slices,
     StoppedStore,
 )
 
 
 class MemoriesVerified(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found.
+    """Answers `VerifyMemories`.
 
     Attributes:
-        memories: Memories that were compared.
-        problems: How indexes differ from them: the root of the namespace, and a sentence each.
-        rebuilt: The roots whose index was made anew.
-        unindexed: How many memories of an older program nobody has searched yet, so that they are in no
-            index and were not compared; ``rebuild`` and the first search put them into one.
-        imitations: Roots that read like those of a user, an agent or a project, and are open to everybody.
-        chunks: Chunks of documents that were compared; ``problems`` and ``rebuilt`` name their corpora, too,
-            such as ``corpus user:ann:docs``.
+        memories: The number of compared memories.
+        problems: The differences: the root of the namespace, and a sentence each.
+        rebuilt: The roots with a rebuilt index.
+        unindexed: Memories of an older program that no search has indexed yet, so they were not compared.
+            ``rebuild`` and the first search index them.
+        imitations: Open roots with names that imitate a user, an agent or a project.
+        chunks: The number of compared chunks; ``problems`` and ``rebuilt`` also name corpora, such as
+            ``corpus user:ann:docs``.
     """
 
     memories: int
@@ -44,55 +43,56 @@ class MemoriesVerified(msgspec.Struct, frozen=True, kw_only=True):
     chunks: int = 0
 
 
-class AllNamespaces(Query[list[str]], frozen=True, kw_only=True):
-    """List all roots below which there are memories; for the operator alone."""
+class AllNamespaces(Procedure[list[str]], frozen=True, kw_only=True):
+    """List all roots with memories; for the operator only."""
+
+    runs = "snapshot"
 
     def run(self, reader: IndexReader) -> Slices[list[str]]:
-        """Read the directory, and look for what an older program left outside of it.
+        """Read the directory, and find memories of an older program outside of it.
 
-        In an encrypted store the directory alone says where memories are.
+        In an encrypted store only the directory says where memories are.
         """
         roots: dict[Address, str] = {}
-        for row in reader.rows(INDEX, NamespaceRow):
+        for row in rows(reader):
             roots[row.address] = row.value.root
-            if reader.should_yield():
-                yield
+            yield
         for address in reader.addresses(KIND):
             roots.setdefault(address, root_at(address.key))
-            if reader.should_yield():
-                yield
+            yield
         return sorted(roots.values())
 
 
-class Imitations(Query[list[str]], frozen=True, kw_only=True):
-    """List the roots that read like those of somebody, and are open to everybody; for the operator alone."""
+class Imitations(Procedure[list[str]], frozen=True, kw_only=True):
+    """List the open roots with names that imitate a person's; for the operator only."""
+
+    runs = "snapshot"
 
     def run(self, reader: IndexReader) -> Slices[list[str]]:
         """Read the directory."""
         found: list[str] = []
-        for row in reader.rows(INDEX, NamespaceRow):
+        for row in rows(reader):
             found += imitating([row.value.root])
-            if reader.should_yield():
-                yield
+            yield
         return found
 
 
 def stopped_imitations(store: StoppedStore) -> list[str]:
-    """Return the same of a store that nobody owns."""
+    """Return the same for a store without an owner process."""
     return imitating(row.root for row in store.rows(INDEX, NamespaceRow))
 
 
 class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
-    """Compare the index of every namespace and corpus with what it is of; for the operator alone.
+    """Compare the index of every namespace and corpus with its source; for the operator only.
 
     Attributes:
-        rebuild: Whether an index that differs is made anew.
+        rebuild: Whether to rebuild an index that differs.
     """
 
     rebuild: bool = False
 
     async def run(self, context: ProcedureContext) -> MemoriesVerified:
-        """Ask the owners one after the other: each may have to read all that it has."""
+        """Ask the owners one after another: each may have to read all its data."""
         memories = unindexed = 0
         problems: list[tuple[str, str]] = []
         rebuilt: list[str] = []
@@ -120,5 +120,5 @@ class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
 
 
 def imitating(roots: Iterable[str]) -> list[str]:
-    """Return those of some roots that read like those of somebody."""
-    return [root for root in roots if imitated(root) is not None]
+    """Return the roots that imitate a person's."""
+    return [root for root in roots if find_imitated(root) is not None]

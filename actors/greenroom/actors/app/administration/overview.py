@@ -1,10 +1,10 @@
-"""What people see first; see `Overview`."""
+"""The start page of the console; see `Overview`."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.metadata import version
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -14,16 +14,19 @@ from msgspec import UNSET
 from greenroom.actors.app.administration import replies as schemas
 from greenroom.actors.app.administration.advice import Known, advice
 from greenroom.actors.app.administration.health import parts_of
+from greenroom.actors.app.administration.people import read_processes
+from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.app.savings.actor import EVERYBODY
-from greenroom.actors.app.savings.report import report
-from greenroom.actors.app.savings.requests import KEPT_DAYS, KEPT_HOURS
-from greenroom.actors.core.audit.actor import LOG, BackupNoted, ReadLastBackup
+from greenroom.actors.app.savings.report import periods, report
+from greenroom.actors.app.savings.requests import KEPT_DAYS, KEPT_HOURS, SavingsHistory
+from greenroom.actors.core.audit.actor import LOG, LastBackup, ReadLastBackup
 from greenroom.actors.core.audit.query import GetAuditState
 from greenroom.actors.core.auth.namespaces import memory_address, user_namespace
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.auth.scopes import ADMIN, KNOWLEDGE, SESSIONS, allows
 from greenroom.actors.core.keys.actor import KEYS_ADDRESS
 from greenroom.actors.core.keys.requests import ReadKeys
+from greenroom.actors.core.operations import operation
 from greenroom.actors.core.presence.requests import ConnectedClient, ProcessPresence
 from greenroom.actors.core.presence.traffic import rates_of
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
@@ -31,41 +34,40 @@ from greenroom.actors.core.validation.times import DAY, HOUR, optional_datetime,
 from greenroom.actors.knowledge.corpora.requests.catalogue import VisibleCorpora
 from greenroom.actors.memories.requests.requests import CountMemories
 from greenroom.actors.memories.storage.directory import ListNamespaces
-from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.orchestrations.connected import told_of
-from greenroom.actors.savings.history import periods
 from greenroom.actors.search.embedding.embedding_service import EmbeddingStatistics, GetEmbedding
 from greenroom.actors.sessions.storage.directory import CountSessions, ListSessions
-from greenroom.runtime import RuntimeClient, RuntimeStatistics
+from greenroom.runtime import Procedure, RuntimeClient, RuntimeStatistics
 
 MOST_COUNTED: Final = 10_000
-"""Sessions, or memories, that are counted; of more it is said that there are more."""
+"""The most sessions, or memories, that are counted; beyond, the reply says that there are more."""
 MOST_ROOTS: Final = 50
-"""Namespaces whose memories are counted, likewise."""
+"""The most namespaces with counted memories, likewise."""
 MANY: Final = 1_000
-"""Counts above this are kept for `COUNTED_SECONDS`, so that many consoles cost no more than one."""
+"""Counts above this are cached for `COUNTED_SECONDS`, so that many consoles cost no more than one."""
 COUNTED_SECONDS: Final = 30.0
-MOST_KEPT: Final = 64
+MOST_CACHED: Final = 64
 _MEMORY: Final = "memory:read"
 
 _COUNTS: Final[WeakKeyDictionary[RuntimeClient, dict[Any, tuple[float, schemas.Counted]]]] = (
     WeakKeyDictionary()
 )
-"""Large counts by who may see them and of what they are, and until when they hold."""
+"""Cached large counts, by viewer and kind, and their expiry."""
 
 
-class GetOverview(
-    ClientOrchestration[schemas.Overview], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
-):
-    """Tell what is in the store, who is connected, how the server is, and what should be done."""
+@operation(
+    "get_overview",
+    scope="server:read",
+)
+class GetOverview(Procedure[schemas.Overview], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Summarise the store, the clients, the server's health, and advice."""
 
-    writes: ClassVar[bool] = False
+    runs = "here"
 
-    async def carry_out(self, client: ClientSessionState) -> schemas.Overview:
-        """Look at statistics and listings; what tells of others is for administrators alone."""
+    async def run(self, client: ClientContext) -> schemas.Overview:
+        """Collect statistics and listings; data about others are for administrators only."""
         runtime, principal = client.runtime, client.principal
         is_admin = allows(principal.scopes, ADMIN)
-        processes, own = await told_of(client)
+        processes, own = await read_processes(client)
         statistics = runtime.statistics()
         embedding = await runtime.query(GetEmbedding())
         now = client.ledger.now()
@@ -78,7 +80,7 @@ class GetOverview(
             sessions=await _sessions(runtime, principal),
             memories=await _memories(runtime, principal),
             corpora=await _corpora(runtime, principal),
-            processes=[_shown(each, own, is_admin=is_admin) for each in seen if is_admin or each.clients],
+            processes=[_view(each, own, is_admin=is_admin) for each in seen if is_admin or each.clients],
             savings=await _savings(client, is_admin=is_admin),
             looked_at=to_datetime(now),
         )
@@ -86,7 +88,7 @@ class GetOverview(
             return said
         backup = await runtime.ask(LOG, ReadLastBackup())
         audit = await runtime.query(GetAuditState(), principal=principal)
-        read = await runtime.ask(KEYS_ADDRESS, ReadKeys())  # by the server itself: no deed of the caller
+        read = await runtime.ask(KEYS_ADDRESS, ReadKeys())  # by the server itself: no action of the caller
         known = Known(now, runtime.is_sound, statistics, embedding, backup, audit.gaps, read.keys, processes)
         return msgspec.structs.replace(
             said,
@@ -101,7 +103,7 @@ class GetOverview(
 async def _sessions(runtime: RuntimeClient, principal: Principal) -> schemas.Counted | msgspec.UnsetType:
     if not allows(principal.scopes, SESSIONS):
         return UNSET
-    if (kept := _kept(runtime, principal, "sessions")) is not None:
+    if (kept := _find_cached(runtime, principal, "sessions")) is not None:
         return kept
     counted = await runtime.query(CountSessions(most=MOST_COUNTED), principal=principal)
     newest = (await runtime.query(ListSessions(limit=1), principal=principal)).sessions
@@ -111,13 +113,13 @@ async def _sessions(runtime: RuntimeClient, principal: Principal) -> schemas.Cou
         newest=newest[0].session_id if newest else None,
         newest_at=newest[0].last_activity if newest else None,
     )
-    return _keep(runtime, principal, "sessions", found)
+    return _cache(runtime, principal, "sessions", found)
 
 
 async def _memories(runtime: RuntimeClient, principal: Principal) -> schemas.Counted | msgspec.UnsetType:
     if not allows(principal.scopes, _MEMORY):
         return UNSET
-    if (kept := _kept(runtime, principal, "memories")) is not None:
+    if (kept := _find_cached(runtime, principal, "memories")) is not None:
         return kept
     count, is_more, newest, newest_at = 0, False, None, 0
     roots = await runtime.query(ListNamespaces(), principal=principal)
@@ -133,7 +135,7 @@ async def _memories(runtime: RuntimeClient, principal: Principal) -> schemas.Cou
         newest=newest,
         newest_at=optional_datetime(newest_at or None),
     )
-    return _keep(runtime, principal, "memories", found)
+    return _cache(runtime, principal, "memories", found)
 
 
 async def _corpora(runtime: RuntimeClient, principal: Principal) -> schemas.Counted | msgspec.UnsetType:
@@ -150,20 +152,22 @@ async def _corpora(runtime: RuntimeClient, principal: Principal) -> schemas.Coun
 
 @cache
 def _version() -> str:
-    return version("greenroom")  # which reads and parses a file
+    return version("greenroom")  # reads and parses a file
 
 
-def _kept(runtime: RuntimeClient, principal: Principal, what: str) -> schemas.Counted | None:
+def _find_cached(runtime: RuntimeClient, principal: Principal, what: str) -> schemas.Counted | None:
     until, counted = _COUNTS.get(runtime, {}).get(_who(principal, what), (0.0, None))
     return counted if trio.current_time() < until else None
 
 
-def _keep(runtime: RuntimeClient, principal: Principal, what: str, found: schemas.Counted) -> schemas.Counted:
+def _cache(
+    runtime: RuntimeClient, principal: Principal, what: str, found: schemas.Counted
+) -> schemas.Counted:
     kept = _COUNTS.setdefault(runtime, {})
     if found.count > MANY:
         kept.pop(_who(principal, what), None)
         kept[_who(principal, what)] = trio.current_time() + COUNTED_SECONDS, found
-    if len(kept) > MOST_KEPT:
+    if len(kept) > MOST_CACHED:
         del kept[next(iter(kept))]
     return found
 
@@ -173,7 +177,7 @@ def _who(principal: Principal, what: str) -> tuple[Principal, str]:
 
 
 def _own_clients(process: ProcessPresence, principal: Principal) -> ProcessPresence:
-    """Return a process with the clients alone that belong to the caller."""
+    """Return a process with only the caller's own clients."""
     clients = [each for each in process.clients if _is_own(each, principal)]
     return msgspec.structs.replace(process, clients=clients, clients_left_out=0, connections={})
 
@@ -184,7 +188,7 @@ def _is_own(client: ConnectedClient, principal: Principal) -> bool:
     return client.user == principal.user
 
 
-def _shown(process: ProcessPresence, own: str | None, *, is_admin: bool) -> schemas.ProcessView:
+def _view(process: ProcessPresence, own: str | None, *, is_admin: bool) -> schemas.ProcessView:
     return schemas.ProcessView(
         pid=process.pid if is_admin else None,
         version=process.version,
@@ -225,11 +229,11 @@ def _embedder(embedding: EmbeddingStatistics) -> schemas.EmbedderView:
     )
 
 
-def _backup(backup: BackupNoted) -> schemas.BackupView:
+def _backup(backup: LastBackup) -> schemas.BackupView:
     return schemas.BackupView(made_at=to_datetime(backup.at), path=backup.to, bytes=backup.bytes)
 
 
-async def _savings(client: ClientSessionState, *, is_admin: bool) -> schemas.SavingsHistory:
+async def _savings(client: ClientContext, *, is_admin: bool) -> SavingsHistory:
     owner = EVERYBODY if is_admin else user_namespace(client.principal)
     ledger = client.ledger
     whose: Literal["mine", "all"] = "all" if is_admin else "mine"
@@ -237,7 +241,7 @@ async def _savings(client: ClientSessionState, *, is_admin: bool) -> schemas.Sav
     since = max(0, today - KEPT_DAYS + 1)
     days = await ledger.read(owner, since)
     hours = await ledger.read_hours(owner, max(0, hour - KEPT_HOURS + 1))
-    return schemas.SavingsHistory(
+    return SavingsHistory(
         whose=whose,
         hours=periods(hours, lambda hour: to_datetime(hour * HOUR)),
         days=periods(days, lambda day: to_datetime(day * DAY)),

@@ -1,43 +1,60 @@
-"""Who works with a store, for administrators, and what everybody may know of their own key."""
+"""The users of a store, for administrators, and a caller's view of its own key."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
 from greenroom.actors.app.administration.people_replies import AgentSeen, PeopleSeen, PersonSeen
-from greenroom.actors.audit.erasures import ERASURES
-from greenroom.actors.base.orchestration import Orchestration
+from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.core.audit.actor import LOG, NoteDeed
 from greenroom.actors.core.audit.record import JOURNAL, AuditRow
 from greenroom.actors.core.auth.namespaces import AGENT, USER, name_of_segment
-from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.erasure import ERASURES, ReadErased
 from greenroom.actors.core.keys.actor import KEYS_ADDRESS
 from greenroom.actors.core.keys.admin import ApiKeyView, view_of
 from greenroom.actors.core.keys.requests import ReadKeys
+from greenroom.actors.core.operations import operation
 from greenroom.actors.core.presence.actor import PRESENCE
 from greenroom.actors.core.presence.requests import (
     BrowserEnded,
     BrowserId,
     ConnectedClient,
     EndBrowserSession,
+    ProcessPresence,
+    ReadPresence,
+    TellPresence,
 )
 from greenroom.actors.core.replies.replies import Reply
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.core.validation.times import optional_datetime
 from greenroom.actors.memories.storage import directory as namespaces
-from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.orchestrations.connected import told_of
-from greenroom.actors.schemas.erasure import ReadErased
 from greenroom.actors.sessions.storage import directory as sessions
-from greenroom.runtime import IndexReader, Query, Refusal, RuntimeClient, Slices
+from greenroom.runtime import IndexReader, Procedure, Refusal, Slices
+
+
+class Processes(NamedTuple):
+    """The presence reports of all processes, and this one's id, if it sends one."""
+
+    reports: list[ProcessPresence]
+    own: str | None
+
+
+async def read_processes(client: ClientContext) -> Processes:
+    """Read the presence reports, after renewing the one of this process."""
+    own = None if client.server is None else client.server.presence()
+    if own is not None:
+        await client.runtime.ask(PRESENCE, TellPresence(process=own))
+    reports = await client.runtime.ask(PRESENCE, ReadPresence())
+    return Processes(reports, None if own is None else own.id)
+
 
 MOST_LOOKED_AT: Final = 10_000
-"""Sessions, namespaces and audit records that are looked at, of each."""
+"""The most sessions, namespaces and audit records that are read, each."""
 MOST_PEOPLE: Final = 200
 MOST_AGENTS: Final = 20
 
@@ -49,10 +66,10 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What the shared indexes and the audit log know of users and agents.
 
     Attributes:
-        pairs: Users and their agents, and when each was seen last, in microseconds; 0 where nobody knows.
-        sessions: How many sessions were made for each user.
-        users: Those who have memories.
-        is_whole: Whether all of it was looked at.
+        pairs: Users and their agents, with the time in microseconds when each was last seen; 0 if unknown.
+        sessions: The number of sessions of each user.
+        users: The users with memories.
+        is_whole: Whether everything was read.
     """
 
     pairs: list[tuple[str | None, str, int]]
@@ -61,9 +78,10 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     is_whole: bool
 
 
-class FindPeople(Query[Seen], frozen=True, kw_only=True):
-    """Find the users and agents that were seen; for administrators."""
+class FindPeople(Procedure[Seen], frozen=True, kw_only=True):
+    """Find the known users and agents; for administrators."""
 
+    runs = "snapshot"
     flushes_journals: ClassVar[bool] = True
 
     def run(self, reader: IndexReader) -> Slices[Seen]:
@@ -73,14 +91,11 @@ class FindPeople(Query[Seen], frozen=True, kw_only=True):
         users: dict[str, None] = {}
         looked = [0, 0, 0]
         for looked[0], _ in enumerate(_in_log(reader, pairs), 1):
-            if reader.should_yield():
-                yield
+            yield
         for looked[1], _ in enumerate(_in_sessions(reader, pairs, made), 1):
-            if reader.should_yield():
-                yield
+            yield
         for looked[2], _ in enumerate(_in_namespaces(reader, pairs, users), 1):
-            if reader.should_yield():
-                yield
+            yield
         return Seen(
             pairs=[(*pair, at) for pair, at in pairs.items()],
             sessions=list(made.items()),
@@ -105,7 +120,7 @@ def _in_sessions(reader: IndexReader, pairs: dict[_Pair, int], made: Counter[str
 
 
 def _in_namespaces(reader: IndexReader, pairs: dict[_Pair, int], users: dict[str, None]) -> Iterator[None]:
-    for row in islice(reader.rows(namespaces.INDEX, namespaces.NamespaceRow), MOST_LOOKED_AT):
+    for row in islice(namespaces.rows(reader), MOST_LOOKED_AT):
         root = row.value.root
         if root.startswith(USER):
             users[name_of_segment(root.removeprefix(USER))] = None
@@ -114,13 +129,17 @@ def _in_namespaces(reader: IndexReader, pairs: dict[_Pair, int], users: dict[str
         yield
 
 
-class ListPeople(ClientOrchestration[PeopleSeen], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """List the users and agents that were seen, and the browsers that are logged in."""
+@operation(
+    "list_people",
+    scope="admin",
+)
+class ListPeople(Procedure[PeopleSeen], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """List the known users and agents, and the logged-in browsers."""
 
-    writes: ClassVar[bool] = False
+    runs = "here"
 
-    async def carry_out(self, client: ClientSessionState) -> PeopleSeen:
-        """Put together what indexes, audit log, keys and processes know."""
+    async def run(self, client: ClientContext) -> PeopleSeen:
+        """Combine the data of indexes, audit log, keys and processes."""
         runtime = client.runtime
         seen = await runtime.query(FindPeople(), principal=client.principal)
         read = await runtime.ask(KEYS_ADDRESS, ReadKeys())
@@ -157,13 +176,13 @@ class ListPeople(ClientOrchestration[PeopleSeen], frozen=True, metaclass=Checked
         )
 
 
-async def _browsers(client: ClientSessionState) -> list[ConnectedClient]:
-    processes = await told_of(client)
-    return [each for process in processes.told for each in process.clients if each.browser is not None]
+async def _browsers(client: ClientContext) -> list[ConnectedClient]:
+    processes = await read_processes(client)
+    return [each for process in processes.reports for each in process.clients if each.browser is not None]
 
 
 def _agents(agents: list[tuple[int, str]]) -> dict[str, Any]:
-    """Return what is told of a user's agents."""
+    """Return the view of a user's agents."""
     ordered = sorted(agents, key=lambda each: (-each[0], each[1]))
     return {
         "agents": [
@@ -176,37 +195,48 @@ def _agents(agents: list[tuple[int, str]]) -> dict[str, Any]:
 
 
 class OwnKey(Reply, frozen=True, kw_only=True):
-    """Answers `GetOwnKey`. ``key`` is null for who came without one of this server's."""
+    """Answers `GetOwnKey`. ``key`` is null for a caller without a key of this server."""
 
     key: ApiKeyView | None
 
 
-class GetOwnKey(Orchestration[OwnKey], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Tell what is kept of the API key by which one came."""
+@operation(
+    "get_own_key",
+    scope="server:read",
+)
+class GetOwnKey(Procedure[OwnKey], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Return the record of the caller's own API key."""
 
-    async def run(self, runtime: RuntimeClient, principal: Principal) -> OwnKey:
-        """Look for it among all."""
+    runs = "here"
+
+    async def run(self, client: ClientContext) -> OwnKey:
+        """Find it among all keys."""
+        runtime, principal = client.runtime, client.principal
         read = await runtime.ask(KEYS_ADDRESS, ReadKeys())
         own = next((key for key in read.keys if key.key_id == principal.key_id), None)
         return OwnKey(key=None if own is None else view_of(own, read.now))
 
 
-class EndBrowser(ClientOrchestration[BrowserEnded], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Log a browser out, at whichever process of the folder it has logged in."""
+@operation(
+    "end_browser",
+    scope="admin",
+    writes=True,
+)
+class EndBrowser(Procedure[BrowserEnded], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Log a browser out, at any process of the folder."""
 
-    writes: ClassVar[bool] = True
-
+    runs = "here"
     browser: BrowserId
 
-    async def carry_out(self, client: ClientSessionState) -> BrowserEnded:
-        """Log it out here, or have its process do it within seconds.
+    async def run(self, client: ClientContext) -> BrowserEnded:
+        """Log it out here, or have its process do so within seconds.
 
         Raises:
-            Refusal: ``BROWSER_NOT_FOUND``: there is none, or it has gone.
+            Refusal: ``BROWSER_NOT_FOUND``: it is not logged in.
         """
         runtime, server = client.runtime, client.server
         is_here = server is not None and server.end_browser(self.browser)
-        await told_of(client)
+        await read_processes(client)
         if not is_here and not await runtime.ask(PRESENCE, EndBrowserSession(browser=self.browser)):
             raise Refusal(
                 "BROWSER_NOT_FOUND",

@@ -1,4 +1,4 @@
-"""Who works with a store: users, their agents, and who is logged in."""
+"""The users of a store: their agents, and the logged-in browsers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from greenroom.actors.core.replies.replies import Reply
 
 
 class AgentSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent that was seen.
+    """A known agent.
 
     Attributes:
         agent: Its id.
-        last_seen: When it did last what the audit log still tells; null where that is longer ago.
+        last_seen: When its last action was that the audit log still has; null if longer ago.
     """
 
     agent: str
@@ -23,17 +23,17 @@ class AgentSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PersonSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """A user, or what is known of agents that work for nobody.
+    """A user, or the group of agents without a user.
 
     Attributes:
         user: The user; null for agents without one.
-        agents: The agents that worked for them, those first that were seen last.
+        agents: Their agents, the most recently seen first.
         more_agents: How many more there are.
         last_seen: When the last of them was seen.
-        sessions: The sessions that were made for them, as far as they were counted.
-        keys: Their API keys that open something.
-        has_memories: Whether there are, or were, memories of theirs.
-        is_erased: Whether they were erased, and are named in the audit log until `greenroom erase --finish`.
+        sessions: The number of their sessions, as far as counted.
+        keys: The number of their valid API keys.
+        has_memories: Whether they have or had memories.
+        is_erased: Whether they were erased; the audit log names them until `greenroom erase --finish`.
     """
 
     user: str | None
@@ -47,13 +47,13 @@ class PersonSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PeopleSeen(Reply, frozen=True, kw_only=True):
-    """Answers `ListPeople`, those first that were seen last.
+    """Answers `ListPeople`, the most recently seen first.
 
     Attributes:
-        people: Who was seen.
-        browsers: The browsers that are logged in, at whichever process.
+        people: The known users.
+        browsers: The logged-in browsers, of all processes.
         left_out: How many more people there are.
-        is_whole: Whether every session and audit record was looked at, and not the first of very many.
+        is_whole: Whether every session and audit record was read, not only the first of very many.
     """
 
     people: list[PersonSeen]

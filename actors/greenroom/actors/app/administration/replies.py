@@ -1,4 +1,4 @@
-"""What people see first: what there is, who is connected, how the server is, what should be done."""
+"""The replies of the overview: the store, its clients, the server's health, and advice."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from greenroom.actors.app.administration.server import PartHealth
-from greenroom.actors.app.savings.requests import SavingsReport
-from greenroom.actors.core.presence.requests import ConnectedClient
+from greenroom.actors.app.savings.requests import SavingsHistory
+from greenroom.actors.core.presence.requests import ConnectedClient, Rates
 from greenroom.actors.core.replies.replies import Reply
 
 Severity = Literal["error", "warning"]
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """How many there are that the caller may see.
+    """A count of what the caller may see.
 
     Attributes:
         count: The number.
-        is_more: Whether there are more, which were not counted.
-        newest: What changed last.
-        newest_at: When.
+        is_more: Whether there are more, not counted.
+        newest: The item that changed last.
+        newest_at: The time of that change.
     """
 
     count: int
@@ -33,16 +33,16 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessView(msgspec.Struct, frozen=True, kw_only=True):
-    """A process of the folder, and who is connected to it.
+    """A process of the folder, with its clients.
 
     Attributes:
-        pid: Its process id; for administrators alone.
-        role: Whether it owns the folder, or is attached to the one that does.
-        is_this: Whether it answers here.
-        clients: Who is connected: to who is no administrator, their own clients.
+        pid: Its process id; for administrators only.
+        role: Whether it owns the folder or is attached to the owner.
+        is_this: Whether it is the answering process.
+        clients: Its clients; callers who are no administrators see only their own.
         left_out: How many more clients there are.
         connections: Open connections of each transport.
-        calls: What was asked of it in the last hour.
+        calls: Its requests in the last hour.
     """
 
     pid: int | None
@@ -56,47 +56,19 @@ class ProcessView(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
 
 
-class RatesOfMinute(msgspec.Struct, frozen=True, kw_only=True):
-    """The requests of a minute: how many a second, how many failed, the times that half and 99 % kept."""
-
-    minute: datetime
-    per_second: float
-    failed: int
-    median_ms: float | None
-    p99_ms: float | None
-
-
-class OperationRate(msgspec.Struct, frozen=True, kw_only=True):
-    """The requests of one kind in the last hour, likewise."""
-
-    operation: str
-    calls: int
-    failed: int
-    median_ms: float | None
-    p99_ms: float | None
-
-
-class Rates(msgspec.Struct, frozen=True, kw_only=True):
-    """The requests of the last hour, of all processes together; those most asked first."""
-
-    calls: int
-    minutes: list[RatesOfMinute]
-    operations: list[OperationRate]
-
-
 class StoreView(msgspec.Struct, frozen=True, kw_only=True):
     """The store.
 
     Attributes:
-        used_bytes: Size of what is in it.
-        max_bytes: How large it may grow.
-        file_bytes: Length of its file.
+        used_bytes: The size of its content.
+        max_bytes: Its largest allowed size.
+        file_bytes: The length of its file.
         disk_free: Free bytes on its disk.
-        rows: Its rows.
-        commits: Transactions since it was opened.
-        last_commit_seconds: How long the last group of them took.
-        is_checked: Whether all of its file was found sound.
-        audit_records: The number of the audit log's last record.
+        rows: The number of its rows.
+        commits: The transactions since it was opened.
+        last_commit_seconds: The duration of the last group commit.
+        is_checked: Whether the whole file was checked.
+        audit_records: The number of the last audit record.
     """
 
     used_bytes: int
@@ -111,7 +83,7 @@ class StoreView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EmbedderView(msgspec.Struct, frozen=True, kw_only=True):
-    """The embedder: which, how it is, what waits for it, and why it fails."""
+    """The embedder: its model, its state, its backlog, and why it fails."""
 
     embedder: str
     state: str
@@ -123,7 +95,7 @@ class EmbedderView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackupView(msgspec.Struct, frozen=True, kw_only=True):
-    """The last backup that is known of: when, into which file, how large."""
+    """The last known backup: its time, file and size."""
 
     made_at: datetime
     path: str
@@ -131,10 +103,10 @@ class BackupView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that somebody should look at.
+    """A matter for the operator's attention.
 
     Attributes:
-        topic: What it is about.
+        topic: Its subject.
         sentence: What is wrong.
         remedy: What to do.
     """
@@ -145,43 +117,12 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str
 
 
-class PeriodSavings(msgspec.Struct, frozen=True, kw_only=True):
-    """What was saved in one hour or day, that begins at a time, in UTC.
-
-    Attributes:
-        saved_tokens: Tokens prevented.
-        total_tokens: Of it and all periods before it together.
-        by_operation: Tokens prevented by each operation.
-        hit_rates: Hits by lookups, of each level of caches in which somebody looked.
-    """
-
-    begins: datetime
-    saved_tokens: int
-    total_tokens: int
-    by_operation: dict[str, int]
-    hit_rates: dict[str, float]
-
-
-class SavingsHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """What was saved over time: in each of the last 48 hours, and of the last 90 days.
-
-    Attributes:
-        whose: ``all``: everybody's; ``mine``: what the caller's user did.
-        report: The sums of the days.
-    """
-
-    whose: Literal["mine", "all"]
-    hours: list[PeriodSavings]
-    days: list[PeriodSavings]
-    report: SavingsReport
-
-
 class Overview(Reply, frozen=True, kw_only=True):
-    """Answers `GetOverview`. What has no value here is for administrators, or needs another scope.
+    """Answers `GetOverview`. Absent members are for administrators, or need another scope.
 
     Attributes:
-        health: How every part is.
-        advice: What should be looked at, errors first.
+        health: The health of every part.
+        advice: Matters for attention, errors first.
     """
 
     version: str

@@ -1,4 +1,4 @@
-"""How the server is: what is asked, and what is answered."""
+"""The replies about the server: its health, and its statistics."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from greenroom.actors.core.replies.replies import Reply
 from greenroom.actors.core.validation.types import BRIEF
 
 ServerStatus = Literal["ok", "stopping", "failed"]
-"""What ``/healthz`` says: whether it serves."""
+"""The value of ``/healthz``: whether the server serves."""
 PartStatus = Literal["ok", "off", "degraded", "failed"]
 
 Whose = Annotated[Literal["mine", "all"], Meta(description="all: everybody's; needs the scope admin")]
 
 
 class PartHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """How one part of the server is.
+    """The health of one part of the server.
 
     Attributes:
-        status: ``degraded``: it works, and something should be looked at.
-        cause: Why it is so, and what to do where something is to be done.
+        status: ``degraded``: it works, but needs attention.
+        cause: The reason, and the remedy if there is one.
     """
 
     part: str
@@ -36,7 +36,7 @@ class Health(Reply, frozen=True, kw_only=True):
     """Answers `HealthCheck`.
 
     Attributes:
-        status: What ``/healthz`` says: whether the server serves.
+        status: The value of ``/healthz``: whether the server serves.
         worst: The worst of its parts.
         parts: Every part.
     """
@@ -50,9 +50,9 @@ class Health(Reply, frozen=True, kw_only=True):
 class ServerStats(Reply, frozen=True, kw_only=True):
     """Answers `GetStats`.
 
-    Attributes:
+    savings: The savings.
         savings: What was saved.
-        server: What `greenroom stats --json` says; for administrators alone.
+        server: The output of `greenroom stats --json`; for administrators only.
     """
 
     version: str

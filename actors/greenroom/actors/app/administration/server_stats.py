@@ -1,44 +1,51 @@
-"""The tools that say how the server is, and what was saved; and the resource that says the latter."""
+"""The tools for the server's health and savings."""
 
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
 from greenroom.actors.app.administration import server as schemas
 from greenroom.actors.app.administration.health import packages_health, parts_of, serving_status, worst_of
+from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.app.savings.actor import EVERYBODY
-from greenroom.actors.app.savings.ledger import Ledger
-from greenroom.actors.app.savings.report import report
-from greenroom.actors.app.savings.requests import KEPT_DAYS, Days, SavingsReport
+from greenroom.actors.app.savings.requests import Days
+from greenroom.actors.app.savings.resource import savings_of
 from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.core.auth.scopes import ADMIN, allows
 from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.core.validation.times import to_datetime
-from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.schemas.resources import ResourceInfo, SavingsResource
 from greenroom.actors.search.embedding.embedding_service import GetEmbedding
-from greenroom.runtime import RuntimeClient
+from greenroom.runtime import Procedure, RuntimeClient
 
 USUAL_DAYS = 30
 
 
-class GetStats(
-    ClientOrchestration[schemas.ServerStats], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
-):
-    """Tell what was saved, and to an administrator the server's statistics."""
+@operation(
+    "get_stats",
+    scope="server:read",
+    tool=ToolText(
+        title="Statistics",
+        description="See what your calls saved: tokens, cost and time by operation, and cache "
+        "hits; administrators also see the server's figures.",
+        weight=1,
+    ),
+)
+class GetStats(Procedure[schemas.ServerStats], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Report savings, and to administrators the server's statistics."""
 
-    writes: ClassVar[bool] = False
+    runs = "here"
 
     days: Days = USUAL_DAYS
     whose: schemas.Whose = "mine"
 
-    async def carry_out(self, client: ClientSessionState) -> schemas.ServerStats:
-        """Sum up what is kept, and what this process has not written yet.
+    async def run(self, client: ClientContext) -> schemas.ServerStats:
+        """Sum up stored savings, and those that this process has not written yet.
 
         Raises:
             Refusal: ``PERMISSION_DENIED``: everybody's figures are for administrators.
@@ -52,13 +59,21 @@ class GetStats(
         return schemas.ServerStats(version=version("greenroom"), savings=said, server=server)
 
 
-class HealthCheck(ClientOrchestration[schemas.Health], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Tell how every part of the server is."""
+@operation(
+    "health_check",
+    scope="server:read",
+    tool=ToolText(
+        title="Health check",
+        description="See whether the server and each part of it is well, and if not, why.",
+    ),
+)
+class HealthCheck(Procedure[schemas.Health], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Report the health of every part of the server."""
 
-    writes: ClassVar[bool] = False
+    runs = "here"
 
-    async def carry_out(self, client: ClientSessionState) -> schemas.Health:
-        """Look at the statistics; names and sizes are for administrators."""
+    async def run(self, client: ClientContext) -> schemas.Health:
+        """Evaluate the statistics; names and sizes are for administrators."""
         runtime, server = client.runtime, client.server
         parts = parts_of(
             runtime.statistics(),
@@ -76,30 +91,14 @@ class HealthCheck(ClientOrchestration[schemas.Health], frozen=True, metaclass=Ch
         )
 
 
-async def figures_of(client: ClientSessionState) -> dict[str, Any]:
-    """Return what `greenroom stats --json` says; what a runtime that nobody serves has of it."""
+async def figures_of(client: ClientContext) -> dict[str, Any]:
+    """Return the figures of `greenroom stats --json`; without a server, those of the runtime."""
     if client.server is not None:
         return await client.server.figures()
     return await runtime_figures(client.runtime)
 
 
 async def runtime_figures(runtime: RuntimeClient) -> dict[str, Any]:
-    """Return the statistics of a runtime and its embedder, as JSON's values."""
+    """Return the statistics of a runtime and its embedder, as JSON values."""
     embedding = await runtime.query(GetEmbedding())
     return {**msgspec.to_builtins(runtime.statistics()), "embedding": msgspec.to_builtins(embedding)}
-
-
-async def savings_of(ledger: Ledger, owner: str, whose: Literal["mine", "all"], days: int) -> SavingsReport:
-    """Return what an owner saved in so many days."""
-    today = ledger.today()
-    since = max(0, today - days + 1)
-    return report(await ledger.read(owner, since), whose, since, today, ledger.token_price)
-
-
-async def savings_resource(client: ClientSessionState, uri: str) -> SavingsResource:
-    """Return what the caller's user saved, as a resource."""
-    said = await savings_of(client.ledger, user_namespace(client.principal), "mine", KEPT_DAYS)
-    info = ResourceInfo(
-        uri=uri, reader=client.principal.agent_id, last_updated=None, supports_subscriptions=False
-    )
-    return SavingsResource(savings=said, resource_info=info)

@@ -1,6 +1,6 @@
-"""What of a request is noted in the session that its caller works in: files read, a search, a memory stored.
+"""The work that a request leaves in a session: files, a search, a memory.
 
-`NOTED` is the whole truth: what is not in it notes nothing.
+`NOTED` is complete: no other request leaves work.
 """
 
 from __future__ import annotations
@@ -12,33 +12,35 @@ from greenroom.actors.app.map.entity_mentions import FindEntity
 from greenroom.actors.core.auth.namespaces import AGENT
 from greenroom.actors.core.replies.replies import SearchResults, SenderMessages, TimeRangeMessages
 from greenroom.actors.knowledge.corpora.requests.code_relations import SimilarFound
+from greenroom.actors.knowledge.corpora.requests.code_requests import FilesRead
+from greenroom.actors.knowledge.corpora.requests.code_symbols import OutlineMade
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import FullContent
 from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityFound
 from greenroom.actors.knowledge.corpora.tools.entity_tools import FindVendorInfo
+from greenroom.actors.knowledge.ingest.search_documents import GetFullContent, SemanticSearch
 from greenroom.actors.knowledge.workspaces.tools.code_search import CodeSearch
+from greenroom.actors.knowledge.workspaces.tools.dependency_search import DependencySearch
+from greenroom.actors.knowledge.workspaces.tools.outline import Outline
 from greenroom.actors.knowledge.workspaces.tools.read_file import ReadFile
-from greenroom.actors.memories.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
+from greenroom.actors.knowledge.workspaces.tools.search_code import SearchCodeSemantic
+from greenroom.actors.knowledge.workspaces.tools.similar_files import SimilarFiles
+from greenroom.actors.knowledge.workspaces.tools.symbol_search import SymbolSearch
+from greenroom.actors.memories.recall.memory_search import MemorySearch, RetrieveMemory
+from greenroom.actors.memories.recall.recall_context import RecallContext
 from greenroom.actors.memories.recall.replies import ContextRecalled, MemoriesFound
 from greenroom.actors.memories.requests import requests as memories
 from greenroom.actors.memories.requests.replies import MemorySaved
-from greenroom.actors.orchestrations.ask_documents import GetFullContent, SemanticSearch
-from greenroom.actors.orchestrations.dependency_search import DependencySearch
-from greenroom.actors.orchestrations.outline import Outline
-from greenroom.actors.orchestrations.search_code import SearchCodeSemantic
-from greenroom.actors.orchestrations.similar_files import SimilarFiles
-from greenroom.actors.orchestrations.symbol_search import SymbolSearch
-from greenroom.actors.schemas.code import FilesRead, OutlineMade
 from greenroom.actors.sessions.requests import requests as sessions
 
 
 class Noted(NamedTuple):
-    """The work that one answered request was.
+    """The work of one answered request.
 
     Attributes:
-        files: The files that were read, by the names that the answer has for them.
-        search: What was looked for; None where nothing was.
-        is_private: Whether the search was over what the agent alone may see.
-        memory: The memory that was stored.
+        files: The files read, by their names in the answer.
+        search: The query; None without one.
+        is_private: Whether the search covered the agent's private data.
+        memory: The stored memory.
     """
 
     files: Iterable[str] = ()
@@ -48,11 +50,11 @@ class Noted(NamedTuple):
 
 
 _Note = Callable[[Any, Any], Noted]
-"""Says of a request and its answer what is noted."""
+"""Extracts the work from a request and its answer."""
 
 
 def _searched(field: str) -> _Note:
-    """Return what notes the words in a field of a request."""
+    """Return an extractor for the query in a field of a request."""
 
     def note(request: Any, _: Any) -> Noted:
         return Noted(search=getattr(request, field))
@@ -61,7 +63,7 @@ def _searched(field: str) -> _Note:
 
 
 def _searched_memories(words: Callable[[Any], str | None]) -> _Note:
-    """Return the same for memories: what an agent keeps for itself is for itself also looked for."""
+    """Return an extractor for a memory query; a search of private memories is private."""
 
     def note(request: Any, answer: MemoriesFound | ContextRecalled | EntityFound) -> Noted:
         namespaces = [found.namespace for found in answer.memories]
@@ -134,7 +136,7 @@ NOTED: Final[Mapping[type[Any], _Note]] = {
     memories.StoreMemory: _stored,
     memories.UpdateMemory: _stored,
 }
-"""By the type of a request what notes it."""
+"""The extractor of each request type."""
 
 
 def _has_private(found: Iterable[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Prompts: what one is, what is asked, and what is answered."""
+"""Prompts: their declarations, requests and replies."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.core.validation.types import UNLISTED
-from greenroom.actors.schemas.completion import NameKind
+from greenroom.actors.knowledge.corpora.handlers.completion import NameKind
 
 MAX_ARGUMENT = 20_000
-"""Characters of one argument."""
+"""The most characters of one argument."""
 
 Detail = Annotated[
     Literal["brief", "normal", "thorough"],
@@ -51,11 +51,11 @@ PromptSymbol = Annotated[
 
 
 class PromptArgument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An argument of a prompt, which is always a text.
+    """An argument of a prompt, always a text.
 
     Attributes:
-        completes: What of the workspace it is completed with.
-        values: The values that it is completed with instead.
+        completes: What it is completed with, from the workspace.
+        values: The fixed values that it is completed with instead.
     """
 
     name: str
@@ -66,7 +66,7 @@ class PromptArgument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt as it is listed."""
+    """A prompt as listed."""
 
     name: str
     title: str
@@ -78,18 +78,18 @@ class OwnPrompt(Prompt, frozen=True, kw_only=True):
     """A prompt of the user's own.
 
     Attributes:
-        body: What it says, with places such as ``{{name}}`` for the arguments.
+        body: Its text, with placeholders such as ``{{name}}`` for the arguments.
     """
 
     body: str
 
 
 class PromptSource(Protocol):
-    """Where prompts of the user's own come from."""
+    """A source of the user's own prompts."""
 
     @property
     def prompts(self) -> Sequence[OwnPrompt]:
-        """Those that there are now, in the order of their names."""
+        """The current prompts, by name."""
 
 
 class PromptList(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,10 +103,10 @@ class PromptFilled(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `GetPrompt`.
 
     Attributes:
-        text: What the user says to the model.
-        sources: Where each piece of context in it is from.
-        missing: What could not be looked up, and why.
-        tokens: An estimate of what the context costs.
+        text: The user's message to the model.
+        sources: The source of each piece of context.
+        missing: What could not be found, and why.
+        tokens: An estimate of the context's size.
     """
 
     description: str
@@ -120,21 +120,21 @@ class PromptFilled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PromptArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every prompt of Greenroom takes."""
+    """The arguments of every prompt of Greenroom."""
 
     detail: Detail = "normal"
     max_tokens: ContextTokens | None = None
 
 
 class AboutCode(PromptArguments, frozen=True, kw_only=True):
-    """What a prompt about a piece of code takes: a file, a symbol, or a symbol in a file."""
+    """The arguments of a prompt about code: a file, a symbol, or both."""
 
     path: PromptPath | None = None
     symbol: PromptSymbol | None = None
 
 
 class ExplainCode(AboutCode, frozen=True, kw_only=True):
-    """Arguments of ``explain-code``; ``code_snippet`` is listed where the system that has it is asked for."""
+    """Arguments of ``explain-code``; ``code_snippet`` is listed only for its older system."""
 
     code_snippet: (
         Annotated[

@@ -1,7 +1,7 @@
-"""What clients of one process did in their sessions, written there behind the answers: a batch a commit.
+"""Record what clients of one process did in their sessions, in batches after the answers.
 
-Nobody who is answered waits for it: a note costs an entry in memory. What a kill takes is what was noted
-since the last writing, some seconds at most.
+No answer waits for it: a note costs an entry in memory. A crash loses the notes since the last write, some
+seconds at most.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 import msgspec
-import outcome
 import trio
 
+from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.app.client.noted_work import NOTED, Noted
 from greenroom.actors.content.secrets.detect import without_secrets
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.sessions.requests.session_context import (
     MOST_FILES,
     MOST_MEMORIES,
@@ -28,7 +27,7 @@ from greenroom.actors.sessions.requests.session_context import (
     NotedMemory,
     NotedSearch,
 )
-from greenroom.runtime import Address, GreenroomError, Result, RuntimeClient
+from greenroom.runtime import Address, GreenroomError, RuntimeClient
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -37,15 +36,15 @@ logger = logging.getLogger(__name__)
 
 WRITE_SECONDS: Final = 5.0
 LAST_SECONDS: Final = 0.3
-"""How long the last writing may take: a process that ends is not kept from it."""
+"""The time limit of the last write, which must not delay the end of the process."""
 MAX_QUERY: Final = 500
 _MAX_PATH: Final = 1_024
 
 
 class _Batch(msgspec.Struct):
-    """What one client did in one session, each thing once, what came last at the end.
+    """The work of one client in one session, each entry once, the latest last.
 
-    It has no more than a session keeps.
+    It is bounded by what a session stores.
     """
 
     files: dict[str, int] = msgspec.field(default_factory=dict)
@@ -53,7 +52,7 @@ class _Batch(msgspec.Struct):
     memories: dict[str, NotedMemory] = msgspec.field(default_factory=dict)
 
     def add(self, noted: Noted, tool: str) -> None:
-        """Add what one request was."""
+        """Add the work of one request."""
         for path in noted.files:
             _put(self.files, path, self.files.get(path, 0) + 1, MOST_FILES)
         if noted.search:
@@ -63,7 +62,7 @@ class _Batch(msgspec.Struct):
             _put(self.memories, saved.memory_id, memory, MOST_MEMORIES)
 
     def message(self) -> NoteContext:
-        """Return it as it is written: without secrets, and with no more of a query than is kept."""
+        """Return the message to store: secrets masked, and queries cut to the stored length."""
         return NoteContext(
             files=[NotedFile(path[:_MAX_PATH], uses) for path, uses in self.files.items()],
             searches=[
@@ -75,7 +74,7 @@ class _Batch(msgspec.Struct):
 
 
 def _put(table: dict[K, V], key: K, value: V, most: int) -> None:
-    """Put an entry at the end of a table; beyond the most there may be, the first goes."""
+    """Put an entry at the end of a table; drop the first beyond the limit."""
     table.pop(key, None)
     table[key] = value
     if len(table) > most:
@@ -83,10 +82,10 @@ def _put(table: dict[K, V], key: K, value: V, most: int) -> None:
 
 
 class WorkNotes:
-    """Notes what clients of this process did in their sessions; opened, it writes them in batches.
+    """Records what clients of this process did in their sessions, in batches.
 
     Args:
-        runtime: Where the sessions are.
+        runtime: The runtime of the sessions.
     """
 
     def __init__(self, runtime: RuntimeClient) -> None:
@@ -94,19 +93,19 @@ class WorkNotes:
         self._waiting: dict[tuple[str, Principal], _Batch] = {}
         self._has_some: trio.Event | None = None
 
-    def noting(self, client: ClientSessionState, request: Any, tool: str) -> Callable[[Any], None] | None:
-        """Return what notes a request once it is answered, in the session that is current now.
+    def noting(self, client: ClientContext, request: Any, tool: str) -> Callable[[Any], None] | None:
+        """Return a function that records an answered request in the current session.
 
         Args:
-            client: Who asks.
-            request: The request.
+            client: The caller's client.
+            request: The request, of a type in `NOTED`.
             tool: The tool's name.
 
         Returns:
-            What is called with the answer; None where nothing is noted.
+            A function to call with the answer; None without a current session.
         """
-        noted, session_id = NOTED.get(type(request)), client.session_id
-        if noted is None or session_id is None:
+        noted, session_id = NOTED[type(request)], client.session.session_id
+        if session_id is None:
             return None
         return lambda answer: self._add((session_id, client.principal), noted(request, answer), tool)
 
@@ -114,21 +113,21 @@ class WorkNotes:
         if (batch := self._waiting.get(whose)) is None:
             batch = self._waiting[whose] = _Batch()
         batch.add(noted, tool)
-        if self._has_some is None or noted.memory is not None:  # storing it took a commit anyway
+        if self._has_some is None or noted.memory is not None:  # storing the memory took a commit anyway
             self.write()
         else:
             self._has_some.set()
 
     def write(self) -> None:
-        """Hand what waits to the sessions, before whatever is asked of them next."""
-        for address, principal, message in self._taken():
+        """Send pending notes to the sessions, before their next request."""
+        for address, principal, message in self._take():
             try:
                 self._runtime.tell(address, message, principal=principal)
-            except GreenroomError as error:  # no request fails for it
-                logger.debug("what was noted is lost: %s", error)
+            except GreenroomError as error:  # must not fail a request
+                logger.debug("notes of work are lost: %s", error)
 
     async def run(self) -> None:
-        """Write some seconds after something was noted, until it is cancelled."""
+        """Write pending notes some seconds after the first, until cancelled."""
         while True:
             self._has_some = trio.Event()
             await self._has_some.wait()
@@ -136,19 +135,19 @@ class WorkNotes:
             self.write()
 
     async def finish(self) -> None:
-        """Write what waits, and wait until that is on disk; what is noted later is written at once."""
+        """Write pending notes durably; later notes are written at once."""
         self._has_some = None
         async with trio.open_nursery() as nursery:
-            for each in self._taken():
+            for each in self._take():
                 nursery.start_soon(self._ask, *each)
 
     async def _ask(self, address: Address, principal: Principal, message: NoteContext) -> None:
         try:
             await self._runtime.ask(address, message, principal=principal)
         except GreenroomError as error:
-            logger.debug("what was noted is lost: %s", error)
+            logger.debug("notes of work are lost: %s", error)
 
-    def _taken(self) -> list[tuple[Address, Principal, NoteContext]]:
+    def _take(self) -> list[tuple[Address, Principal, NoteContext]]:
         waiting, self._waiting = self._waiting, {}
         return [
             (Address("session", session_id), principal, batch.message())
@@ -156,20 +155,9 @@ class WorkNotes:
         ]
 
 
-def noting_value(note: Callable[[Any], None], done: Callable[[Result], None]) -> Callable[[Result], None]:
-    """Wrap a request's callback so that its answer is noted, and a failure is not."""
-
-    def noted(result: Result) -> None:
-        if isinstance(result, outcome.Value):
-            note(result.value)
-        done(result)
-
-    return noted
-
-
 @asynccontextmanager
 async def open_work_notes(runtime: RuntimeClient) -> AsyncIterator[WorkNotes]:
-    """Note what clients do as long as this is open, and write the last of it at the end."""
+    """Record the work of clients while the block runs; write the rest at its end."""
     notes = WorkNotes(runtime)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(notes.run)

@@ -1,4 +1,4 @@
-"""Which filters of a search leave nothing: found by asking again with fewer of them."""
+"""Find the filters that exclude every result, by repeating the search with fewer of them."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.replies.empty_reasons import EmptyBecause, because, no_match
+from greenroom.actors.core.replies.empty_reasons import EmptyBecause, explain_empty, explain_no_match
 
 Values = Callable[[Any], Iterable[str | None]]
 
 _PAGED: Final = ("cursor", "offset")
-"""Parameters that say where in a listing a page begins."""
+"""Parameters for the position of a page in a listing."""
 _WIDE: Final = {"limit": 200, "max_tokens": None}
 
 
 class Asker(NamedTuple):
-    """In whose name is looked why an answer is empty.
+    """The identity for which a reason is found.
 
     Attributes:
-        principal: Who asks: nothing is said that it could not ask for itself.
-        ask: Returns the answer to a request of its own; it is counted nowhere.
-        learns_workflows: Whether its calls are recorded as steps of work.
+        principal: The caller; a reason reveals only what the caller could see itself.
+        ask: Sends a request of our own and returns its answer; it is not counted.
+        learns_workflows: Whether the caller's calls are recorded as workflow steps.
     """
 
     principal: Principal
     ask: Callable[[Any], Awaitable[Any]]
     learns_workflows: bool = False
 
-    def because(self, code: str, **said: object) -> EmptyBecause:
+    def because(self, code: str, **parameters: object) -> EmptyBecause:
         """Return a reason, with advice that the caller can follow."""
-        return because(self.principal.scopes, code, **said)
+        return explain_empty(self.principal.scopes, code, **parameters)
 
 
 class Filter(NamedTuple):
     """A parameter that narrows a search.
 
     Attributes:
-        values: Returns what things in an answer have of what it compares; None where nothing is misspelled.
-        widest: Its value that leaves everything.
+        values: Returns the values that it compares in an answer; None if they cannot be misspelt.
+        widest: The value that excludes nothing.
     """
 
     values: Values | None = None
@@ -49,18 +49,18 @@ class Filter(NamedTuple):
 
 
 Why = Callable[[Asker, Any, Any], Awaitable[EmptyBecause | None]]
-"""Returns why an answer to a request is empty, or None where it is for another reason."""
+"""Returns why an answer to a request is empty, or None for another reason."""
 
 
-class Explained(NamedTuple):
-    """How it is found out why an answer is empty.
+class Explanation(NamedTuple):
+    """How the reason for an empty answer is found.
 
     Attributes:
-        what: What is searched or listed, as sentences call it.
-        filters: What narrows it, by parameter; ``outer.inner`` is a member of an object.
-        first: What is looked at before the filters.
-        last: What is looked at where the filters are not to blame: else nothing is stored.
-        wide: Parameters with which much is answered at once.
+        what: The searched or listed items, as sentences name them.
+        filters: The narrowing parameters; ``outer.inner`` is a member of an object.
+        first: The check before the filters.
+        last: The check if no filter is the cause; else nothing is stored.
+        wide: Parameters for a large page.
     """
 
     what: str
@@ -84,7 +84,7 @@ class Explained(NamedTuple):
         return found or asker.because("nothing_stored", what=self.what)
 
     async def _no_match(self, asker: Asker, request: Any) -> EmptyBecause | None:
-        """Return which filters leave nothing of what there is without them."""
+        """Return which filters exclude everything that exists without them."""
         given = {
             name: value
             for name, filter_ in self.filters.items()
@@ -102,9 +102,11 @@ class Explained(NamedTuple):
             for name, value in given.items()
             if len(given) == 1 or (await asker.ask(_with(whole, {name: value}))).lacks_reason
         }
-        return no_match(asker.principal.scopes, self.what, alone or given, partial(self._known, found))
+        return explain_no_match(
+            asker.principal.scopes, self.what, alone or given, partial(self._read_values, found)
+        )
 
-    def _known(self, found: Any, name: str) -> set[str]:
+    def _read_values(self, found: Any, name: str) -> set[str]:
         """Return the values in an answer that a filter compares."""
         values = self.filters[name].values
         return set() if values is None else {each for each in values(found) if each}
@@ -118,7 +120,7 @@ def value_of(request: Any, name: str) -> Any:
 
 
 def _with(request: Any, values: Mapping[str, Any]) -> Any:
-    """Return a request with other values of parameters, or of members of them."""
+    """Return a request with other values for parameters, or for members of them."""
     for name, value in values.items():
         outer, _, inner = name.partition(".")
         new = msgspec.structs.replace(getattr(request, outer), **{inner: value}) if inner else value

@@ -1,4 +1,4 @@
-"""A map drawn of what the actors answered. Needs numpy. Nothing here does I/O."""
+"""Draw the map from the actors' replies. Needs numpy; does no I/O."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from greenroom.actors.memories.requests.map_replies import MappedRoot, NodeType
 
 MOST_LINKS: Final = 20_000
 SIMILAR: Final = 0.6
-"""From which cosine on neighbours are linked."""
+"""The least cosine at which neighbours are linked."""
 _TYPES: Final[tuple[NodeType, ...]] = get_args(NodeType)
 _SECOND: Final = 1_000_000
 _PLANE_STEPS, _PLANE_REACH = 40, 0.05
 _GRAPH_STEPS, _GRAPH_REACH = 60, 0.1
 _DIGITS: Final = 4
 _ID_DIGITS: Final = 12
-"""Of the end of an id, which is as good as drawn by lot."""
+"""The digits at the end of an id that serve as a random number."""
 _NOWHERE: Final = np.zeros((0, 2), np.float32)
 
 
 class _Near(NamedTuple):
-    """Which nodes are nearest to each other by meaning, and their cosines."""
+    """The nearest nodes by meaning, and their cosines."""
 
     links: layout.Links
     cosines: Floats
@@ -41,13 +41,13 @@ class _Near(NamedTuple):
 def drawn(
     kind: schemas.MapKind, order: schemas.MapOrder, roots: list[MappedRoot], known: Known
 ) -> schemas.MemoryMapped:
-    """Return the map of what owners answered; in a thread of trio it ends when its caller is cancelled."""
+    """Return the map of the owners' replies; a cancelled caller ends the work."""
     check = trio.from_thread.check_cancelled
     notes = list(known.notes)
     memories = in_order(roots, order)
     vectors = vectors_of(roots, memories, notes)
     if not all(root.all_texts for root in roots):
-        notes.append("entities are missing: not all texts were looked through")
+        notes.append("entities are missing: not all texts were searched")
     found = linked(roots, memories, known, notes, check)
     near = _near(vectors, check)
     links, types = _links(found, near, notes)
@@ -82,7 +82,7 @@ def drawn(
 
 
 def _revision(roots: list[MappedRoot], known: Known) -> str:
-    """Return a digest of all that a map may show; of the same the same, in whichever order it came."""
+    """Return a digest of a map's content, independent of the order of arrival."""
     shown = (
         sorted(root.revision for root in roots),
         sorted(known.purposes.items()),
@@ -91,7 +91,7 @@ def _revision(roots: list[MappedRoot], known: Known) -> str:
     return blake2b(msgspec.msgpack.encode(shown), digest_size=16).hexdigest()
 
 
-# -- what there is -------------------------------------------------------------------------------
+# -- content -------------------------------------------------------------------------------------
 
 
 def _near(vectors: Vectors | None, check: Check) -> _Near:
@@ -102,7 +102,7 @@ def _near(vectors: Vectors | None, check: Check) -> _Near:
 
 
 def _links(found: Linked, near: _Near, notes: list[str]) -> tuple[layout.Links, list[int]]:
-    """Return as many links as have room, and their types: last those of likeness, the closest first."""
+    """Return the links that fit, with their types; links of similarity come last, closest first."""
     closest = np.argsort(-near.cosines, kind="stable")[: int((near.cosines >= SIMILAR).sum())]
     left_out = len(found.types) + len(closest) - MOST_LINKS
     if left_out > 0:
@@ -153,17 +153,17 @@ def _below(others: Iterable[Other]) -> list[str]:
 
 
 def _numbers(names: Iterable[str]) -> dict[str, int]:
-    """Return numbers for names, in the order in which these come first."""
+    """Return numbers for names, in order of first occurrence."""
     return {name: number for number, name in enumerate(dict.fromkeys(names))}
 
 
-# -- where it lies -------------------------------------------------------------------------------
+# -- positions -----------------------------------------------------------------------------------
 
 
 def _on_plane(
     count: int, others: int, vectors: Vectors, near: layout.Links, links: layout.Links, check: Check
 ) -> Floats:
-    """Return places by meaning; what has no vector lies around, and others amid what they are linked to."""
+    """Return positions by meaning; nodes without vectors lie outside, others amid their links."""
     places = np.zeros((count + others, 2), np.float32)
     own = np.full(count, -1, np.intp)
     own[vectors.nodes] = np.arange(len(vectors.nodes))
@@ -182,7 +182,7 @@ def _on_plane(
 def _by_links(
     memories: Memories, others: int, vectors: Vectors | None, links: layout.Links, check: Check
 ) -> Floats:
-    """Return places by links; those of one meaning start beside each other, or those of one namespace."""
+    """Return positions by links; nodes of one meaning, or one namespace, start close together."""
     count = len(memories.shown)
     places = np.zeros((count + others, 2), np.float32)
     namespaces = sorted({memory.namespace for memory in memories.shown})

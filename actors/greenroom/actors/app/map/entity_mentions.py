@@ -1,4 +1,4 @@
-"""The tool `find_entity`: an entity of a corpus, and which memories and sessions mention it."""
+"""The tool `find_entity`: an entity of a corpus, and its mentions in memories and sessions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import trio
 from msgspec import UNSET
 
 from greenroom.actors.core.auth import scopes
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies.replies import SessionSummary
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.actors.entities import EntityMatcher, MatchedNames
-from greenroom.actors.knowledge.corpora.requests import entity_requests as schemas
+from greenroom.actors.knowledge.corpora.requests import entity_requests
 from greenroom.actors.knowledge.corpora.storage.entity_table import can_match
 from greenroom.actors.knowledge.corpora.tools.entity_tools import EntityQuestion
+from greenroom.actors.knowledge.entities import EntityMatcher, MatchedNames
 from greenroom.actors.memories.recall.search import SearchSpec, find
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters
 from greenroom.actors.sessions.requests.requests import FindMessages, SearchContext
@@ -23,35 +24,48 @@ from greenroom.actors.sessions.storage.directory import ListSessions
 from greenroom.runtime import Address, GreenroomError, ProcedureContext
 
 SECONDS: Final = 2.0
-"""How long memories and sessions are looked through."""
+"""The time limit for searching memories and sessions."""
 NAMES: Final = 4
-"""Names of an entity that are looked for."""
+"""The most names of an entity that are searched."""
 SESSIONS: Final = 30
-"""Sessions that are looked through."""
+"""The most sessions that are searched."""
 HITS: Final = 10
 _CUT: Final = "not all memories and sessions were looked through in 2 s"
 _EXACT: Final = 100
 
 
-class FindEntity(EntityQuestion[schemas.EntityFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Find an entity as `FindVendorInfo` does, and where memories and sessions mention it."""
+@operation(
+    "find_entity",
+    scope="knowledge:read",
+    tool=ToolText(
+        title="Find all mentions",
+        description="Find every place where a name turns up, however written: a vendor, project, "
+        "product or library, counting its other names too, in files, memories, notes "
+        "and sessions.",
+        weight=4,
+    ),
+)
+class FindEntity(
+    EntityQuestion[entity_requests.EntityFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
+    """Find an entity as `FindVendorInfo` does, and its mentions in memories and sessions."""
 
-    async def run(self, context: ProcedureContext) -> schemas.EntityFound:
-        """Ask the corpus, then the owners of memories and the sessions; what a scope closes is left out.
+    async def run(self, context: ProcedureContext) -> entity_requests.EntityFound:
+        """Ask the corpus, the owners of memories and the sessions, as the scopes allow.
 
         Raises:
             Refusal: ``CORPUS_NOT_FOUND``.
         """
         began = trio.current_time()
-        said, names, ambiguous = await self.answered(context, "find_entity")
+        reply, names, ambiguous = await self.answered(context, "find_entity")
         elsewhere = _Elsewhere(names, ambiguous)
         with trio.move_on_at(began + SECONDS) as cut:
             await elsewhere.look(context)
-        answer = msgspec.structs.asdict(said)
+        answer = msgspec.structs.asdict(reply)
         answer["execution_time_ms"] = round((trio.current_time() - began) * 1_000, 3)
         if cut.cancelled_caught:
             answer |= {"partial": True, "partial_reason": _CUT}
-        return schemas.EntityFound(
+        return entity_requests.EntityFound(
             **answer,
             memories=list(elsewhere.memories.values())[:HITS],
             sessions=elsewhere.sessions,
@@ -59,22 +73,22 @@ class FindEntity(EntityQuestion[schemas.EntityFound], frozen=True, metaclass=Che
 
 
 class _Elsewhere:
-    """Where an entity is mentioned outside of its corpus.
+    """The mentions of an entity outside of its corpus.
 
     Args:
-        names: What it is called.
-        ambiguous: Which of these need a context.
+        names: Its names.
+        ambiguous: The names that need a context.
     """
 
     def __init__(self, names: Sequence[str], ambiguous: Sequence[str]) -> None:
-        self.memories: dict[str, schemas.MemoryMention] = {}
-        self.sessions: list[schemas.SessionMention] = []
+        self.memories: dict[str, entity_requests.MemoryMention] = {}
+        self.sessions: list[entity_requests.SessionMention] = []
         self._names = list(names)[:NAMES]
         is_sought = bool(names) and can_match()
         self._matcher = EntityMatcher([MatchedNames(1, names, ambiguous)]) if is_sought else None
 
     async def look(self, context: ProcedureContext) -> None:
-        """Look through what the caller may see and has the scopes for."""
+        """Search everything that the caller may see and has the scopes for."""
         if self._matcher is None:
             return
         held = context.principal.scopes
@@ -88,11 +102,11 @@ class _Elsewhere:
     async def _look_in_memories(self, context: ProcedureContext, name: str) -> None:
         search = SearchSpec(
             below=None, query=name, mode="semantic", boost=0.0, filters=MemoryFilters(), limit=3 * HITS
-        )  # which finds words in any case, and more that is then left out
+        )  # ignores case, and finds more, which is then left out
         for hit in (await find(context, search)).hits:
             memory = hit.memory
             if self._is_in(_text_of(hit)):
-                self.memories[memory.memory_id] = schemas.MemoryMention(
+                self.memories[memory.memory_id] = entity_requests.MemoryMention(
                     memory_id=memory.memory_id, namespace=memory.namespace, key=memory.key
                 )
 
@@ -109,14 +123,14 @@ class _Elsewhere:
             )
             try:
                 hits = await context.ask(Address("session", session.session_id), FindMessages(asked=asked))
-            except GreenroomError:  # it fails, or is gone since it was listed
+            except GreenroomError:  # it fails, or was deleted since it was listed
                 return
             found |= {
                 hit.message.message_id: None for hit in hits.results if self._is_in(hit.message.content)
             }
         if found:
             self.sessions.append(
-                schemas.SessionMention(
+                entity_requests.SessionMention(
                     session_id=session.session_id,
                     purpose=session.purpose,
                     message_ids=list(found)[:HITS],
@@ -124,7 +138,7 @@ class _Elsewhere:
             )
 
     def _is_in(self, text: str) -> bool:
-        """Return whether a text mentions the entity, and not only has the letters of its name."""
+        """Return whether a text mentions the entity, not only the letters of its name."""
         assert self._matcher is not None, "nothing is looked through without names"
         return bool(self._matcher.mentions(text))
 

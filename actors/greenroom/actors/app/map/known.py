@@ -1,4 +1,4 @@
-"""What is known of what memories are linked to: names of entities, purposes of sessions."""
+"""Names that memories link to: names of entities, purposes of sessions."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.memories.requests.map_replies import MappedEntity
 
 NAMES: Final = 4
-"""Names of an entity that are looked for."""
+"""The most names of an entity that are searched."""
 
 
 class Known(NamedTuple):
-    """What is known beside memories.
+    """The data of a map besides the memories.
 
     Attributes:
-        principal: Who asks.
-        entities: What memories may mention.
-        purposes: Of sessions, by their ids.
-        conflicts: Ids of memories, each with that of an older one that it may contradict.
+        principal: The caller.
+        entities: The entities that memories may mention.
+        purposes: The purposes of sessions, by id.
+        conflicts: Pairs of memory ids: a memory, and an older one that it may contradict.
         notes: What is missing so far.
     """
 
@@ -31,7 +31,7 @@ class Known(NamedTuple):
 
 
 def words_of(entity: MappedEntity) -> list[list[str]]:
-    """Return for each name of an entity the words that a text has that mentions it."""
+    """Return for each name of an entity the words that a mention contains."""
     return [
         sorted({term for token in tokens(name.casefold()) for term in token.posted})
         for name in entity.names[:NAMES]

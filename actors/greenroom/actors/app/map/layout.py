@@ -1,4 +1,4 @@
-"""Where the nodes of a map lie. Needs numpy. The same nodes and links always lie in the same places."""
+"""The positions of a map's nodes. Needs numpy. Equal nodes and links get equal positions."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ GRAPH: Final = (
 )
 _GOLDEN: Final = np.pi * (3 - np.sqrt(5))
 _LEAST_MESH, _MOST_MESH = 32, 128
-"""Lines of the mesh, more where there are more nodes."""
+"""The least and the most lines of the mesh; more nodes have more lines."""
 _PULL: Final = 4.0
 _GRAVITY: Final = 1.0
 _EDGE: Final = 0.02
-"""How far the mesh goes beyond the outermost nodes, as a part of its width."""
+"""How far the mesh extends beyond the outermost nodes, as a fraction of its width."""
 
 
 class Links(NamedTuple):
-    """Which nodes draw each other together."""
+    """The pairs of nodes that attract each other."""
 
     source: Places
     target: Places
 
 
 def spiral(count: int) -> Floats:
-    """Return places within the unit circle, evenly dense, the first in the middle (Vogel 1979)."""
+    """Return evenly spaced points within the unit circle, the first in the middle (Vogel 1979)."""
     turns = np.arange(count, dtype=np.float32)
     away = np.sqrt((turns + 0.5) / max(1, count))
     angles = turns * np.float32(_GOLDEN)
@@ -46,13 +46,13 @@ def spiral(count: int) -> Floats:
 
 
 def scattered(groups: Places, chances: npt.NDArray[np.int64]) -> Floats:
-    """Return places within the unit circle: the members of a group around one point, each by its chance.
+    """Return points within the unit circle, the members of a group around one point.
 
-    Where one lies depends on its own numbers and on how many groups there are, not on the other members.
+    A position depends on the node's own numbers and the number of groups, not on other members.
 
     Args:
         groups: The group of each, from 0 on without a gap.
-        chances: Of each a number that is as good as drawn by lot, below 2**48.
+        chances: A random number of each, below 2**48.
     """
     middles = spiral(int(groups.max(initial=0)) + 1)
     wide = np.float32(1 / np.sqrt(len(middles)))
@@ -66,7 +66,7 @@ def scattered(groups: Places, chances: npt.NDArray[np.int64]) -> Floats:
 def components(vectors: Floats) -> Floats:
     """Return the first two principal components of vectors, within the unit circle.
 
-    Each points to where most of the skew is, so that it does not turn over when little changes.
+    Each component points towards most of the skew, so that small changes do not flip it.
     """
     centred = vectors - vectors.mean(axis=0)
     _, axes = np.linalg.eigh((centred.T @ centred).astype(np.float64))
@@ -80,13 +80,13 @@ def components(vectors: Floats) -> Floats:
 
 
 def around(count: int) -> Floats:
-    """Return places on a circle around the unit circle."""
+    """Return points on a circle around the unit circle."""
     angles = np.arange(count, dtype=np.float32) * np.float32(_GOLDEN)
     return np.float32(1.15) * np.stack((np.cos(angles), np.sin(angles)), axis=1)
 
 
 def amid(places: Floats, count: int, links: Links) -> Floats:
-    """Return places in which all nodes but the first ``count`` lie in the middle of what links to them."""
+    """Return positions with all nodes but the first ``count`` amid their neighbours."""
     places = places.copy()
     linked = links.target >= count
     target, source = links.target[linked], links.source[linked]
@@ -98,25 +98,25 @@ def amid(places: Floats, count: int, links: Links) -> Floats:
 
 
 def relaxed(places: Floats, links: Links, *, steps: int, reach: float, check: Callable[[], None]) -> Floats:
-    """Return places after so many steps of forces, within the unit circle.
+    """Return positions within the unit circle after some steps of forces.
 
     Args:
-        places: Where the nodes are.
-        links: Which draw each other.
-        steps: How often all are moved.
-        reach: How far one is moved in the first step at most; less in each one that follows.
+        places: The positions of the nodes.
+        links: The attracting pairs.
+        steps: The number of steps.
+        reach: The longest move in the first step; it decreases in later ones.
         check: Called before each step; it may raise to end the work.
     """
     count = len(places)
     if count < 2:  # noqa: PLR2004 - a node alone stays in the middle
         return np.zeros_like(places)
-    # Rows across and along, so that each is read in one go. Of nodes in one place each is pushed another way.
+    # Rows of x and y, for sequential reads. Nodes at one point are pushed in different directions.
     at = np.ascontiguousarray((places + 1e-4 * spiral(count)).T)
     degrees = np.bincount(np.concatenate(links), minlength=count)
     weights = 1 + np.log2(1 + degrees).astype(np.float32)
     inert = np.maximum(weights, degrees * _PULL * 2).astype(np.float32)
     lines = min(_MOST_MESH, _LEAST_MESH + 2 * isqrt(count))
-    meshes = [_Mesh(max(_LEAST_MESH, lines // 2)), _Mesh(lines)]  # while all still moves a coarse one does
+    meshes = [_Mesh(max(_LEAST_MESH, lines // 2)), _Mesh(lines)]  # a coarse mesh suffices at first
     for step in range(steps):
         check()
         forces = meshes[2 * step >= steps].repulsion(at, weights) / np.float32(count)
@@ -134,7 +134,7 @@ def relaxed(places: Floats, links: Links, *, steps: int, reach: float, check: Ca
 
 
 class _Mesh:
-    """The force of all nodes on each, by way of a square mesh, whose cost hardly depends on how many."""
+    """The repulsion of all nodes on a mesh, at a nearly constant cost."""
 
     def __init__(self, lines: int) -> None:
         self._lines = lines
@@ -146,11 +146,11 @@ class _Mesh:
         self._kernels = np.fft.rfft2(kernels).astype(np.complex64)
 
     def repulsion(self, places: Floats, weights: Floats) -> Floats:
-        """Return for each node the sum over all others of their weight by the distance, away from them.
+        """Return for each node the sum over all others of weight by distance.
 
         Args:
-            places: Two rows: how far across and how far along each node is.
-            weights: Of the nodes.
+            places: Two rows: the x and y of each node.
+            weights: The weights of the nodes.
         """
         lines = self._lines
         low, high = places.min(axis=1, keepdims=True), places.max(axis=1, keepdims=True)
@@ -164,7 +164,7 @@ class _Mesh:
         )
         points = corner[0] * lines + corner[1] + np.array([[0], [1], [lines], [lines + 1]])
         density = np.bincount(points.ravel(), (shares * weights).ravel(), lines * lines)
-        dense = density.reshape(lines, lines).astype(np.float32)  # which takes half of the time
+        dense = density.reshape(lines, lines).astype(np.float32)  # half the time of float64
         spectrum = np.fft.rfft2(dense, (2 * lines, 2 * lines))
         fields = np.fft.irfft2(spectrum * self._kernels, (2 * lines, 2 * lines))[:, :lines, :lines]
         fields = fields.reshape(2, lines * lines)

@@ -1,4 +1,4 @@
-"""What memories on a map are linked to: other memories, sessions, conversations, entities. Needs numpy."""
+"""Links of memories on a map: to other memories, sessions, conversations, entities. Needs numpy."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ import numpy as np
 from greenroom.actors.app.map.known import NAMES, Known
 from greenroom.actors.app.map.layout import Links
 from greenroom.actors.app.map.memories import Memories, Places
-from greenroom.actors.content.text.truncate import label
+from greenroom.actors.content.text.truncate import make_label
 from greenroom.actors.core.auth.namespaces import is_below, root_of, user_namespace
-from greenroom.actors.entities import EntityMatcher, MatchedNames
-from greenroom.actors.hooks.extraction.turns import session_id_of
+from greenroom.actors.knowledge.entities import EntityMatcher, MatchedNames
 from greenroom.actors.memories.requests.map_replies import LinkType, MappedRoot, NodeType
-from greenroom.actors.schemas.hook_work import ClientSession
+from greenroom.actors.sessions.requests.hook_messages import ClientSession, session_id_of
 
 MOST_OTHERS: Final = 2_000
-"""Sessions, conversations and entities on a map."""
+"""The most sessions, conversations and entities on a map."""
 LINKS: Final[tuple[LinkType, ...]] = get_args(LinkType)
 
 Check = Callable[[], None]
 
 
 class Other(NamedTuple):
-    """A node that is no memory: its type, what its page is found by, what it is called, below what it is."""
+    """A node that is no memory: type, page reference, name, parent."""
 
     type: NodeType
     id: str
@@ -34,12 +33,12 @@ class Other(NamedTuple):
 
 
 class Linked(NamedTuple):
-    """What memories are linked to.
+    """The links of memories.
 
     Attributes:
-        others: The nodes that are no memories, numbered after these: those with most links first.
-        links: Which nodes are linked.
-        types: Of each link its place in `LINKS`.
+        others: The nodes that are no memories, numbered after them; most links first.
+        links: The linked pairs.
+        types: The type of each link, as its index in `LINKS`.
     """
 
     others: list[Other]
@@ -48,7 +47,7 @@ class Linked(NamedTuple):
 
 
 class _Found:
-    """The links found so far; an other node has the number of memories added to its own."""
+    """The links so far; numbers of other nodes are offset by the memories' count."""
 
     def __init__(self, memories: int) -> None:
         self.source: list[int] = []
@@ -68,7 +67,7 @@ class _Found:
 def linked(
     roots: Sequence[MappedRoot], memories: Memories, known: Known, notes: list[str], check: Check
 ) -> Linked:
-    """Return what memories are linked to, but by likeness; ``check`` may raise to end the work."""
+    """Return the links of memories except similarity; ``check`` may raise to end the work."""
     count = len(memories.shown)
     found = _Found(count)
     for node, earlier in _supersedings(roots, memories):
@@ -115,7 +114,7 @@ def _conflicts(memories: Memories, known: Known) -> Iterator[tuple[int, int]]:
 
 
 def _origins(memories: Memories, known: Known) -> Iterator[tuple[int, Other]]:
-    """Yield links to the sessions and conversations that memories come from."""
+    """Yield links to the sessions and conversations of origin."""
     own = user_namespace(known.principal)
     for node, memory in enumerate(memories.shown):
         if memory.session_id is not None:
@@ -128,17 +127,17 @@ def _origins(memories: Memories, known: Known) -> Iterator[tuple[int, Other]]:
             yield node, _session(memory.conversation, known)
         elif memory.conversation is not None:
             root, name = root_of(memory.namespace), memory.conversation
-            yield node, Other("conversation", name, label(name), root)
+            yield node, Other("conversation", name, make_label(name), root)
 
 
 def _session(session_id: str, known: Known) -> Other:
-    return Other("session", session_id, label(known.purposes.get(session_id, session_id)))
+    return Other("session", session_id, make_label(known.purposes.get(session_id, session_id)))
 
 
 def _mentions(
     roots: Sequence[MappedRoot], memories: Memories, known: Known, check: Check
 ) -> Iterator[tuple[int, Other]]:
-    """Yield links to the entities that memories mention."""
+    """Yield links to the mentioned entities."""
     if not any(root.texts for root in roots):
         return
     matcher = EntityMatcher(
@@ -150,4 +149,4 @@ def _mentions(
             check()
             for mentioned in sorted(matcher.mentions(text)):
                 name = known.entities[mentioned].name
-                yield int(nodes[place]), Other("entity", name, label(name))
+                yield int(nodes[place]), Other("entity", name, make_label(name))

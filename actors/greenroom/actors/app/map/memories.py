@@ -12,7 +12,7 @@ import numpy.typing as npt
 from greenroom.actors.memories.requests.map_replies import MapOrder, MappedMemory, MappedRoot
 
 LARGEST: Final = 10.0
-"""The size of what is drawn largest."""
+"""The size of the largest nodes."""
 
 Floats = npt.NDArray[np.float32]
 Places = npt.NDArray[np.intp]
@@ -22,11 +22,11 @@ class Memories(NamedTuple):
     """The memories of a map.
 
     Attributes:
-        shown: They themselves, in the order of the map.
-        uses: How often each was used.
-        ratings: The means of their ratings.
-        sizes: How large they are drawn.
-        nodes: Of each root, which of them its memories are, by their places there.
+        shown: The memories, in the order of the map.
+        uses: The number of uses of each.
+        ratings: Their mean ratings.
+        sizes: Their sizes on the map.
+        nodes: For each root, the map index of each of its memories.
     """
 
     shown: list[MappedMemory]
@@ -37,7 +37,7 @@ class Memories(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """Vectors of length 1, one a row, and of which memories they are."""
+    """Unit vectors, one per row, and the index of each one's memory."""
 
     space: str
     nodes: Places
@@ -65,7 +65,7 @@ def in_order(roots: Sequence[MappedRoot], order: MapOrder) -> Memories:
 
 
 def vectors_of(roots: Sequence[MappedRoot], memories: Memories, notes: list[str]) -> Vectors | None:
-    """Return the vectors of the space in which most memories have one."""
+    """Return the vectors of the embedding space that most memories have."""
     spaces: Counter[str] = Counter()
     for root in roots:
         if root.vectors is not None:
@@ -83,5 +83,5 @@ def vectors_of(roots: Sequence[MappedRoot], memories: Memories, notes: list[str]
     whole = np.concatenate(values).astype(np.float32)
     whole /= np.maximum(np.linalg.norm(whole, axis=1, keepdims=True), np.float32(1))
     every = np.concatenate(nodes)
-    order = np.argsort(every)  # so that nothing depends on which owner answered first
+    order = np.argsort(every)  # independent of the order of the replies
     return Vectors(space, every[order], whole[order])

@@ -1,4 +1,4 @@
-"""Which vectors are nearest to each: exact among the groups that are nearest to it. Needs numpy."""
+"""The nearest vectors of each vector, exact among its nearest groups. Needs numpy."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Floats = npt.NDArray[np.float32]
 Places = npt.NDArray[np.intp]
 
 NEIGHBOURS: Final = 4
-"""Neighbours of each."""
+"""The number of neighbours of each."""
 _SMALL: Final = 1_500
-"""Up to so many vectors each is compared with each."""
+"""Up to this many vectors, all pairs are compared."""
 _GROUPS_LOOKED_AT: Final = 4
 _TURNS: Final = 2
 
 
 class Neighbours(NamedTuple):
-    """Pairs of neighbours, each once, in the order of places, and their cosines."""
+    """Pairs of neighbours, each once, in order of index, and their cosines."""
 
     first: Places
     second: Places
@@ -30,12 +30,12 @@ class Neighbours(NamedTuple):
 def neighbours(vectors: Floats, check: Callable[[], None]) -> Neighbours:
     """Return the `NEIGHBOURS` nearest of each vector by cosine, as pairs.
 
-    Of many vectors groups are made around middles (k-means, Lloyd 1957), and each is compared with those of
-    the groups whose middles are nearest to its own: an inverted file, as Jegou and others searched in 2011.
+    Many vectors are grouped around centroids (k-means, Lloyd 1957). Each vector is compared with those of the
+    groups with the nearest centroids: an inverted file (Jégou et al. 2011).
 
     Args:
-        vectors: Of length 1, one a row.
-        check: Called now and then; it may raise to end the work.
+        vectors: Unit vectors, one per row.
+        check: Called at intervals; it may raise to end the work.
     """
     count = len(vectors)
     if count <= NEIGHBOURS:
@@ -65,7 +65,7 @@ def neighbours(vectors: Floats, check: Callable[[], None]) -> Neighbours:
 
 
 def _groups(vectors: Floats, check: Callable[[], None]) -> list[tuple[Places, Places]]:
-    """Return groups of vectors, each with the places of those that its own are compared with."""
+    """Return groups of vectors, each with the indexes of the vectors to compare."""
     count = len(vectors)
     number = int(np.sqrt(count))
     middles = vectors[np.linspace(0, count - 1, number).astype(np.intp)]

@@ -1,4 +1,4 @@
-"""The request for a map: which actors are asked, and how what they have becomes one reply."""
+"""The request for a map: it asks the actors, and combines their replies into one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import scopes
 from greenroom.actors.core.auth.namespaces import below_root, memory_address
 from greenroom.actors.core.base.threads import run_in_thread
+from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies import memory_types as kinds
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.actors.entities import NAMES
 from greenroom.actors.knowledge.corpora.requests.catalogue import VisibleCorpora, corpus_address
 from greenroom.actors.knowledge.corpora.requests.entity_requests import NameEntities
 from greenroom.actors.knowledge.corpora.storage.entity_table import can_match
+from greenroom.actors.knowledge.entities import NAMES
 from greenroom.actors.memories.recall.roots import ChooseRoots, Roots, roots_for
 from greenroom.actors.memories.recall.scatter_gather import Root, ask_each
 from greenroom.actors.memories.requests import map_replies as schemas
@@ -33,18 +34,22 @@ from greenroom.runtime import GreenroomError, Procedure, ProcedureContext
 
 CORPORA: Final = 20
 ENTITIES: Final = 300
-"""Entities whose names are looked for, of each corpus."""
+"""The most entities of each corpus that are searched."""
 SESSIONS: Final = 200
 PAGES: Final = 5
-"""Pages of so many sessions that are asked what they are for."""
+"""The most pages of sessions that are read for their purposes."""
 CONFLICTED: Final = 5
-"""Roots whose newest memories are compared with older ones, a page of each."""
+"""The most roots with a comparison of their newest memories with older ones, one page each."""
 PAIRS: Final = 200
 _DRAWING: Final = "greenroom.actors.app.map.drawing"
 
 
+@operation(
+    "memory_map",
+    scope="memory:read",
+)
 class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Draw a map of memories, of the entities that they mention, and of the sessions that they come from."""
+    """Draw a map of memories, their entities, and their sessions."""
 
     namespace: kinds.Below | None = None
     filters: Annotated[MemoryFilters | None, Meta(description="all that are given must fit")] = None
@@ -53,7 +58,7 @@ class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, metaclass=CheckedW
     limit: schemas.MapLimit = schemas.MOST_NODES
 
     async def run(self, context: ProcedureContext) -> schemas.MemoryMapped:
-        """Ask the owners of memories, name what these are linked to, and place all of it.
+        """Ask the owners of memories, name the linked nodes, and place all nodes.
 
         Raises:
             Refusal: ``VALIDATION_ERROR``: a namespace is given twice.
@@ -89,7 +94,7 @@ class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, metaclass=CheckedW
     async def _memories(
         self, context: ProcedureContext, filters: MemoryFilters, names: list[list[str]]
     ) -> _Found:
-        """Return what the owners have; where there are several, each has its part of the room."""
+        """Return the owners' memories; several owners share the room."""
         below = self.namespace if filters.namespace is None else filters.namespace
         roots = await roots_for(context, ChooseRoots(below=below, filters=filters))
         found = _Found([], _unasked(roots))
@@ -107,7 +112,7 @@ class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, metaclass=CheckedW
     async def _conflicts(
         self, context: ProcedureContext, filters: MemoryFilters, found: _Found
     ) -> list[tuple[str, str]]:
-        """Return which of the newest memories may contradict older ones; in a list nobody looks for them."""
+        """Return which of the newest memories may contradict older ones; none for a list."""
         pairs: list[tuple[str, str]] = []
         for root in [each.root for each in found.roots][:CONFLICTED] if self.kind != "list" else []:
             asked = ListMemoryPairs(namespace=filters.namespace or root, kind="conflicts", limit=PAIRS)
@@ -121,7 +126,7 @@ class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, metaclass=CheckedW
     async def _answers(
         context: ProcedureContext, roots: Sequence[Root], message: MapRoot, found: _Found
     ) -> list[MappedRoot]:
-        """Return what owners answer, and note which did not; if none did, that is the answer."""
+        """Return the owners' replies, and note failures; if all failed, raise the error."""
         answers = await ask_each(context, roots, message)
         if answers.error is not None and not answers.found:
             raise answers.error
@@ -130,14 +135,14 @@ class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, metaclass=CheckedW
 
 
 class _Found(NamedTuple):
-    """What owners answered, and what is missing."""
+    """The owners' replies, and what is missing."""
 
     roots: list[MappedRoot]
     notes: list[str]
 
 
 def shares(totals: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Return how many of each there is room for: all if they fit, else in proportion, and at least one."""
+    """Divide the room: all if they fit, else in proportion, at least one each."""
     whole = sum(totals.values())
     if whole <= limit:
         return dict(totals)
@@ -152,7 +157,7 @@ def _unasked(roots: Roots) -> list[str]:
 
 
 async def _entities(context: ProcedureContext) -> list[MappedEntity]:
-    """Return the entities of the corpora that the caller may see, if it may read them."""
+    """Return the entities of the corpora that the caller may see and read."""
     may_read = scopes.allows(context.principal.scopes, scopes.needed_for_request("find_entity"))
     if not may_read or not can_match():
         return []
@@ -166,7 +171,7 @@ async def _entities(context: ProcedureContext) -> list[MappedEntity]:
 
 
 async def _purposes(context: ProcedureContext) -> dict[str, str]:
-    """Return what the sessions with the newest activity are for, if the caller may read sessions."""
+    """Return the purposes of the most recently active sessions, if the caller may read sessions."""
     found: dict[str, str] = {}
     if not scopes.allows(context.principal.scopes, scopes.needed_for_request("list_sessions")):
         return found

@@ -1,4 +1,4 @@
-"""The prompts that Greenroom has: what each is for, what it takes, and how it is listed."""
+"""The prompts of Greenroom: purpose, arguments and listing."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from greenroom.actors.app.client.prompts import Prompt, PromptArgument, PromptAr
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.validation.parse import parse_request
 from greenroom.actors.core.validation.types import UNLISTED
-from greenroom.actors.core.validation.validation_messages import parts_of, shown
+from greenroom.actors.core.validation.validation_messages import parts_of, quote_value
 
 _DIGITS: Final = 9
 OLDER_ARGUMENTS: Final[Mapping[str, str]] = {"file_path": "path", "detail_level": "detail"}
-"""Older names of arguments, each with today's; they are always taken, and listed where that is asked for."""
+"""Current names of arguments by older ones, which are always accepted and listed on demand."""
 _OLDER_DETAILS: Final[Mapping[str, str]] = {"brief": "brief", "detailed": "normal", "expert": "thorough"}
 
 
@@ -27,8 +27,8 @@ class Declared(msgspec.Struct, frozen=True):
 
     Attributes:
         title: Its name for people.
-        description: What it is for, in a sentence.
-        arguments: What it takes.
+        description: Its purpose, in a sentence.
+        arguments: The type of its arguments.
     """
 
     title: str
@@ -68,12 +68,12 @@ PROMPTS: Final[Mapping[str, Declared]] = {
         "Document code", "Write documentation for code, by what it does.", schemas.DocumentCode
     ),
 }
-"""By name, in the order in which they are listed."""
+"""The prompts by name, in listing order."""
 
 
 @cache
 def listed(*, older: bool = False) -> tuple[Prompt, ...]:
-    """Return the prompts as they are listed, with today's names of their arguments or the older ones."""
+    """Return the prompts as listed, with current or older names of arguments."""
     return tuple(
         Prompt(
             name=name,
@@ -86,7 +86,7 @@ def listed(*, older: bool = False) -> tuple[Prompt, ...]:
 
 
 def read_arguments(declared: Declared, given: Mapping[str, str]) -> Any:
-    """Return a prompt's arguments; those that are empty count as not given.
+    """Parse a prompt's arguments; empty ones count as absent.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: one is unknown, missing, or breaks a limit.
@@ -110,10 +110,10 @@ def read_arguments(declared: Declared, given: Mapping[str, str]) -> Any:
 
 
 def _by_todays_names(given: Mapping[str, str], hints: Mapping[str, Any]) -> dict[str, str]:
-    """Return the arguments that say something by today's names.
+    """Return the non-empty arguments by current names.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: one is given twice, or is a detail that there is not.
+        Refusal: ``VALIDATION_ERROR``: one is given twice, or is an unknown detail.
     """
     named: dict[str, str] = {}
     for name, value in given.items():
@@ -135,9 +135,9 @@ def _by_todays_names(given: Mapping[str, str], hints: Mapping[str, Any]) -> dict
 
 
 def _number(name: str, text: str) -> int:
-    """Return a number: the protocol's arguments are all texts."""
+    """Parse a number: the protocol's arguments are all texts."""
     if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
-        sentence = f"{name}: it takes a whole number and got {shown(msgspec.json.encode(text))}"
+        sentence = f"{name}: it takes a whole number and got {quote_value(msgspec.json.encode(text))}"
         raise auth_errors.invalid(name, sentence)
     return int(text)
 

@@ -1,4 +1,4 @@
-"""Filling Greenroom's prompts: the task in words, and what is looked up for it, the most important first."""
+"""Fill Greenroom's prompts: the task in words, and its context, the most important first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from greenroom.actors.app.prompts.context import fenced
 from greenroom.actors.app.prompts.gathering import Gathering
 
 BUDGETS: Final[Mapping[str, int]] = {"brief": 2_000, "normal": 6_000, "thorough": 16_000}
-"""Tokens of context, by the detail that is asked for."""
+"""The token budget of the context, by detail."""
 _LENGTHS: Final[Mapping[str, str]] = {
     "brief": "Keep it to the essentials.",
     "normal": "Be as long as it needs, and no longer.",
@@ -21,44 +21,44 @@ _WORD: Final = re.compile(r"[A-Za-z_]\w{2,}")
 _QUERY_WORDS: Final = 40
 _OUTLINE_TOKENS: Final = 1_500
 _REVIEWED: Final = 3
-"""Changed files whose users are looked up."""
+"""The most changed files with a look-up of their users."""
 
 
 async def fill(name: str, arguments: Any, gathering: Gathering) -> str:
-    """Look up the context of a prompt, and return the task that it sets.
+    """Look up the context of a prompt, and return its task.
 
     Raises:
-        Refusal: a path is in no workspace, or not there.
+        Refusal: A path is in no workspace, or does not exist.
     """
     task = await _FILLING[name](arguments, gathering)
     return f"{task.strip()} {_LENGTHS[arguments.detail]}"
 
 
 def budget_of(arguments: schemas.PromptArguments) -> int:
-    """Return how many tokens the context may have."""
+    """Return the token budget of the context."""
     return arguments.max_tokens or BUDGETS[arguments.detail]
 
 
-def _name_of(asked: schemas.AboutCode) -> str:
-    """Return how a prompt calls the code that it is about."""
-    if asked.symbol and asked.path:
-        return f"`{asked.symbol}` in `{asked.path}`"
-    return f"`{asked.symbol or asked.path}`" if asked.symbol or asked.path else "the code"
+def _name_of(args: schemas.AboutCode) -> str:
+    """Return how a prompt names its code."""
+    if args.symbol and args.path:
+        return f"`{args.symbol}` in `{args.path}`"
+    return f"`{args.symbol or args.path}`" if args.symbol or args.path else "the code"
 
 
 class _Found(NamedTuple):
-    """The code that a prompt is about; ``is_open`` says that there is a workspace to look in."""
+    """The code of a prompt; ``is_open`` says whether there is a readable workspace."""
 
     text: str
     is_open: bool
 
 
-async def _subject(asked: schemas.AboutCode, gathering: Gathering) -> _Found:
+async def _subject(args: schemas.AboutCode, gathering: Gathering) -> _Found:
     if not await gathering.opens_workspace():
         return _Found("", is_open=False)
-    if asked.path is None and asked.symbol is None:
+    if args.path is None and args.symbol is None:
         return _Found("", is_open=True)
-    return _Found(await gathering.subject(asked.path, asked.symbol), is_open=True)
+    return _Found(await gathering.subject(args.path, args.symbol), is_open=True)
 
 
 async def _rest(task: str, gathering: Gathering) -> None:
@@ -66,34 +66,34 @@ async def _rest(task: str, gathering: Gathering) -> None:
     await gathering.session()
 
 
-async def _explain(asked: schemas.ExplainCode, gathering: Gathering) -> str:
-    snippet = asked.code_snippet
-    if (await _subject(asked, gathering)).is_open:
-        if asked.path is not None or asked.symbol is not None:
-            await gathering.related(asked.path, asked.symbol)
+async def _explain(args: schemas.ExplainCode, gathering: Gathering) -> str:
+    snippet = args.code_snippet
+    if (await _subject(args, gathering)).is_open:
+        if args.path is not None or args.symbol is not None:
+            await gathering.related(args.path, args.symbol)
         elif snippet is not None:
             await gathering.similar(snippet, "Perhaps where it is from")
-        if asked.path is not None:
-            await gathering.outline(asked.path, _OUTLINE_TOKENS)
-    await _rest(f"explain {snippet or _name_of(asked)}", gathering)
-    of_which = "" if snippet is None else f"Of {_name_of(asked)} this is meant:\n\n{fenced(snippet)}\n\n"
+        if args.path is not None:
+            await gathering.outline(args.path, _OUTLINE_TOKENS)
+    await _rest(f"explain {snippet or _name_of(args)}", gathering)
+    of_which = "" if snippet is None else f"Of {_name_of(args)} this is meant:\n\n{fenced(snippet)}\n\n"
     return (
-        f"{of_which}Explain {_name_of(asked)}: what it is for, how it does that, what it depends on and what "
+        f"{of_which}Explain {_name_of(args)}: what it is for, how it does that, what it depends on and what "
         "depends on "
         "it. Name the lines that you speak of. Say what the context does not show instead of guessing."
     )
 
 
-async def _find_similar(asked: schemas.FindSimilar, gathering: Gathering) -> str:
-    found = await _subject(asked, gathering)
-    if found.is_open and asked.path is not None and asked.symbol is None and asked.description is None:
-        await gathering.like(asked.path)
+async def _find_similar(args: schemas.FindSimilar, gathering: Gathering) -> str:
+    found = await _subject(args, gathering)
+    if found.is_open and args.path is not None and args.symbol is None and args.description is None:
+        await gathering.like(args.path)
     elif found.is_open:
         words = " ".join(dict.fromkeys(_WORD.findall(found.text)[:_QUERY_WORDS]))
-        query = asked.description or f"{asked.symbol or ''} {words}"
-        await gathering.similar(query, "Like it", without=asked.path)
-    await _rest(asked.description or f"code like {_name_of(asked)}", gathering)
-    what = f"what this says: {asked.description}" if asked.description else f"the same as {_name_of(asked)}"
+        query = args.description or f"{args.symbol or ''} {words}"
+        await gathering.similar(query, "Like it", without=args.path)
+    await _rest(args.description or f"code like {_name_of(args)}", gathering)
+    what = f"what this says: {args.description}" if args.description else f"the same as {_name_of(args)}"
     return (
         f"Find code in this workspace that does {what}\nFor each place in the context say whether it "
         "does, how "
@@ -101,45 +101,45 @@ async def _find_similar(asked: schemas.FindSimilar, gathering: Gathering) -> str
     )
 
 
-async def _refactor(asked: schemas.SuggestRefactor, gathering: Gathering) -> str:
-    found = await _subject(asked, gathering)
+async def _refactor(args: schemas.SuggestRefactor, gathering: Gathering) -> str:
+    found = await _subject(args, gathering)
     if found.is_open:
-        await gathering.related(asked.path, asked.symbol)
-        await gathering.similar(asked.symbol or asked.path or "", "Perhaps the same", without=asked.path)
-    await _rest(f"refactor {_name_of(asked)} {asked.goal or ''}", gathering)
-    goal = f"The goal: {asked.goal}\n" if asked.goal else ""
+        await gathering.related(args.path, args.symbol)
+        await gathering.similar(args.symbol or args.path or "", "Perhaps the same", without=args.path)
+    await _rest(f"refactor {_name_of(args)} {args.goal or ''}", gathering)
+    goal = f"The goal: {args.goal}\n" if args.goal else ""
     return (
-        f"Suggest how {_name_of(asked)} could be better without doing anything else. {goal}Give each "
+        f"Suggest how {_name_of(args)} could be better without doing anything else. {goal}Give each "
         "suggestion "
         "with its reason, the code before and after, and what uses it and would have to change. The one that "
         "is worth most comes first."
     )
 
 
-async def _debug(asked: schemas.DebugHelp, gathering: Gathering) -> str:
+async def _debug(args: schemas.DebugHelp, gathering: Gathering) -> str:
     if await gathering.opens_workspace():
-        await gathering.frames(asked.problem)
-        if asked.path is not None or asked.symbol is not None:
-            await gathering.subject(asked.path, asked.symbol)
-        await gathering.similar(asked.problem[-500:], "Perhaps involved", without=asked.path)
-    await _rest(asked.problem, gathering)
+        await gathering.frames(args.problem)
+        if args.path is not None or args.symbol is not None:
+            await gathering.subject(args.path, args.symbol)
+        await gathering.similar(args.problem[-500:], "Perhaps involved", without=args.path)
+    await _rest(args.problem, gathering)
     return (
-        f"Help me to find the cause of this problem:\n\n{asked.problem}\n\nName the likely causes, the "
+        f"Help me to find the cause of this problem:\n\n{args.problem}\n\nName the likely causes, the "
         "likeliest "
         "first, each with the lines that speak for it and how to check it. Propose a fix for the first."
     )
 
 
-async def _implement(asked: schemas.ImplementFeature, gathering: Gathering) -> str:
+async def _implement(args: schemas.ImplementFeature, gathering: Gathering) -> str:
     if await gathering.opens_workspace():
-        await gathering.similar(asked.feature, "Near it")
-        await gathering.outline(asked.path or "", _OUTLINE_TOKENS)
-        if asked.path is not None:
-            await gathering.related(asked.path, None)
-    await _rest(asked.feature, gathering)
-    where = f"It belongs into `{asked.path}`. " if asked.path else ""
+        await gathering.similar(args.feature, "Near it")
+        await gathering.outline(args.path or "", _OUTLINE_TOKENS)
+        if args.path is not None:
+            await gathering.related(args.path, None)
+    await _rest(args.feature, gathering)
+    where = f"It belongs into `{args.path}`. " if args.path else ""
     return (
-        f"Implement this feature:\n\n{asked.feature}\n\n{where}Begin with a plan: which files change, "
+        f"Implement this feature:\n\n{args.feature}\n\n{where}Begin with a plan: which files change, "
         "and why. "
         "Do things the way the code in the context does them, and keep to what is remembered as decided. "
         "Then "
@@ -147,14 +147,14 @@ async def _implement(asked: schemas.ImplementFeature, gathering: Gathering) -> s
     )
 
 
-async def _review(asked: schemas.ReviewChanges, gathering: Gathering) -> str:
+async def _review(args: schemas.ReviewChanges, gathering: Gathering) -> str:
     changed: list[str] = []
     if await gathering.opens_workspace():
-        changed = await gathering.changes(asked.path)
+        changed = await gathering.changes(args.path)
         for path in changed[:_REVIEWED]:
             await gathering.related(path, None)
-    await _rest(f"review of {' '.join(changed[:20])} {asked.focus or ''}", gathering)
-    focus = f" Look above all at this: {asked.focus}\n" if asked.focus else ""
+    await _rest(f"review of {' '.join(changed[:20])} {args.focus or ''}", gathering)
+    focus = f" Look above all at this: {args.focus}\n" if args.focus else ""
     return (
         f"Review what changed since the last commit.{focus} Name mistakes, what is missing, and what "
         "could break "
@@ -167,20 +167,20 @@ def _is_test(path: str) -> bool:
     return "test" in path.lower() or "spec" in path.lower().rpartition("/")[2]
 
 
-async def _tests(asked: schemas.WriteTests, gathering: Gathering) -> str:
-    if (await _subject(asked, gathering)).is_open:
-        users = await gathering.related(asked.path, asked.symbol)
+async def _tests(args: schemas.WriteTests, gathering: Gathering) -> str:
+    if (await _subject(args, gathering)).is_open:
+        users = await gathering.related(args.path, args.symbol)
         theirs = [each.file_path for each in users if _is_test(each.file_path)]
-        stem = (asked.path or "").rpartition("/")[2].partition(".")[0]
-        query = f"test {asked.symbol or stem}"
-        found = await gathering.similar(query, "A test that there is", without=asked.path, only=_is_test)
+        stem = (args.path or "").rpartition("/")[2].partition(".")[0]
+        query = f"test {args.symbol or stem}"
+        found = await gathering.similar(query, "A test that there is", without=args.path, only=_is_test)
         example = next(iter([*theirs, *(each.file_path for each in found)]), None)
         if example is not None:
             await gathering.file(example, "How tests are written here")
-    await _rest(f"tests of {_name_of(asked)}", gathering)
-    framework = f" They are run with {asked.framework}." if asked.framework else ""
+    await _rest(f"tests of {_name_of(args)}", gathering)
+    framework = f" They are run with {args.framework}." if args.framework else ""
     return (
-        f"Write tests for {_name_of(asked)}.{framework} Write them like those in the context, and none "
+        f"Write tests for {_name_of(args)}.{framework} Write them like those in the context, and none "
         "that is "
         "there already. Begin with what is most likely to break: limits, empty and odd input, errors. A "
         "test's "
@@ -188,15 +188,15 @@ async def _tests(asked: schemas.WriteTests, gathering: Gathering) -> str:
     )
 
 
-async def _document(asked: schemas.DocumentCode, gathering: Gathering) -> str:
-    if (await _subject(asked, gathering)).is_open:
-        await gathering.related(asked.path, asked.symbol)
-        if asked.path is not None:
-            await gathering.outline(asked.path, _OUTLINE_TOKENS)
-    await _rest(f"documentation of {_name_of(asked)}", gathering)
-    style = f" In this form: {asked.style}\n" if asked.style else ""
+async def _document(args: schemas.DocumentCode, gathering: Gathering) -> str:
+    if (await _subject(args, gathering)).is_open:
+        await gathering.related(args.path, args.symbol)
+        if args.path is not None:
+            await gathering.outline(args.path, _OUTLINE_TOKENS)
+    await _rest(f"documentation of {_name_of(args)}", gathering)
+    style = f" In this form: {args.style}\n" if args.style else ""
     return (
-        f"Write documentation for {_name_of(asked)}.{style} Say what each public part is for, what it "
+        f"Write documentation for {_name_of(args)}.{style} Say what each public part is for, what it "
         "takes and "
         "answers, which errors it raises, and show how the code that uses it does so. Say nothing that "
         "the code "

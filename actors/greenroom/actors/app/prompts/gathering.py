@@ -1,7 +1,7 @@
-"""Looking up what a prompt is filled with: code, memories and the session, as far as there are any.
+"""Look up the available context of a prompt: code, memories and the session.
 
-Nothing here fails because something is missing: it is said. Only a path that is named and is in no workspace,
-or is not there, is an error, as it is of the tools.
+Missing context is no failure, but is reported. Only a named path in no workspace, or one that does not exist,
+is an error, as for the tools.
 """
 
 from __future__ import annotations
@@ -12,38 +12,41 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
+from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.app.prompts.context import Kind, Piece, language_of
+from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
 from greenroom.actors.core.auth import scopes
 from greenroom.actors.core.auth.namespaces import project_of_path
 from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.core.replies.memory_types import by_author
 from greenroom.actors.knowledge.corpora.requests.code_relations import Dependency
-from greenroom.actors.knowledge.workspaces.changes import changes_in
-from greenroom.actors.knowledge.workspaces.places import checked_file
-from greenroom.actors.knowledge.workspaces.tools.read_file import ReadFile
-from greenroom.actors.knowledge.workspaces.work_tree import NotAWorkTreeError
-from greenroom.actors.memories.recall.memory_search import RecallContext
-from greenroom.actors.orchestrations.client_session import ClientSessionState
-from greenroom.actors.orchestrations.dependency_search import DependencySearch
-from greenroom.actors.orchestrations.outline import Outline
-from greenroom.actors.orchestrations.search_code import code_found
-from greenroom.actors.orchestrations.similar_files import SimilarFiles
-from greenroom.actors.orchestrations.symbol_search import SymbolSearch
-from greenroom.actors.orchestrations.workspace_of import opened, progress_of, roots_of
-from greenroom.actors.schemas.code import (
+from greenroom.actors.knowledge.corpora.requests.code_requests import (
     LONG_EXCERPT_BYTES,
+    NOT_TO_BE_WRITTEN,
     CodeFile,
     CodeFilters,
     CodeFreshness,
     FileRead,
     FindCode,
 )
+from greenroom.actors.knowledge.workspaces.changes import read_changes
+from greenroom.actors.knowledge.workspaces.places import resolve_file
+from greenroom.actors.knowledge.workspaces.tools.dependency_search import DependencySearch
+from greenroom.actors.knowledge.workspaces.tools.outline import Outline
+from greenroom.actors.knowledge.workspaces.tools.read_file import ReadFile
+from greenroom.actors.knowledge.workspaces.tools.search_code import search_workspace
+from greenroom.actors.knowledge.workspaces.tools.similar_files import SimilarFiles
+from greenroom.actors.knowledge.workspaces.tools.symbol_search import SymbolSearch
+from greenroom.actors.knowledge.workspaces.tools.workspace_of import find_roots, open_workspace, read_progress
+from greenroom.actors.knowledge.workspaces.work_tree import NotAWorkTreeError
+from greenroom.actors.memories.recall.recall_context import RecallContext
+from greenroom.actors.sessions.passports.resume import extend_briefing
 from greenroom.actors.sessions.requests.session_context import GetSessionContext
 from greenroom.runtime import Address, Refusal
 
 MAX_QUERY: Final = 500
 MAX_TASK: Final = 2_000
-"""Characters that are searched with."""
+"""The most characters of a search query."""
 SIMILAR: Final = 6
 MEMORY_TOKENS: Final = 2_000
 MEMORIES: Final = 8
@@ -56,47 +59,47 @@ _FRAME: Final = re.compile(
 
 
 class Gathering:
-    """What is looked up for one prompt.
+    """The context of one prompt.
 
     Args:
-        client: Who asks.
+        client: The caller's client.
 
     Attributes:
         pieces: What was found, the most important first.
-        missing: What was not, and why.
+        missing: What was not found, and why.
     """
 
-    def __init__(self, client: ClientSessionState) -> None:
+    def __init__(self, client: ClientContext) -> None:
         self.pieces: list[Piece] = []
         self.missing: list[str] = []
         self._client = client
-        self._reader = client.without_memory_of_files()
+        self._reader = client.with_unread_files()
         self._root: str | None = None
 
     # -- code ----------------------------------------------------------------------------------------
 
     async def opens_workspace(self) -> bool:
-        """Return whether there is a workspace that the client may read; say so where there is none."""
+        """Return whether the client may read a workspace; report it if not."""
         if not self._may("code", "code"):
             return False
         try:
-            self._root = (await roots_of(self._client))[0]
-            workspace = await opened(self._client, self._root)
+            self._root = (await find_roots(self._client))[0]
+            workspace = await open_workspace(self._client, self._root)
         except Refusal as refusal:
             self.missing.append(f"code: {refusal.sentence}")
             return False
-        self._say_how_fresh((await progress_of(self._client, workspace)).freshness)
+        self._say_how_fresh((await read_progress(self._client, workspace)).freshness)
         return True
 
     async def subject(self, path: str | None, symbol: str | None) -> str:
-        """Look up the code that a prompt is about; return its text.
+        """Look up the code of a prompt; return its text.
 
         Raises:
-            Refusal: the path is in no workspace, or not there.
+            Refusal: The path is in no workspace, or does not exist.
         """
         if path is None:
-            assert symbol is not None, "one of both was asked for"
-            found = await SymbolSearch(symbol=symbol, limit=3).carry_out(self._client)
+            assert symbol is not None, "one of both is given"
+            found = await SymbolSearch(symbol=symbol, limit=3).run(self._client)
             if not found.definitions or found.names:
                 near = f"; like it are {', '.join(found.names)}" if found.names else ""
                 near += f"; {found.partial_reason}" if found.partial else ""
@@ -110,8 +113,8 @@ class Gathering:
             ]
             return "\n".join(texts)
         try:
-            asked = ReadFile(path=path, symbol=symbol, again=True)
-            return await self._file(asked, f"The code of {symbol}" if symbol else "The file")
+            request = ReadFile(path=path, symbol=symbol, again=True)
+            return await self._file(request, f"The code of {symbol}" if symbol else "The file")
         except Refusal as refusal:
             if symbol is None or refusal.details.get("field") != "symbol":
                 raise
@@ -122,20 +125,21 @@ class Gathering:
         """Look up the symbols of a file or a folder."""
 
         async def look_up() -> None:
-            made = await Outline(path=path, max_tokens=tokens).carry_out(self._client)
+            made = await Outline(path=path, max_tokens=tokens).run(self._client)
             if made.outline:
                 source = f"outline of {path or 'the workspace'}"
                 self._add("code", "Symbols", source, made.outline, share=0.15)
+                self._say_marks(source, made.outline)
 
         await self._or_say("outline", look_up)
 
     async def related(self, path: str | None, symbol: str | None) -> list[Dependency]:
-        """Look up what the code uses and what uses it; return the latter."""
+        """Look up what the code uses, and what uses it; return the latter."""
         users: list[Dependency] = []
 
         async def look_up() -> None:
             target = symbol or (await self._below(path or ""))
-            found = await DependencySearch(target=target, depth=1, limit=30).carry_out(self._client)
+            found = await DependencySearch(target=target, depth=1, limit=30).run(self._client)
             if found.target_is == "unknown":
                 self.missing.append(f"dependencies: {target!r} is not indexed, or not by its syntax")
                 return
@@ -151,25 +155,26 @@ class Gathering:
     async def similar(
         self, query: str, title: str, *, without: str | None = None, only: Callable[[str], bool] | None = None
     ) -> list[CodeFile]:
-        """Look up code by what it does; return where it is."""
+        """Look up code by its function; return the places."""
         found: list[CodeFile] = []
 
         async def look_up() -> None:
             filters = CodeFilters(exclude_paths=[await self._below(without)] if without else [])
-            asked = FindCode(
+            request = FindCode(
                 corpus="",
                 query=query[:MAX_QUERY],
                 limit=SIMILAR * 3,
                 filters=filters,
                 excerpt_bytes=LONG_EXCERPT_BYTES,
             )
-            _, _, said = await code_found(self._client, "", asked)
+            _, _, said = await search_workspace(self._client, "", request)
             results = [] if said is None else said.results
             kept = [each for each in results if only is None or only(each.file_path)]
             for each in kept[:SIMILAR]:
                 first, last = each.line_range
                 source = f"{each.file_path}:{first}-{last}"
                 self._add("code", title, source, each.excerpt, language_of(each.file_path), share=0.12)
+                self._say_marks(source, each.excerpt)
             found.extend(kept)
             if not kept:
                 self.missing.append(f"{title}: nothing like that is indexed")
@@ -179,10 +184,10 @@ class Gathering:
         return found
 
     async def like(self, path: str) -> None:
-        """Look up files that are like one, and how the likest begin."""
+        """Look up similar files, and the beginning of the most similar ones."""
 
         async def look_up() -> None:
-            found = await SimilarFiles(path=path, limit=SIMILAR).carry_out(self._client)
+            found = await SimilarFiles(path=path, limit=SIMILAR).run(self._client)
             if not found.results:
                 because = found.empty_because
                 self.missing.append(f"Like it: {because.sentence if because else 'no file is'}")
@@ -198,7 +203,7 @@ class Gathering:
         await self._or_say("Like it", look_up)
 
     async def file(self, path: str, title: str) -> None:
-        """Look up the beginning of a file that was found."""
+        """Look up the beginning of a file."""
 
         async def look_up() -> None:
             await self._file(ReadFile(path=path, lines="1-120", again=True), title, share=0.2)
@@ -206,7 +211,7 @@ class Gathering:
         await self._or_say(title, look_up)
 
     async def frames(self, problem: str) -> None:
-        """Look up the places of the workspace that a trace names, the last ones first."""
+        """Look up the places of the workspace in a trace, the last ones first."""
         places = [(one or other, int(line or number)) for one, line, other, number in _FRAME.findall(problem)]
         seen: set[tuple[str, int]] = set()
         for path, line in reversed(places):
@@ -215,22 +220,22 @@ class Gathering:
             if (path, line) in seen or not line:
                 continue
             try:
-                asked = ReadFile(path=path, lines=f"{line}-{line}", around=_AROUND_FRAME, again=True)
-                await self._file(asked, f"Around line {line}", share=0.2)
-            except Refusal:  # of a library, or of another machine
+                request = ReadFile(path=path, lines=f"{line}-{line}", around=_AROUND_FRAME, again=True)
+                await self._file(request, f"Around line {line}", share=0.2)
+            except Refusal:  # in a library, or on another machine
                 continue
             seen.add((path, line))
 
     async def changes(self, path: str | None) -> list[str]:
-        """Look up what changed since the last commit; return the changed files.
+        """Look up the changes since the last commit; return the changed files.
 
         Raises:
-            Refusal: the path is in no workspace.
+            Refusal: The path is in no workspace.
         """
-        roots = await roots_of(self._client)
-        place = await read_in_thread(checked_file, "path", path or "", roots, self._client.reach.closed)
+        roots = await find_roots(self._client)
+        place = await read_in_thread(resolve_file, "path", path or "", roots, self._client.files.reach.closed)
         try:
-            found = await changes_in(place.root, place.name, self._client.reach.closed)
+            found = await read_changes(place.root, place.name, self._client.files.reach.closed)
         except NotAWorkTreeError as error:
             self.missing.append(f"changes: {error}")
             return []
@@ -247,19 +252,19 @@ class Gathering:
     # -- memory and session --------------------------------------------------------------------------
 
     async def memories(self, task: str) -> None:
-        """Look up what the user and the project remember of a task, but for what nobody has looked at."""
+        """Look up reviewed memories of the user and the project about a task."""
         if not self._may("memory", "memories"):
             return
 
         async def look_up() -> None:
             of_folder = None if self._root is None else project_of_path(self._root)
-            asked = RecallContext(
+            request = RecallContext(
                 task=task[:MAX_TASK],
                 max_tokens=MEMORY_TOKENS,
                 unreviewed=False,
-                unasked_for=self._client.own_project or of_folder or "",
+                unasked_for=self._client.session.own_project or of_folder or "",
             )
-            found = await self._client.runtime.query(asked, principal=self._client.principal)
+            found = await self._client.runtime.query(request, principal=self._client.principal)
             for each in found.memories[:MEMORIES]:
                 said = each.content if each.content is not None else bytes(each.value or b"").decode()
                 by = by_author(each.author, each.imported, each.updated_by)
@@ -271,22 +276,22 @@ class Gathering:
         await self._or_say("memories", look_up)
 
     async def session(self) -> None:
-        """Look up what was done in the session that the client works in."""
+        """Look up the work in the client's current session."""
         if not self._may("session", "session"):
             return
-        session_id = self._client.session_id
+        session_id = self._client.session.session_id
         if session_id is None:
             self.missing.append("session: you work in none yet")
             return
 
         async def look_up() -> None:
-            asked = GetSessionContext(session_id=session_id, tool_id=self._client.tool)
-            read = await self._client.ask(Address("session", session_id), asked)
+            request = GetSessionContext(session_id=session_id, tool_id=self._client.tool)
+            read = await self._client.ask(Address("session", session_id), request)
             self._add(
                 "session",
                 "This session",
                 f"session {session_id}",
-                await self._client.briefing_of(read),
+                await extend_briefing(self._client, read),
                 share=0.1,
             )
 
@@ -303,7 +308,7 @@ class Gathering:
     def _may(self, kind: Kind, what: str) -> bool:
         needed = scopes.PROMPTS[kind]
         if not scopes.allows(self._client.principal.scopes, needed):
-            self.missing.append(f"{what}: that needs the scope {needed!r}, which you were not given")
+            self.missing.append(f"{what}: that needs the scope {needed!r}, which you do not have")
             return False
         return True
 
@@ -316,16 +321,23 @@ class Gathering:
             "may be missing or old"
         )
 
-    async def _file(self, asked: ReadFile, title: str, share: float = 0.6) -> str:
-        (read,) = (await asked.carry_out(self._reader)).files
+    async def _file(self, request: ReadFile, title: str, share: float = 0.6) -> str:
+        (read,) = (await request.run(self._reader)).files
         text = read.text or ""
+        if read.masked:
+            lines = ", ".join(map(str, read.masked))
+            self.missing.append(f"secrets: {read.path}, lines {lines}: {NOT_TO_BE_WRITTEN}")
         self._add("code", title, _where(read), text, language_of(read.path), share)
         return text
 
+    def _say_marks(self, source: str, text: str) -> None:
+        if LEFT_OUT_BEGINS in text:
+            self.missing.append(f"secrets: {source}: {NOT_TO_BE_WRITTEN}")
+
     async def _below(self, path: str) -> str:
-        """Return a path as it is below its workspace."""
-        roots = await roots_of(self._client)
-        return (await read_in_thread(checked_file, "path", path, roots, self._client.reach.closed)).name
+        """Return a path relative to its workspace."""
+        roots = await find_roots(self._client)
+        return (await read_in_thread(resolve_file, "path", path, roots, self._client.files.reach.closed)).name
 
     def _add(
         self, kind: Kind, title: str, source: str, text: str, language: str = "", share: float = 0.3

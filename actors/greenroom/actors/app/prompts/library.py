@@ -1,4 +1,4 @@
-"""A folder of the user's own prompts, read when the server starts and whenever something in it changes."""
+"""A folder of the user's own prompts, read at the start and at every change."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from greenroom.actors.app.prompts.own import MAX_FILE, InvalidPromptError, read_
 from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.knowledge.ingest.files.file_content import read_bounded
-from greenroom.actors.knowledge.ingest.files.watch import NotWatchedError, watching
+from greenroom.actors.knowledge.ingest.files.watch import NotWatchedError, watch
 
 logger = logging.getLogger(__name__)
 
 MAX_PROMPTS: Final = 200
 UNWATCHED_SECONDS: Final = 60.0
-"""Where the system does not tell of changes, the folder is read again after so long."""
+"""The interval of reading the folder if the system does not report changes, in seconds."""
 
 
 class PromptLibrary:
     """The prompts of a folder; made by `open_prompts`.
 
     Args:
-        folder: The folder, which need not be there yet.
+        folder: The folder, which need not exist yet.
 
     Attributes:
-        prompts: Those that there are now, in the order of their names.
-        problems: Why other files are none, by their names.
+        prompts: The current prompts, by name.
+        problems: Why other files are no prompts, by file name.
     """
 
     def __init__(self, folder: str) -> None:
@@ -41,7 +41,7 @@ class PromptLibrary:
         self.problems: dict[str, str] = {}
 
     async def read(self) -> bool:
-        """Read the folder; return whether its prompts are others than before."""
+        """Read the folder; return whether its prompts have changed."""
         prompts, problems = await read_in_thread(_read, self.folder)
         for name, problem in problems.items():
             if self.problems.get(name) != problem:
@@ -51,34 +51,34 @@ class PromptLibrary:
         return is_new
 
     async def watch(self, on_change: Callable[[], None]) -> None:
-        """Read the folder again whenever something in it changes, for ever.
+        """Read the folder again at every change, until cancelled.
 
         Args:
-            on_change: Called when its prompts are others than before.
+            on_change: Called when its prompts have changed.
         """
         while True:
             try:
-                async with watching([self.folder]) as changes:
+                async with watch([self.folder]) as changes:
                     while os.path.isdir(self.folder):  # noqa: PTH112, ASYNC240  (one look, at a local folder)
                         if await self.read():
                             on_change()
                         await changes.next()
             except NotWatchedError as error:
-                logger.debug("%s is read again from time to time: %s", self.folder, error)
+                logger.debug("%s is read at intervals: %s", self.folder, error)
             if await self.read():
                 on_change()
             await trio.sleep(UNWATCHED_SECONDS)
 
 
 async def open_prompts(folder: str) -> PromptLibrary:
-    """Return the prompts of a folder as they are now; what is wrong with a file is logged."""
+    """Return the current prompts of a folder; faults of files are logged."""
     library = PromptLibrary(folder)
     await library.read()
     return library
 
 
 def _read(folder: str) -> tuple[tuple[OwnPrompt, ...], dict[str, str]]:
-    """Return the prompts of a folder, and why other files in it are none."""
+    """Return the prompts of a folder, and why other files are no prompts."""
     found: dict[str, OwnPrompt] = {}
     problems: dict[str, str] = {}
     try:

@@ -1,4 +1,4 @@
-"""Prompts of the user's own: Markdown files with front matter, read, checked and filled; no I/O."""
+"""The user's own prompts, Markdown files with front matter; no I/O."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from msgspec import Meta
 
 from greenroom.actors.app.client.prompts import MAX_ARGUMENT, OwnPrompt, PromptArgument
 from greenroom.actors.app.prompts.catalogue import PROMPTS
-from greenroom.actors.base.yaml_errors import MALFORMED
 from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.validation.strict_json import YAML_VALUE_ERRORS
 
 MAX_FILE: Final = 65_536
 MAX_ARGUMENTS: Final = 20
 MAX_FILLED: Final = 200_000
-"""Characters of a prompt that is filled."""
+"""The most characters of a filled prompt."""
 _MAX_DEPTH: Final = 6
 _FRONT: Final = re.compile(
     r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)(.*)\Z", re.DOTALL | re.MULTILINE
@@ -27,7 +27,7 @@ _PLACE: Final = re.compile(r"(\\?)\{\{[ \t]*([A-Za-z0-9_-]{1,64})[ \t]*\}\}")
 
 
 class InvalidPromptError(Exception):
-    """A file is no prompt; the sentence says why."""
+    """A file is no prompt; the message says why."""
 
 
 class _Front(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,14 +40,14 @@ class _Front(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def read_prompt(stem: str, text: str) -> OwnPrompt:
-    """Return the prompt that a file is.
+    """Parse the prompt in a file.
 
     Args:
-        stem: The file's name without its ending, which the prompt is called by unless it says otherwise.
-        text: What is in the file.
+        stem: The file's name without its suffix, the default name of the prompt.
+        text: The content of the file.
 
     Raises:
-        InvalidPromptError: it is none.
+        InvalidPromptError: The file is no prompt.
     """
     found = _FRONT.match(text)
     if found is None:
@@ -77,7 +77,7 @@ def read_prompt(stem: str, text: str) -> OwnPrompt:
 
 
 def fill_own(prompt: OwnPrompt, given: Mapping[str, str]) -> str:
-    """Return a prompt with its arguments in their places; what an argument says is never looked at again.
+    """Fill in a prompt's arguments; placeholders in their values are not expanded.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: an argument is missing, unknown or too long.
@@ -108,7 +108,7 @@ def fill_own(prompt: OwnPrompt, given: Mapping[str, str]) -> str:
 
 
 def _front(text: str) -> _Front:
-    import yaml  # noqa: PLC0415  (only who has prompts of his own waits for it)
+    import yaml  # noqa: PLC0415  (only users with prompts of their own wait for it)
 
     try:
         depth = 0
@@ -119,9 +119,14 @@ def _front(text: str) -> _Front:
                 raise InvalidPromptError("its front matter is nested too deeply, or refers to itself")
         loaded: Any = yaml.safe_load(text)
         return msgspec.convert(loaded or {}, _Front)
-    except (yaml.YAMLError, ValueError, RecursionError, *MALFORMED) as error:  # msgspec's are ValueErrors
-        said = " ".join(str(error).split())
-        raise InvalidPromptError(f"its front matter is not understood: {said}") from None
+    except (
+        yaml.YAMLError,
+        ValueError,
+        RecursionError,
+        *YAML_VALUE_ERRORS,
+    ) as error:  # msgspec's are ValueErrors
+        reason = " ".join(str(error).split())
+        raise InvalidPromptError(f"its front matter is not understood: {reason}") from None
 
 
 def _check_arguments(arguments: tuple[PromptArgument, ...], body: str) -> None:

@@ -1,14 +1,15 @@
-"""What clients ask about prompts: which there are, one of them filled, an argument completed."""
+"""Requests about prompts: list them, fill one, complete an argument."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
+from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.app.client.prompts import OwnPrompt, Prompt, PromptFilled, PromptList
 from greenroom.actors.app.prompts.catalogue import PROMPTS, listed, read_arguments
 from greenroom.actors.app.prompts.context import put_together
@@ -20,11 +21,10 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import scopes
 from greenroom.actors.core.replies import paging
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.orchestrations.complete_code import CompleteCode
-from greenroom.actors.orchestrations.workspace_of import CodeOrchestration
-from greenroom.actors.schemas.completion import MAX_VALUES, NameCompletion
-from greenroom.runtime import Refusal
+from greenroom.actors.knowledge.corpora.handlers.completion import MAX_VALUES, NameCompletion
+from greenroom.actors.knowledge.workspaces.tools.complete_code import CompleteCode
+from greenroom.actors.knowledge.workspaces.tools.workspace_of import CodeProcedure
+from greenroom.runtime import Procedure, Refusal
 
 PAGE: Final = 50
 MAX_ARGUMENTS: Final = 50
@@ -35,24 +35,24 @@ PromptName = Annotated[str, Meta(max_length=200)]
 _Arguments = Annotated[dict[str, str], Meta(max_length=MAX_ARGUMENTS)]
 
 
-class ListPrompts(ClientOrchestration[PromptList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """List the prompts: Greenroom's, then the user's own in the order of their names.
+class ListPrompts(Procedure[PromptList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """List the prompts: Greenroom's, then the user's own by name.
 
     Attributes:
-        older: Whether Greenroom's are listed with the older names of their arguments.
+        older: Whether Greenroom's are listed with older names of their arguments.
     """
 
-    writes: ClassVar[bool] = False
+    runs = "here"
 
     cursor: str | None = None
     limit: Annotated[int, Meta(ge=1, le=200)] = PAGE
     older: bool = False
 
-    async def carry_out(self, client: ClientSessionState) -> PromptList:
+    async def run(self, client: ClientContext) -> PromptList:
         """Answer a page.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR``: the cursor is none.
+            Refusal: ``VALIDATION_ERROR``: the cursor is invalid.
         """
         ours = listed(older=self.older)
         prompts = [*ours, *_own(client)]
@@ -69,19 +69,17 @@ class ListPrompts(ClientOrchestration[PromptList], frozen=True, metaclass=Checke
         )
 
 
-class GetPrompt(CodeOrchestration[PromptFilled], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+class GetPrompt(CodeProcedure[PromptFilled], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Fill a prompt."""
-
-    writes: ClassVar[bool] = False
 
     name: PromptName
     arguments: _Arguments = msgspec.field(default_factory=dict)
 
-    async def carry_out(self, client: ClientSessionState) -> PromptFilled:
-        """Look up what it is filled with.
+    async def run(self, client: ClientContext) -> PromptFilled:
+        """Look up its context.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR``: there is no such prompt, or it takes no such arguments.
+            Refusal: ``VALIDATION_ERROR``: the prompt or an argument is unknown.
         """
         own = next((each for each in _own(client) if each.name == self.name), None)
         if own is not None:
@@ -94,11 +92,11 @@ class GetPrompt(CodeOrchestration[PromptFilled], frozen=True, metaclass=CheckedW
         gathering = Gathering(client)
         task = await fill(self.name, arguments, gathering)
         context = put_together(gathering.pieces, gathering.missing, budget_of(arguments))
-        audit_actor.tell(
+        audit_actor.record_action(
             client.runtime,
             "get_prompt",
             principal=client.principal,
-            session=client.session_id,
+            session=client.session.session_id,
             prompt=self.name,
             code=context.kinds.count("code"),
             memories=context.kinds.count("memory"),
@@ -113,20 +111,16 @@ class GetPrompt(CodeOrchestration[PromptFilled], frozen=True, metaclass=CheckedW
         )
 
 
-class CompletePrompt(
-    CodeOrchestration[NameCompletion], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
-):
-    """Complete an argument of a prompt; what is unknown has no values."""
-
-    writes: ClassVar[bool] = False
+class CompletePrompt(CodeProcedure[NameCompletion], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Complete an argument of a prompt; an unknown one has no values."""
 
     prompt: PromptName
     argument: PromptName
     value: Annotated[str, Meta(max_length=4_096)] = ""
     arguments: _Arguments = msgspec.field(default_factory=dict)
 
-    async def carry_out(self, client: ClientSessionState) -> NameCompletion:
-        """Answer the values that it may have, or paths or symbols of the workspace."""
+    async def run(self, client: ClientContext) -> NameCompletion:
+        """Return its possible values, or paths or symbols of the workspace."""
         named = [
             argument
             for prompt in (*_all(client), *listed(older=True))
@@ -145,20 +139,20 @@ class CompletePrompt(
         path = path if argument.completes == "symbol" else ""
         try:
             asked = CompleteCode(kind=argument.completes, value=self.value, path=path[:MAX_PATH])
-            return await asked.carry_out(client)
-        except Refusal:  # there is no workspace, or none that may be read
+            return await asked.run(client)
+        except Refusal:  # there is no readable workspace
             return NameCompletion(values=[], has_more=False)
 
 
-def _own(client: ClientSessionState) -> Sequence[OwnPrompt]:
+def _own(client: ClientContext) -> Sequence[OwnPrompt]:
     return () if client.prompts is None else client.prompts.prompts
 
 
-def _all(client: ClientSessionState) -> list[Prompt]:
+def _all(client: ClientContext) -> list[Prompt]:
     return [*listed(), *_own(client)]
 
 
-def _unknown(name: str, client: ClientSessionState) -> Refusal:
+def _unknown(name: str, client: ClientContext) -> Refusal:
     near = difflib.get_close_matches(name[:100], [each.name for each in _all(client)], n=2)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return auth_errors.invalid("name", f"name: there is no prompt {name[:100]!r}{hint}")

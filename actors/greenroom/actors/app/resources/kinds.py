@@ -1,6 +1,6 @@
-"""The kinds of resources, in one table: which URIs a kind has, who answers for it, and what is heard of it.
+"""The kinds of resources in one table: URIs, actors, and topics of changes.
 
-A kind is one entry of `KINDS`, in whose order they are listed.
+A kind is one entry of `KINDS`, in listing order.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from greenroom.actors.app.resources import listed
 from greenroom.actors.app.resources.project import ReadProject
 from greenroom.actors.app.savings.actor import savings_address
+from greenroom.actors.app.savings.resource import ReadSavings
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy, scopes
 from greenroom.actors.core.auth.namespaces import root_of, segment, user_namespace, workflow_key
@@ -27,7 +28,7 @@ DOCUMENT_TEMPLATE = "greenroom://document/{corpus}/{+path}"
 
 
 class ResourceTemplate(NamedTuple):
-    """A kind of resource, in words for those who list the templates; ``kind`` tells which scope it needs."""
+    """A kind of resource, as the list of templates shows it; ``kind`` determines its scope."""
 
     uri_template: str
     name: str
@@ -37,12 +38,12 @@ class ResourceTemplate(NamedTuple):
 
 
 class ResourceReader(NamedTuple):
-    """Who reads a resource or subscribes to it.
+    """The reader or subscriber of a resource.
 
     Attributes:
-        principal: In whose name.
-        session_id: The session that the client works in; None where there is none.
-        token: Tells the client from others.
+        principal: The reader's identity.
+        session_id: The client's current session; None without one.
+        token: Identifies the client.
     """
 
     principal: Principal
@@ -57,15 +58,16 @@ class ResourceKind(NamedTuple):
     """A kind of resources.
 
     Attributes:
-        kind: What it is called in `scopes.RESOURCES`, which says what it needs.
-        pattern: Its URIs.
-        address: Returns which actor answers a `ReadResource`; None: nobody has such a one, for this reader.
-        topics: Returns the topics of its changes; none for what is another's.
-        procedure: Reads it by its URI where that takes several actors; None where one actor does.
-        templates: In the order in which they are listed.
-        completes: Returns values of the variables of its templates, by their names.
-        lists: Returns those of them that are listed; None for none.
-        has_pages: Whether there are some on every page of a listing, and not on the first one alone.
+        kind: Its name in `scopes.RESOURCES`, which has its scope.
+        pattern: The pattern of its URIs.
+        address: Returns the actor that answers a `ReadResource`; None if this reader can have no such
+            resource.
+        topics: Returns the topics of its changes; none for another's resource.
+        procedure: Reads it by URI from several actors; None if one actor does.
+        templates: Its templates, in listing order.
+        completes: Completes the variables of its templates, by name.
+        lists: Lists its resources; None if they are not listed.
+        has_pages: Whether its listing has pages, and not only a first one.
     """
 
     kind: str
@@ -80,12 +82,12 @@ class ResourceKind(NamedTuple):
 
 
 def _by_key(kind: str) -> Callable[[Found, ResourceReader], Address]:
-    """Return what addresses the actor of a kind whose key is in the URI."""
+    """Return a function for the actor of a kind with its key in the URI."""
     return lambda found, _: Address(kind, found[1])
 
 
 def _in_both(template: ResourceTemplate) -> tuple[ResourceTemplate, ...]:
-    """Return a template as it is, and under the other scheme that means the same."""
+    """Return a template, and the same under the other scheme of equal meaning."""
     path = template.uri_template.removeprefix("greenroom")
     other = template._replace(
         uri_template=f"omnimemory{path}",
@@ -97,7 +99,7 @@ def _in_both(template: ResourceTemplate) -> tuple[ResourceTemplate, ...]:
 
 def _own_preferences(found: Found, reader: ResourceReader) -> Address | None:
     mine = policy.preferences_owner(reader.principal)
-    named = mine if found[1] is None else uris.name_in(found[1])
+    named = mine if found[1] is None else uris.decode_name(found[1])
     return Address(preferences.KIND, user_namespace(reader.principal)) if named == mine else None
 
 
@@ -123,14 +125,14 @@ def _current_topics(_: Found, reader: ResourceReader) -> tuple[str, ...]:
 
 
 def _project(found: Found, reader: ResourceReader) -> Address | None:
-    named = uris.name_in(found[1])
+    named = uris.decode_name(found[1])
     is_mine = named is not None and policy.may_see_session(reader.principal, named)
     return Address("project", found[1]) if is_mine else None
 
 
 def _project_topics(found: Found, reader: ResourceReader) -> tuple[str, ...]:
-    """Return a topic for each part of the project that the reader's scopes let it see."""
-    named = uris.name_in(found[1])
+    """Return a topic for each part of the project that the reader's scopes open."""
+    named = uris.decode_name(found[1])
     if named is None or not policy.may_see_session(reader.principal, named):
         return ()
     return tuple(
@@ -151,7 +153,7 @@ KINDS: tuple[ResourceKind, ...] = (
                 "agent_memory",
                 "Your memory",
                 "Your own memory by scope: keys with values and metadata, newest first, with ?cursor= from "
-                "there on; nobody else can read it.",
+                "there on; no one else can read it.",
                 "memory",
             ),
         ),
@@ -175,7 +177,7 @@ KINDS: tuple[ResourceKind, ...] = (
         lists=listed.sessions,
         has_pages=True,
     ),
-    ResourceKind(  # heard of only: what there is to be read of a namespace is asked for in pages
+    ResourceKind(  # only for subscriptions: a namespace is read in pages, by requests
         "memory",
         uris.MEMORIES,
         lambda *_: None,
@@ -260,14 +262,21 @@ KINDS: tuple[ResourceKind, ...] = (
                 "greenroom://user/{user_id}/preferences",
                 "preferences",
                 "Your preferences",
-                "What your user prefers, in every tool; nobody else can read it.",
+                "What your user prefers, in every tool; no one else can read it.",
                 "preferences",
             )
         ),
         completes={"user_id": listed.own(policy.preferences_owner)},
         lists=listed.preferences,
     ),
-    ResourceKind("savings", uris.SAVINGS, _own_savings, lambda *_: (), lists=listed.savings),
+    ResourceKind(
+        "savings",
+        uris.SAVINGS,
+        _own_savings,
+        lambda *_: (),
+        procedure=lambda uri: ReadSavings(uri=uri),
+        lists=listed.savings,
+    ),
     ResourceKind("session", uris.CURRENT, _current_session, _current_topics, lists=listed.current_session),
     ResourceKind(
         "project",
@@ -297,7 +306,7 @@ KINDS: tuple[ResourceKind, ...] = (
                 "greenroom://conversation/{session_id}",
                 "conversation",
                 "Conversation",
-                "What was said in a session, to be read at once: the newest messages whole, older ones "
+                "A session's messages, to be read at once: the newest messages whole, older ones "
                 "shortened, the oldest a line each.",
                 "session",
             )
@@ -306,18 +315,18 @@ KINDS: tuple[ResourceKind, ...] = (
         lists=listed.conversation,
     ),
 )
-"""Every kind of resources."""
+"""Every kind of resource."""
 
 TEMPLATES: tuple[ResourceTemplate, ...] = tuple(each for kind in KINDS for each in kind.templates)
-"""All templates, in the order of the listing."""
+"""All templates, in listing order."""
 
 _BEGINNING = re.compile(r"(?:\(\?:[a-z|]+\)|[a-z]+)://(?:[a-z]+/?)?")
 SCHEMES = ("session", "agent", "greenroom", "omnimemory")
-"""What the URIs of resources begin with."""
+"""The schemes of resource URIs."""
 
 
 def find_kind(uri: str) -> tuple[ResourceKind, Found] | None:
-    """Return the kind of a resource by its URI, or None when no resource can have such a URI."""
+    """Return the kind of a resource by its URI, or None without one."""
     for kind in KINDS:
         if found := kind.pattern.fullmatch(uri):
             return kind, found
@@ -326,7 +335,7 @@ def find_kind(uri: str) -> tuple[ResourceKind, Found] | None:
 
 @cache
 def _beginnings() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return what the URIs of each kind begin with."""
+    """Return the beginnings of the URIs of each kind."""
     return tuple(
         (re.compile(beginning[0]), kind.kind)
         for kind in KINDS
@@ -335,7 +344,7 @@ def _beginnings() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def scope_kind(uri: str) -> str | None:
-    """Return the kind of a URI, by its beginning if need be; None without one.
+    """Return the kind of a URI, by its beginning if necessary; None without one.
 
     `scopes.RESOURCES` has the kinds.
     """
@@ -346,10 +355,10 @@ def scope_kind(uri: str) -> str | None:
 
 
 def check_scheme(uri: str) -> None:
-    """Check that a URI is of a kind that is served, whether or not there is such a resource.
+    """Check that a URI has a served scheme, whether or not the resource exists.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR`` naming the schemes that are.
+        Refusal: ``VALIDATION_ERROR`` naming the served schemes.
     """
     if not uri.startswith(tuple(f"{scheme}://" for scheme in SCHEMES)):
         raise auth_errors.invalid(

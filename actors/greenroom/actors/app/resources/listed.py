@@ -1,7 +1,6 @@
-"""What of each kind of resources is listed, and the values of the variables of its templates.
+"""The listed resources of each kind, and the values of their templates' variables.
 
-Functions of the table in `kinds`: those that list are asked for the first page alone, but for sessions, which
-have pages.
+These are functions of the table in `kinds`. Only sessions have pages; the others list on the first page.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.replies.replies import SessionSummary
 from greenroom.actors.core.resources import resource_uris as uris
 from greenroom.actors.core.validation.times import to_datetime
+from greenroom.actors.knowledge.corpora.handlers.completion import MAX_VALUES
 from greenroom.actors.knowledge.corpora.requests.catalogue import VisibleCorpora
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow
-from greenroom.actors.schemas.completion import MAX_VALUES
 from greenroom.actors.sessions.storage.directory import ListSessions
 from greenroom.actors.sessions.workflows.actor import VisiblePatterns
 from greenroom.actors.sessions.workflows.records import PatternRow, WorkflowRow
 from greenroom.runtime import IndexReader, Slices
 
 MOST: Final = 100
-"""Resources of one kind that are listed besides sessions."""
+"""The most listed resources of one kind, except sessions."""
 COMPLETION_PAGES: Final = 50
-"""How many pages of sessions are looked through for one completion, so that it takes no longer than that."""
+"""The most pages of sessions that one completion reads, which limits its time."""
 
 
 class ResourceItem(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource in a listing; ``last_modified`` is over what the reader may see, None when not known."""
+    """A listed resource; ``last_modified`` covers what the reader may see, None if unknown."""
 
     uri: str
     name: str
@@ -47,8 +46,8 @@ class Listing(NamedTuple):
     """A page of a listing.
 
     Attributes:
-        sessions: The sessions that are on it.
-        current: The session that the client works in; none for None.
+        sessions: The sessions on it.
+        current: The client's current session; None without one.
     """
 
     sessions: list[SessionSummary]
@@ -56,7 +55,7 @@ class Listing(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Values of a variable, the likeliest first; ``has_more``: there may be others."""
+    """Values of a variable, most likely first; ``has_more``: there may be others."""
 
     values: list[str]
     has_more: bool = False
@@ -64,7 +63,7 @@ class Values(NamedTuple):
 
 Lists = Callable[[Listing, IndexReader], Slices[list[ResourceItem]]]
 Completes = Callable[[str, IndexReader], Slices[Values]]
-"""Returns the values that begin with a text."""
+"""Returns the values with a given beginning."""
 
 
 # -- listing ---------------------------------------------------------------------------------
@@ -86,7 +85,7 @@ def sessions(page: Listing, _: IndexReader) -> Slices[list[ResourceItem]]:
 
 
 def memory(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
-    """List one's own memory."""
+    """List the reader's own memory."""
     yield from ()
     owner = memory_owner(reader.principal)
     return [
@@ -94,13 +93,13 @@ def memory(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
             uri=uris.memory_uri(owner),
             name="memory",
             title=f"Memory of {owner}",
-            description="Keys with values and metadata, by scope; nobody else can read it",
+            description="Keys with values and metadata, by scope; no one else can read it",
         )
     ]
 
 
 def preferences(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
-    """List the preferences of one's user."""
+    """List the preferences of the reader's user."""
     yield from ()
     owner = preferences_owner(reader.principal)
     return [
@@ -108,13 +107,13 @@ def preferences(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
             uri=uris.preferences_uri(owner),
             name="preferences",
             title=f"Preferences of {owner}",
-            description="What is preferred in every tool; nobody else can read it",
+            description="What is preferred in every tool; no one else can read it",
         )
     ]
 
 
 def savings(_: Listing, __: IndexReader) -> Slices[list[ResourceItem]]:
-    """List what one's user saved."""
+    """List the savings of the reader's user."""
     yield from ()
     return [
         ResourceItem(
@@ -127,7 +126,7 @@ def savings(_: Listing, __: IndexReader) -> Slices[list[ResourceItem]]:
 
 
 def current_session(page: Listing, _: IndexReader) -> Slices[list[ResourceItem]]:
-    """List the session that the client works in."""
+    """List the client's current session."""
     yield from ()
     if page.current is None:
         return []
@@ -142,7 +141,7 @@ def current_session(page: Listing, _: IndexReader) -> Slices[list[ResourceItem]]
 
 
 def conversation(page: Listing, _: IndexReader) -> Slices[list[ResourceItem]]:
-    """List the conversation of the session that the client works in; those of others the template has."""
+    """List the conversation of the current session; others are reached by the template."""
     yield from ()
     if page.current is None:
         return []
@@ -150,14 +149,14 @@ def conversation(page: Listing, _: IndexReader) -> Slices[list[ResourceItem]]:
         ResourceItem(
             uri=uris.conversation_uri(page.current),
             name="conversation",
-            title="What was said in your session",
+            title="The conversation of your session",
             description="The newest messages whole, older ones shortened, the oldest a line each",
         )
     ]
 
 
 def corpora(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
-    """List the corpora that one may see."""
+    """List the corpora that the reader may see."""
     return [
         ResourceItem(
             uri=uris.corpus_uri(row.full_name),
@@ -170,7 +169,7 @@ def corpora(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
 
 
 def projects(page: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
-    """List the projects that one is a member of, or where that is every one, those that the page shows."""
+    """List the reader's projects; for a member of all projects, those on the page."""
     names = yield from _projects(reader, page.sessions)
     return [
         ResourceItem(
@@ -184,7 +183,7 @@ def projects(page: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
 
 
 def patterns(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
-    """List what one does again and again."""
+    """List the reader's workflow patterns."""
     return [
         ResourceItem(
             uri=uris.workflow_uri(listed.project, pattern.id),
@@ -201,7 +200,7 @@ def patterns(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
 
 
 def own(owner: Callable[[Principal], str]) -> Completes:
-    """Return what completes the one value that is the reader's own."""
+    """Return a completion with the reader's own value."""
 
     def complete(begun: str, reader: IndexReader) -> Slices[Values]:
         yield from ()
@@ -212,7 +211,7 @@ def own(owner: Callable[[Principal], str]) -> Completes:
 
 
 def session_ids(begun: str, reader: IndexReader) -> Slices[Values]:
-    """Complete the id of a session, newest activity first."""
+    """Complete the id of a session, most recent activity first."""
     values: list[str] = []
     cursor: str | None = None
     for _ in range(COMPLETION_PAGES):
@@ -225,12 +224,12 @@ def session_ids(begun: str, reader: IndexReader) -> Slices[Values]:
 
 
 def corpus_names(begun: str, reader: IndexReader) -> Slices[Values]:
-    """Complete the name of a corpus: the full one, also for the beginning of the last part."""
+    """Complete the full name of a corpus, also from the beginning of its last part."""
     return Values(_named(begun, (yield from VisibleCorpora().run(reader))))
 
 
 def workspace_names(begun: str, reader: IndexReader) -> Slices[Values]:
-    """Complete the name of a workspace, as that of a corpus."""
+    """Complete the name of a workspace, like that of a corpus."""
     rows = yield from VisibleCorpora().run(reader)
     return Values(_named(begun, (row for row in rows if row.root is not None)))
 
@@ -247,7 +246,7 @@ def project_ids(begun: str, reader: IndexReader) -> Slices[Values]:
 
 
 def pattern_ids(begun: str, reader: IndexReader) -> Slices[Values]:
-    """Complete the id of a pattern, also for the beginning of one of its commands."""
+    """Complete the id of a pattern, also from the beginning of one of its commands."""
     return Values(
         [
             name
@@ -267,7 +266,7 @@ def _named(begun: str, rows: Iterable[CorpusRow]) -> list[str]:
 
 
 def _projects(reader: IndexReader, newest: Iterable[SessionSummary]) -> Slices[list[str]]:
-    """Return the reader's projects; of who is in every one those of some sessions and of the corpora."""
+    """Return the reader's projects; for a member of all, those of some sessions and corpora."""
     mine = memberships(reader.principal)
     if mine is not None:
         return sorted(mine)
@@ -279,7 +278,7 @@ def _of_corpora(rows: Iterable[CorpusRow]) -> Iterator[str]:
     for row in rows:
         if row.owner.startswith(PROJECT):
             name = name_of_segment(row.owner[len(PROJECT) :])
-            if PROJECT + segment(name) == row.owner:  # a long one cannot be read back
+            if PROJECT + segment(name) == row.owner:  # a long name cannot be recovered
                 yield name
         if row.root is not None:
             yield project_of_path(row.root)

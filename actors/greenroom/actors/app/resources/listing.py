@@ -1,4 +1,4 @@
-"""Listing of a reader's resources, and completion of the variables of their templates."""
+"""List a reader's resources, and complete the variables of their templates."""
 
 import msgspec
 
@@ -8,9 +8,9 @@ from greenroom.actors.app.resources.listed import ResourceItem as ResourceItem
 from greenroom.actors.core.auth import scopes
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.actors.schemas.completion import MAX_VALUES, NameCompletion
+from greenroom.actors.knowledge.corpora.handlers.completion import MAX_VALUES, NameCompletion
 from greenroom.actors.sessions.storage.directory import ListSessions
-from greenroom.runtime import IndexReader, Query, Slices
+from greenroom.runtime import IndexReader, Procedure, Slices
 
 PAGE = 100
 
@@ -22,19 +22,21 @@ class ResourceList(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class ListResources(Query[ResourceList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """List one's own memory, the sessions that one may see, newest visible activity first, and the rest.
+class ListResources(Procedure[ResourceList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """List the reader's memory, visible sessions by latest visible activity, and the rest.
 
     Attributes:
-        current: The session that the client works in; `Agent` says it.
+        current: The client's current session, set by `Agent`.
     """
+
+    runs = "snapshot"
 
     cursor: types.Cursor | None = None
     limit: types.Limit200 = PAGE
     current: str | None = None
 
     def run(self, reader: IndexReader) -> Slices[ResourceList]:
-        """Go through the sessions as `ListSessions` does; what is no session is on the first page."""
+        """Read the sessions as `ListSessions` does; all other resources are on the first page."""
         allowed = scopes.resources_of(reader.principal.scopes)
         page = None
         if "session" in allowed:
@@ -47,15 +49,17 @@ class ListResources(Query[ResourceList], frozen=True, metaclass=CheckedWhenBuilt
         return ResourceList(resources=resources, next_cursor=None if page is None else page.next_cursor)
 
 
-class CompleteResource(Query[NameCompletion], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+class CompleteResource(Procedure[NameCompletion], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Find values for a template's variable that begin with ``value``; unknown templates have none.
 
     Attributes:
         template: The template.
         argument: Its variable.
         value: What is typed so far.
-        known: Values that other variables have, by name. A document's path is looked for in their ``corpus``.
+        known: Values of other variables, by name. A document's path is completed within their ``corpus``.
     """
+
+    runs = "snapshot"
 
     template: str
     argument: str
@@ -64,11 +68,11 @@ class CompleteResource(Query[NameCompletion], frozen=True, metaclass=CheckedWhen
 
     @property
     def is_path(self) -> bool:
-        """Whether it is for a document's path, which the corpus completes."""
+        """Whether it completes a document's path, which the corpus does."""
         return (self.template, self.argument) == (DOCUMENT_TEMPLATE, "path")
 
     def run(self, reader: IndexReader) -> Slices[NameCompletion]:
-        """Answer what the reader may see."""
+        """Return values that the reader may see."""
         for kind in KINDS:
             if any(each.uri_template == self.template for each in kind.templates):
                 complete = kind.completes.get(self.argument)

@@ -1,4 +1,4 @@
-"""A project as a resource: made of its corpora and its sessions, as far as the reader may see them."""
+"""A project as a resource, from the corpora and sessions that its reader may see."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy, scopes
 from greenroom.actors.core.auth.namespaces import PROJECT, project_of_path, project_part, segment
 from greenroom.actors.core.resources.resource_uris import PROJECT as URI
-from greenroom.actors.core.resources.resource_uris import name_in, project_uri, workflow_uri
+from greenroom.actors.core.resources.resource_uris import decode_name, project_uri, workflow_uri
+from greenroom.actors.core.resources.resources import ResourceInfo
 from greenroom.actors.core.validation.times import to_datetime
 from greenroom.actors.knowledge.corpora.requests.catalogue import VisibleCorpora, corpus_address
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow, DescribeCorpus
-from greenroom.actors.schemas.projects import (
+from greenroom.actors.knowledge.corpora.requests.resources import (
     CommonPattern,
     CountEntities,
     FileIndex,
@@ -23,21 +24,20 @@ from greenroom.actors.schemas.projects import (
     ProjectDecision,
     ProjectResource,
 )
-from greenroom.actors.schemas.resource_info import ResourceInfo
-from greenroom.actors.schemas.workspace import DescribeWorkspace
+from greenroom.actors.knowledge.corpora.requests.workspace import DescribeWorkspace
 from greenroom.actors.sessions.requests.session_context import ListDecisions
 from greenroom.actors.sessions.storage.directory import ListSessions
 from greenroom.actors.sessions.workflows.actor import VisiblePatterns
 from greenroom.runtime import Address, Procedure, ProcedureContext, Refusal
 
 SESSIONS: Final = 50
-"""Sessions whose decisions are looked at, those of the newest activity."""
+"""The most sessions with a look-up of decisions, most recent activity first."""
 DECISIONS: Final = 50
-"""Decisions that are shown, the newest ones."""
+"""The most decisions that are shown, newest first."""
 
 
 class _Part(NamedTuple):
-    """What one corpus has."""
+    """The content of one corpus."""
 
     total: int
     indexed: int
@@ -49,7 +49,7 @@ class _Part(NamedTuple):
 class ReadProject(Procedure[ProjectResource], frozen=True, kw_only=True):
     """Read a project by its URI."""
 
-    deed: ClassVar[str] = "read_resource"
+    audit_action: ClassVar[str] = "read_resource"
 
     uri: str
 
@@ -57,10 +57,10 @@ class ReadProject(Procedure[ProjectResource], frozen=True, kw_only=True):
         """Ask its corpora, then its sessions.
 
         Raises:
-            Refusal: ``RESOURCE_NOT_FOUND``: the reader is no member, or nothing is known of such a project.
+            Refusal: ``RESOURCE_NOT_FOUND``: the reader is no member, or the project is unknown.
         """
         found = URI.fullmatch(self.uri)
-        project_id = None if found is None else name_in(found[1])
+        project_id = None if found is None else decode_name(found[1])
         if project_id is None:
             raise auth_errors.resource_not_found(self.uri)
         if not policy.may_see_session(context.principal, project_id):
@@ -68,7 +68,7 @@ class ReadProject(Procedure[ProjectResource], frozen=True, kw_only=True):
         rows = corpora_of(project_id, await context.query(VisibleCorpora()))
         sessions = await _sessions(context, project_id)
         if not rows and not sessions.listed and context.principal.projects is None:
-            raise auth_errors.resource_not_found(self.uri)  # who is in every project may have misspelt it
+            raise auth_errors.resource_not_found(self.uri)  # a member of all projects may have misspelt it
         parts = [part for row in rows if (part := await _part(context, row)) is not None]
         decisions = sorted(sessions.decisions, key=lambda each: each.at, reverse=True)
         times = [each.last for each in parts if each.last is not None]
@@ -104,7 +104,7 @@ class ReadProject(Procedure[ProjectResource], frozen=True, kw_only=True):
 
 
 def corpora_of(project_id: str, visible: Iterable[CorpusRow]) -> list[CorpusRow]:
-    """Return those of some corpora that are the project's, or the index of a folder that is the project."""
+    """Return the corpora of a project, and the index of its folder."""
     owner = PROJECT + segment(project_id)
     return [
         row
@@ -114,7 +114,7 @@ def corpora_of(project_id: str, visible: Iterable[CorpusRow]) -> list[CorpusRow]
 
 
 async def _part(context: ProcedureContext, row: CorpusRow) -> _Part | None:
-    """Return what a corpus has; None for one that is dropped meanwhile."""
+    """Return the content of a corpus; None if it was dropped meanwhile."""
     address, name = corpus_address(row), row.full_name
     try:
         view = await context.ask(address, DescribeCorpus(row=row))
@@ -130,7 +130,7 @@ async def _part(context: ProcedureContext, row: CorpusRow) -> _Part | None:
 
 
 async def _patterns(context: ProcedureContext, project_id: str) -> list[CommonPattern]:
-    """Return what the reader's user does again and again in the project."""
+    """Return the workflow patterns of the reader's user in the project."""
     if not scopes.allows(context.principal.scopes, scopes.RESOURCES["workflow"]):
         return []
     part = project_part(project_id)
@@ -146,11 +146,11 @@ async def _patterns(context: ProcedureContext, project_id: str) -> list[CommonPa
 
 
 class _Sessions(NamedTuple):
-    """What the sessions of a project say.
+    """The sessions of a project.
 
     Attributes:
         listed: Whether there are any.
-        decisions: What was decided in those that were looked at.
+        decisions: The decisions in the sessions that were read.
         has_more: Whether there are others.
     """
 
@@ -160,7 +160,7 @@ class _Sessions(NamedTuple):
 
 
 async def _sessions(context: ProcedureContext, project_id: str) -> _Sessions:
-    """Return what was decided in sessions, where the reader's scopes let it read any."""
+    """Return the decisions in sessions, if the reader's scopes allow."""
     if not scopes.allows(context.principal.scopes, scopes.SESSIONS):
         return _Sessions(False, [], False)
     page = await context.query(ListSessions(project_id=project_id, limit=SESSIONS))
@@ -168,7 +168,7 @@ async def _sessions(context: ProcedureContext, project_id: str) -> _Sessions:
     for session in page.sessions:
         try:
             made_there = await context.ask(Address("session", session.session_id), ListDecisions())
-        except Refusal:  # gone meanwhile
+        except Refusal:  # deleted meanwhile
             continue
         decisions += [
             ProjectDecision(

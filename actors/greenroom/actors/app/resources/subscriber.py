@@ -10,7 +10,7 @@ from typing import Self
 
 from greenroom.actors.app.resources.kinds import ResourceReader, check_scheme, find_kind, scope_kind
 from greenroom.actors.core.audit import record as audit_record
-from greenroom.actors.core.audit.actor import tell
+from greenroom.actors.core.audit.actor import record_action
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy, scopes
 from greenroom.actors.core.keys.actor import quota_exceeded
@@ -19,11 +19,10 @@ from greenroom.runtime import Refusal, RuntimeClient, RuntimeClosedError, Subscr
 
 
 class ResourceSubscriber:
-    """Receives changes of resources, as far as a principal may see them. `Agent.subscriber` makes it.
+    """Receives changes of resources that a principal may see. `Agent.subscriber` makes it.
 
-    Nothing tells a URI of nothing, a forbidden one and one that no resource can have from each other
-    here: they simply are never heard of. What is created later is heard of from then on. A URI with another
-    scheme than theirs is a mistake, and refused.
+    Missing, forbidden and impossible resources look alike: no change is ever reported. A resource that is
+    created later is reported from then on. A URI with an unknown scheme is refused as a mistake.
     """
 
     __slots__ = (
@@ -63,10 +62,9 @@ class ResourceSubscriber:
         """Subscribe to a resource.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR``: no resource has a URI of this scheme;
-                ``PERMISSION_DENIED``: the principal's scopes do not reach resources of this kind;
-                ``QUOTA_EXCEEDED``: it hears of as many as it may.
-            RuntimeClosedError: the subscriber or the runtime is closed.
+            Refusal: ``VALIDATION_ERROR``: no resource has a URI of this scheme; ``PERMISSION_DENIED``: the
+                principal's scopes do not open this kind; ``QUOTA_EXCEEDED``: it has too many subscriptions.
+            RuntimeClosedError: The subscriber or the runtime is closed.
         """
         check_scheme(uri)
         kind = scope_kind(uri)
@@ -86,7 +84,7 @@ class ResourceSubscriber:
                 self._limit.remove()
 
     def _join(self, uri: str) -> None:
-        """Hear of the topics that the URI has now, and of no others that it had."""
+        """Subscribe to the current topics of the URI, and to no earlier ones."""
         found = find_kind(uri)
         assert found is not None, "it has been found before"
         kind, named = found
@@ -115,23 +113,25 @@ class ResourceSubscriber:
 
     def _denied(self, uri: str, refusal: Refusal) -> Refusal:
         details = {"target": uri[: audit_record.LONGEST], **audit_record.details_of(refusal)}
-        tell(self._runtime, "subscribe", principal=self._reader().principal, outcome="denied", **details)
+        record_action(
+            self._runtime, "subscribe", principal=self._reader().principal, outcome="denied", **details
+        )
         return refusal
 
     async def next(self) -> str:
-        """Wait for a change and return the resource's URI; one task at a time may wait.
+        """Wait for a change and return the resource's URI; only one task may wait.
 
         Raises:
-            RuntimeClosedError: the subscriber or the runtime is closed.
+            RuntimeClosedError: The subscriber or the runtime is closed.
         """
         while not self._waiting:
             for uri in self._uris.get(await self._subscriber.next(), ()):
                 self._waiting.append(uri)
-                self._join(uri)  # it may mean another one now, such as the session that the client works in
+                self._join(uri)  # the URI may mean another resource now, such as another current session
         return self._waiting.popleft()
 
     def close(self) -> None:
-        """End all subscriptions; a second time does nothing."""
+        """End all subscriptions; idempotent."""
         if self._limit is not None:
             self._limit.remove(len(self._topics))
         self._topics.clear()

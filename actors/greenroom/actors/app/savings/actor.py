@@ -1,10 +1,10 @@
-"""The actor that keeps what was saved: one for each user, and one for everybody together.
+"""The actor that stores savings: one for each user, and one for the total.
 
-    d day operation 0 baseline          a count
-    h hour operation 0 baseline         the same by hours
+    d day operation 0 baseline    a count
+    h hour operation 0 baseline   the same by hours
 
-The newest `KEPT_DAYS` days and `KEPT_HOURS` hours in which something was counted are kept; how many rows each
-has is bounded by the operations and their baselines.
+The newest `KEPT_DAYS` days and `KEPT_HOURS` hours with counts are kept. The operations and their baselines
+bound the rows of each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from greenroom.actors.app.savings.requests import (
     SavingsCount,
     SavingsRow,
 )
-from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
+from greenroom.actors.core.erasure import ErasedPart, EraseFrom
 from greenroom.runtime import Actor, Address, Context, Slices, handles
 
 KIND: Final = "savings"
@@ -36,35 +36,34 @@ def savings_address(owner: str) -> Address:
 
 
 class SavingsActor(Actor):
-    """What one user's agents saved, or everybody's."""
+    """The savings of one user's agents, or the total."""
 
     kind: ClassVar[str] = KIND
 
     @handles(AddSavings)
     def add(self, request: AddSavings, context: Context) -> None:
-        """Add counts, and forget the oldest days and hours."""
+        """Add counts, and delete the oldest days and hours."""
         _add(context, _DAYS, request.rows, KEPT_DAYS)
         _add(context, _HOURS, request.hours, KEPT_HOURS)
 
     @handles(ReadSavings)
     def read(self, request: ReadSavings, context: Context) -> list[SavingsRow]:
-        """Answer the counts since a day."""
+        """Return the counts since a day."""
         return _read(context, _DAYS, request.since)
 
     @handles(ReadHours)
     def read_hours(self, request: ReadHours, context: Context) -> list[SavingsRow]:
-        """Answer the counts since an hour."""
+        """Return the counts since an hour."""
         return _read(context, _HOURS, request.since)
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
-        """Forget all of it, where it is a person's who is erased."""
+        """Delete everything, if it belongs to an erased person."""
         keys: list[bytes] = []
         if request.person.has_root(context.address.key):
             for key, _ in context.scan(SavingsCount):
                 keys.append(key)
-                if context.should_yield():
-                    yield
+                yield
         if keys and not request.dry_run:
             context.use_reserve()
             for key in keys:
@@ -73,7 +72,7 @@ class SavingsActor(Actor):
 
 
 def _add(context: Context, prefix: bytes, rows: list[SavingsRow], most: int) -> None:
-    """Add counts to those below a prefix, of which the newest days, or hours, are kept."""
+    """Add counts below a prefix, which keeps its newest days or hours."""
     for row in rows:
         key = prefix + row.day.to_bytes(_TIME_BYTES) + row.operation.encode() + b"\0" + row.baseline.encode()
         known = context.get(key, SavingsCount)

@@ -1,7 +1,7 @@
-"""Baselines: what an agent would have read without an operation, and what of it counts.
+"""Baselines: what an agent would have read without an operation.
 
-What is read whole counts once a day for each caller, whichever operation it is that spares it: whoever has
-read a file has it. So an answer that comes on top of that is a loss, and is counted as one.
+Reading a source whole counts once a day for each caller, for all operations together, because the caller then
+has it. An answer on top of that is a loss, and counts as one.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 Takes = Literal["first", "all", "memories", "session", "answer"]
-"""What of an operation's sources counts: the first, all; all memories; a session's messages; its answer."""
+"""Which of an operation's sources count: the first, all, memories, a session's messages, or its answer."""
 
 
 class Baseline(NamedTuple):
-    """A baseline: what of the operation's sources counts, and that in words."""
+    """A baseline: which of the operation's sources count, and a description."""
 
     takes: Takes
     would_have_read: str
@@ -32,9 +32,9 @@ BASELINES: Final[Mapping[str, Baseline]] = {
     "every_memory": Baseline("memories", "every memory of the caller's user, once a day"),
     "whole_session": Baseline("session", "every message of the session that the caller may see, once a day"),
     "whole_text": Baseline("all", "the text whole, wherever it is sent to"),
-    NONE: Baseline("answer", "the answer itself: nothing is said to be saved"),
+    NONE: Baseline("answer", "the answer itself: nothing counts as saved"),
 }
-"""Every baseline by its name."""
+"""Every baseline by name."""
 
 OPERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "read_file": ("whole_file", NONE),
@@ -49,25 +49,25 @@ OPERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "get_session_context": ("whole_session", NONE),
     "compress_text": ("whole_text", NONE),
 }
-"""The operations that are counted, each with the baselines that it may have, the usual one first."""
+"""The operations with counted savings, each with its possible baselines, the usual one first."""
 
 CACHES: Final[Mapping[tuple[str, str], str]] = {
     ("client", "read_file"): "the files that this client has read and that did not change",
     ("memory", "search_code_semantic"): "answers of an index that nothing was put into since",
     ("memory", "semantic_search"): "answers of a corpus that nothing was put into since",
 }
-"""Every cache, by its level and the operation that looks there."""
+"""Every cache, by level and operation."""
 
 
 USUAL_PRICE: Final = 3.0
-"""What a million tokens costs unless somebody says so: about what models of the middle class took in 2025."""
+"""The default price of a million tokens: about that of mid-range models in 2025."""
 
 
 def read_baseline(text: str) -> tuple[str, str]:
-    """Return the operation and its baseline that a text such as ``outline=none`` names.
+    """Parse an operation and its baseline from a text such as ``outline=none``.
 
     Raises:
-        ValueError: there is no such operation, or no such baseline of it.
+        ValueError: The operation, or this baseline of it, does not exist.
     """
     operation, _, baseline = text.partition("=")
     if baseline not in OPERATIONS.get(operation, ()):

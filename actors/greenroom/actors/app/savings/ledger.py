@@ -1,8 +1,7 @@
 """The ledger of one process: counts in memory, written every minute and at the end.
 
-Nobody who is answered waits for it: a call costs an addition. What a kill takes is what was counted since
-the last writing, a minute at most. A writing whose end is not known is repeated with the same key, so
-nothing is counted twice.
+No answer waits for it: a call costs an addition. A crash loses the counts since the last write, a minute at
+most. A write with an unknown outcome is repeated with the same idempotency key, so nothing counts twice.
 """
 
 from __future__ import annotations
@@ -39,23 +38,23 @@ logger = logging.getLogger(__name__)
 
 WRITE_SECONDS: Final = 60.0
 LAST_SECONDS: Final = 0.3
-"""How long the last writing may take: a process that ends is not kept from it."""
+"""The time limit of the last write, which must not delay the end of the process."""
 MOST_OWNERS: Final = 10_000
-"""Users whose counts wait to be written; those of others are in the sum of everybody alone."""
+"""The most users with unwritten counts; those of further users count only in the total."""
 MOST_CLAIMS: Final = 100_000
-"""What was read whole today that is remembered; what comes then counts as if it had been read before."""
+"""The most sources remembered as read today; further ones count as read before."""
 MOST_MEASURED: Final = 1_000
-"""Stores of memories and sessions that wait to be measured, likewise."""
+"""The most stores of memories and sessions that wait for a measurement, likewise."""
 
 HOURS: Final = 24
-"""Of a day."""
+"""The hours of a day."""
 
 _Row = tuple[int, str, str]
 """An hour since 1970, an operation, a baseline."""
 
 
 class Measure(NamedTuple):
-    """Something whose size is asked for when counts are written."""
+    """A size to be requested when counts are written."""
 
     hour: int
     operation: str
@@ -70,13 +69,13 @@ class _Unsent(NamedTuple):
 
 
 class Ledger:
-    """Counts what was saved.
+    """Counts savings.
 
     Args:
-        runtime: Where it is kept.
+        runtime: The runtime that stores them.
         now: Returns the wall clock in nanoseconds since 1970 UTC.
-        baselines: By operation the name of its baseline, where that is not the usual one.
-        token_price: What a million tokens costs.
+        baselines: The baseline by operation, if not the usual one.
+        token_price: The price of a million tokens.
 
     Attributes:
         baselines: The baseline of each operation.
@@ -126,12 +125,12 @@ class Ledger:
         """Count one answer.
 
         Args:
-            principal: Who got it.
+            principal: The caller that received it.
             operation: The tool.
-            sources: What it noted.
+            sources: The sources of the answer.
             answer_bytes: The size of the answer as JSON.
-            seconds: How long it took.
-            session_id: The session that it is about.
+            seconds: Its duration.
+            session_id: The session that it concerns.
         """
         hour, owner = self.hour(), user_namespace(principal)
         baseline = self.baselines[operation]
@@ -156,11 +155,11 @@ class Ledger:
             self._measure_later(takes, Measure(hour, operation, baseline, principal, session_id))
 
     def statistics(self) -> list[SavingsRow]:
-        """Return what this process counted since it was started; the days are 0. Any thread may ask."""
+        """Return the counts of this process since its start, with 0 as the day. Thread-safe."""
         return [SavingsRow(0, *which, count) for which, count in list(self._since_start.items())]
 
     async def read(self, owner: str, since: int) -> list[SavingsRow]:
-        """Return what is kept of an owner since a day, with what this process has not written yet."""
+        """Return an owner's stored counts since a day, with unwritten ones of this process."""
         async with self._writing:
             kept = await self._runtime.ask(savings_address(owner), ReadSavings(since=since))
             unsent = self._unsent.get(owner)
@@ -183,7 +182,7 @@ class Ledger:
             ]
 
     async def write(self) -> None:
-        """Write what waits; what cannot be written waits for the next time."""
+        """Write pending counts; after a failure they stay pending."""
         async with self._writing:
             await self._measure()
             for owner in [*self._waiting]:
@@ -199,13 +198,13 @@ class Ledger:
                         unsent.message,
                         idempotency=Idempotency("savings", unsent.key, b""),
                     )
-                except GreenroomError as error:  # a full store, or an owner that is away
-                    logger.debug("what was saved is written later: %s", error)
+                except GreenroomError as error:  # a full store, or an unreachable owner
+                    logger.debug("savings are written later: %s", error)
                 else:
                     del self._unsent[owner]
 
     async def run(self) -> None:
-        """Write every minute, until it is cancelled."""
+        """Write every minute, until cancelled."""
         while True:
             await trio.sleep(WRITE_SECONDS)
             await self.write()
@@ -214,7 +213,7 @@ class Ledger:
         return [SavingsRow(*row, count) for row, count in self._waiting.get(owner, {}).items()]
 
     def _baseline(self, day: int, owner: str, operation: str, sources: Sources, answered: int) -> int:
-        """Return the tokens that would have been read; those that must be asked for come later."""
+        """Return the baseline's tokens; those that need a measurement are added later."""
         takes = BASELINES[self.baselines[operation]].takes
         if takes == "answer":
             return answered
@@ -227,7 +226,7 @@ class Ledger:
         return found + tokens_of_size(sources.again)
 
     def _claim(self, day: int, owner: str, what: str) -> bool:
-        """Return whether an owner has not read this whole today, and note that it has now."""
+        """Return whether an owner reads this source for the first time today, and record it."""
         if day != self._claimed_day:
             self._claimed_day, self._claimed = day, set()
         if (owner, what) in self._claimed or len(self._claimed) >= MOST_CLAIMS:
@@ -254,7 +253,7 @@ class Ledger:
             self._measures.append(measure)
 
     async def _measure(self) -> None:
-        """Ask for the sizes that are not known yet; what cannot be asked counts nothing."""
+        """Request the missing sizes; those that fail count nothing."""
         measures, self._measures = self._measures, []
         for each in measures:
             owner = user_namespace(each.principal)
@@ -270,13 +269,13 @@ class Ledger:
                     )
                     tokens = tokens_of_size(size)
             except GreenroomError as error:
-                logger.debug("what would have been read cannot be measured: %s", error)
+                logger.debug("the baseline cannot be measured: %s", error)
                 continue
             self._add(owner, (each.hour, each.operation, each.baseline), SavingsCount(baseline=tokens))
 
 
 def by_day(hours: Iterable[SavingsRow]) -> list[SavingsRow]:
-    """Return counts by hours as counts by days."""
+    """Sum up counts by hours to counts by days."""
     days: dict[_Row, SavingsCount] = {}
     for row in hours:
         which = row.day // HOURS, row.operation, row.baseline
@@ -291,7 +290,7 @@ async def open_savings(
     baselines: Mapping[str, str] | None = None,
     token_price: float = USUAL_PRICE,
 ) -> AsyncIterator[Ledger]:
-    """Count what is saved as long as this is open, and write the last of it at the end."""
+    """Count savings while the block runs, and write the last counts at its end."""
     ledger = Ledger(runtime, now, baselines, token_price)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ledger.run)

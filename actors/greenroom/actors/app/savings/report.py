@@ -1,22 +1,24 @@
-"""What was saved, as it is told: sums of the counts that are kept; pure functions."""
+"""The report of savings, and savings over time; pure functions of the stored counts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import date, timedelta
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime, timedelta
+from itertools import groupby
 from typing import Final, Literal, cast
 
 from greenroom.actors.app.savings.baselines import BASELINES, CACHES, NONE
 from greenroom.actors.app.savings.requests import (
     BOUNDS,
-    CacheLevel,
     CacheSavings,
     DaySavings,
     OperationSavings,
+    PeriodSavings,
     SavingsCount,
     SavingsReport,
     SavingsRow,
 )
+from greenroom.actors.core.replies.sources import CacheLevel
 
 _EPOCH: Final = date(1970, 1, 1)
 _MILLION: Final = 1_000_000
@@ -27,14 +29,14 @@ _MOST: Final = 0.95
 def report(
     rows: Sequence[SavingsRow], whose: Literal["mine", "all"], since: int, today: int, token_price: float
 ) -> SavingsReport:
-    """Return what rows say.
+    """Return the report of rows.
 
     Args:
         rows: The counts, in any order.
-        whose: Of whom they are.
-        since: The first day that was looked at, since 1970.
-        today: The last one.
-        token_price: What a million tokens costs.
+        whose: Owner of the counts.
+        since: The first day of the report, since 1970.
+        today: The last day.
+        token_price: The price of a million tokens.
     """
     by_operation: dict[tuple[str, str], SavingsCount] = {}
     by_day: dict[int, SavingsCount] = {}
@@ -63,12 +65,12 @@ def report(
 
 
 def cost(count: SavingsCount, token_price: float) -> float:
-    """Return what the tokens that were saved would have cost."""
+    """Return the cost of the saved tokens."""
     return round((count.baseline - count.answered) * token_price / _MILLION, 6)
 
 
 def within(count: SavingsCount, share: float) -> float | None:
-    """Return the bound in milliseconds that a share of the calls kept; None beyond the last one."""
+    """Return the time bound in milliseconds of a share of the calls, or None."""
     wanted, seen = share * sum(count.times), 0
     for bound, calls in zip(BOUNDS, count.times, strict=False):
         seen += calls
@@ -118,3 +120,39 @@ def _caches(counts: Iterable[tuple[tuple[str, str], SavingsCount]]) -> Iterable[
             misses=misses,
             rate=round(hits / (hits + misses), 4),
         )
+
+
+def periods(rows: Iterable[SavingsRow], begins: Callable[[int], datetime]) -> list[PeriodSavings]:
+    """Return the savings of each hour or day with counts, oldest first.
+
+    Args:
+        rows: The counts, in any order.
+        begins: Returns when a day, or an hour, begins.
+    """
+    found: list[PeriodSavings] = []
+    total = 0
+    for time, of_period in groupby(sorted(rows, key=lambda row: row.day), key=lambda row: row.day):
+        by_operation: dict[str, SavingsCount] = {}
+        for row in of_period:
+            by_operation[row.operation] = by_operation.get(row.operation, SavingsCount()).plus(row.count)
+        saved = {name: count.baseline - count.answered for name, count in by_operation.items()}
+        total += sum(saved.values())
+        found.append(
+            PeriodSavings(
+                begins=begins(time),
+                saved_tokens=sum(saved.values()),
+                total_tokens=total,
+                by_operation=saved,
+                hit_rates=_hit_rates(by_operation.values()),
+            )
+        )
+    return found
+
+
+def _hit_rates(counts: Iterable[SavingsCount]) -> dict[str, float]:
+    sums: dict[str, tuple[int, int]] = {}
+    for count in counts:
+        for level, (hits, misses) in count.caches.items():
+            had, lacked = sums.get(level, (0, 0))
+            sums[level] = had + hits, lacked + misses
+    return {level: hits / (hits + misses) for level, (hits, misses) in sums.items() if hits + misses}

@@ -1,20 +1,20 @@
-"""What was saved: how it is counted, kept and told."""
+"""Savings: how they are counted, stored and reported."""
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
 from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
+from greenroom.actors.core.replies.sources import CacheLevel
+from greenroom.actors.core.resources.resources import Resource, ResourceInfo
 from greenroom.runtime import Message
 
 BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""The upper bounds of the time classes, in seconds; a last class has no bound."""
+"""The upper bounds of the time classes, in seconds; the last class has no bound."""
 
-CacheLevel = Literal["client", "memory"]
-"""What this client has read already, as the process that it is connected to remembers; answers in memory."""
 
 KEPT_DAYS: Final = 90
 KEPT_HOURS: Final = 48
@@ -22,15 +22,15 @@ Days = Annotated[int, Meta(ge=1, le=KEPT_DAYS, description="how many days, today
 
 
 class SavingsCount(msgspec.Struct, frozen=True, array_like=True):
-    """What one operation did, in one day, against one baseline. Sums of such are such.
+    """Counts of one operation in one day against one baseline; they can be added.
 
     Attributes:
-        calls: How often it was answered.
-        baseline: Tokens that would have been read instead.
-        answered: Tokens of its answers.
-        microseconds: Their times together.
-        times: How many took how long: one count for each of `BOUNDS`, and one beyond.
-        caches: By level, how often a cache had it, and how often not.
+        calls: The number of its answers.
+        baseline: The tokens that would have been read instead.
+        answered: The tokens of its answers.
+        microseconds: The sum of their times.
+        times: The count of each time class: one for each of `BOUNDS`, and one beyond.
+        caches: By level, the hits and misses of a cache.
     """
 
     calls: int = 0
@@ -57,7 +57,7 @@ class SavingsCount(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SavingsRow(msgspec.Struct, frozen=True, array_like=True):
-    """A count, with the day (since 1970, in UTC), the operation and the baseline that it is of."""
+    """A count with its day (since 1970, in UTC), operation and baseline."""
 
     day: int
     operation: str
@@ -66,11 +66,11 @@ class SavingsRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AddSavings(Message[None], frozen=True, kw_only=True):
-    """Add counts to those that are kept; not a tool.
+    """Add to the stored counts; not a tool.
 
     Attributes:
-        rows: By days.
-        hours: The same by hours since 1970; an older program tells none.
+        rows: The counts by days.
+        hours: The same by hours since 1970; older programs send none.
     """
 
     rows: list[SavingsRow]
@@ -84,24 +84,24 @@ class ReadSavings(Message[list[SavingsRow]], frozen=True, kw_only=True):
 
 
 class ReadHours(Message[list[SavingsRow]], frozen=True, kw_only=True):
-    """Read the counts by hours since one of them, oldest first; not a tool."""
+    """Read the counts by hours, oldest first; not a tool."""
 
     since: int
 
 
 class OperationSavings(msgspec.Struct, frozen=True, kw_only=True):
-    """What one operation saved against one baseline.
+    """The savings of one operation against one baseline.
 
     Attributes:
         operation: The tool.
         baseline: The baseline's name.
-        would_have_read: What it means: what an agent would have read otherwise.
-        baseline_tokens: How many tokens that is.
-        answer_tokens: How many tokens the answers were.
-        saved_tokens: The difference; below zero where the answers cost more.
+        would_have_read: The baseline in words: what an agent would have read instead.
+        baseline_tokens: The tokens of the baseline.
+        answer_tokens: The tokens of the answers.
+        saved_tokens: The difference; below zero if the answers cost more.
         saved_cost: The same at the price of a token.
-        half_within_ms: Half of the calls took no longer; null where they took longer than the longest class.
-        most_within_ms: Nineteen of twenty took no longer, likewise.
+        half_within_ms: Half of the calls took no longer; null beyond the longest class.
+        most_within_ms: 95 % of the calls took no longer, likewise.
     """
 
     operation: str
@@ -117,11 +117,11 @@ class OperationSavings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheSavings(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a cache had what an operation was asked for.
+    """The hits of a cache.
 
     Attributes:
-        level: ``client``: what this client has read already; ``memory``: answers kept in memory.
-        cache: Which cache that is, in words.
+        level: ``client``: what this client has already read; ``memory``: cached answers.
+        cache: The cache, in words.
         rate: Hits by lookups, 0 to 1.
     """
 
@@ -134,7 +134,7 @@ class CacheSavings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DaySavings(msgspec.Struct, frozen=True, kw_only=True):
-    """What was saved in one day, in UTC."""
+    """The savings of one day, in UTC."""
 
     day: date
     calls: int
@@ -145,18 +145,18 @@ class DaySavings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SavingsReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was saved.
+    """The savings of a caller's user, or of all.
 
     Attributes:
-        whose: ``mine``: what the caller's user did, by all agents; ``all``: what everybody did.
-        since: The first day that was looked at, in UTC.
+        whose: ``mine``: the caller's user, with all agents; ``all``: all users.
+        since: The first day of the report, in UTC.
         until: The last one, today.
-        saved_tokens: All operations together; below zero where the answers cost more.
-        token_price: What a million tokens costs, by which costs are counted.
+        saved_tokens: All operations together; below zero if the answers cost more.
+        token_price: The price of a million tokens.
         counted: How tokens are counted.
-        operations: Each operation, those first that saved most.
+        operations: Each operation, the largest savings first.
         caches: Each cache.
-        days: Each day on which something was counted.
+        days: Each day with counts.
     """
 
     whose: Literal["mine", "all"]
@@ -172,3 +172,41 @@ class SavingsReport(msgspec.Struct, frozen=True, kw_only=True):
     operations: list[OperationSavings]
     caches: list[CacheSavings]
     days: list[DaySavings]
+
+
+class PeriodSavings(msgspec.Struct, frozen=True, kw_only=True):
+    """The savings of one hour or day, in UTC.
+
+    Attributes:
+        saved_tokens: The tokens saved.
+        total_tokens: The sum with all earlier periods.
+        by_operation: The tokens saved by each operation.
+        hit_rates: Hits by look-ups, for each level of caches that was used.
+    """
+
+    begins: datetime
+    saved_tokens: int
+    total_tokens: int
+    by_operation: dict[str, int]
+    hit_rates: dict[str, float]
+
+
+class SavingsHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """Savings over time: each of the last 48 hours and of the last 90 days.
+
+    Attributes:
+        whose: ``all``: all users; ``mine``: the caller's user.
+        report: The sums of the days.
+    """
+
+    whose: Literal["mine", "all"]
+    hours: list[PeriodSavings]
+    days: list[PeriodSavings]
+    report: SavingsReport
+
+
+class SavingsResource(Resource, frozen=True, kw_only=True):
+    """The savings of the reader's user, on all stored days."""
+
+    savings: SavingsReport
+    resource_info: ResourceInfo

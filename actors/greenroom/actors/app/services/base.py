@@ -1,4 +1,4 @@
-"""What the services share: whom they ask, what they return, their "no", and Python values as strict JSON."""
+"""Common parts of the services: their runtime, results, errors, and strict JSON."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from typing import Any, ClassVar, NoReturn, Protocol, TypeVar, dataclass_transfo
 import msgspec
 
 from greenroom.actors.core.auth.errors import not_serializable
-from greenroom.actors.core.validation.times import given_time
-from greenroom.runtime import Address, Message, Procedure, Query, Refusal
+from greenroom.actors.core.validation.times import parse_time_argument
+from greenroom.runtime import Address, Message, Procedure, Refusal
 
 R = TypeVar("R")
 
 
 class Askable(Protocol):
-    """What a service asks: a runtime of this event loop, or a `Database` from any."""
+    """The runtime of a service: one of this event loop, or a `Database` from any."""
 
     async def ask(self, address: Address, message: Message[R], *, principal: Any = None) -> R:
         """Return an actor's reply, as `RuntimeClient.ask` does."""
         ...
 
-    async def query(self, query: Query[R] | Procedure[R], *, principal: Any = None) -> R:
+    async def query(self, query: Procedure[R], *, principal: Any = None) -> R:
         """Return the answer of a query, as `RuntimeClient.query` does."""
         ...
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 class ServiceResult(dict[str, Any]):
-    """What a service returns: a dictionary as JSON has it, with attributes as Python has them.
+    """The result of a service: a dictionary of JSON values, with attributes as Python values.
 
-    ``result["status"]`` is ``result.status``, but for times: a datetime as an attribute, and by key its text
-    (RFC 3339, in UTC) as in an answer of a tool. It cannot be changed, though what is in it can be;
-    ``result.copy()`` is a plain dictionary. ``Event(**json.loads(text))`` makes one from its JSON again.
+    ``result["status"]`` equals ``result.status``, except for times: the attribute is a datetime, the item
+    its text (RFC 3339, in UTC) as in a tool's answer. It is read-only, though its values are not;
+    ``result.copy()`` is a plain dictionary. ``Event(**json.loads(text))`` makes one from its JSON.
     """
 
     __signature__: ClassVar[Signature] = Signature()
@@ -62,11 +62,11 @@ class ServiceResult(dict[str, Any]):
         cls._parts = {**cls._parts, **parts}
 
     def __init__(self, **given: Any) -> None:
-        """Take every field by its name.
+        """Take every field by name.
 
         Raises:
-            TypeError: a field is unknown or missing.
-            ServiceError: ``VALIDATION_ERROR``: a time is none.
+            TypeError: A field is unknown or missing.
+            ServiceError: ``VALIDATION_ERROR``: a time is invalid.
         """
         if tuple(given) != self._names:
             given = self._completed(given)
@@ -78,10 +78,10 @@ class ServiceResult(dict[str, Any]):
         super().__init__(given)
 
     def _completed(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields in their order, with defaults.
+        """Return the fields in order, with defaults.
 
         Raises:
-            TypeError: a field is unknown or missing.
+            TypeError: A field is unknown or missing.
         """
         try:
             bound = self.__signature__.bind(**given)
@@ -106,7 +106,7 @@ class ServiceResult(dict[str, Any]):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.items())})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (type(self), dict(self))
+        return _rebuild, (type(self), dict(self))
 
 
 def _default(value: Any) -> Any:
@@ -117,7 +117,7 @@ def _is_result(part: Any) -> bool:
     return isinstance(part, type) and issubclass(part, ServiceResult)
 
 
-def _made(result_type: type[ServiceResult], fields: dict[str, Any]) -> ServiceResult:
+def _rebuild(result_type: type[ServiceResult], fields: dict[str, Any]) -> ServiceResult:
     return result_type(**fields)
 
 
@@ -127,28 +127,28 @@ def _time(name: str, result: ServiceResult) -> datetime | None:
 
 
 def _time_text(name: str, given: Any) -> str:
-    """Return the text that JSON has for a time, which may be one already.
+    """Return the JSON text of a time, which may be a text already.
 
     Raises:
         ServiceError: ``VALIDATION_ERROR``: it is no time.
     """
     if type(given) is datetime and given.tzinfo is UTC:
-        return str(msgspec.to_builtins(given))  # the same as below, and several times as fast
+        return str(msgspec.to_builtins(given))  # the same as below, several times faster
     text = given.isoformat() if isinstance(given, date) else given
     if not isinstance(text, str):
         sentence = f"{name}: it takes a time, or its text such as 2026-01-31T12:00:00Z, and got {given!r:.60}"
         raise ServiceError("VALIDATION_ERROR", sentence, field=name)
     try:
-        return given_time(name, text).isoformat().replace("+00:00", "Z")
+        return parse_time_argument(name, text).isoformat().replace("+00:00", "Z")
     except Refusal as refusal:
         raise ServiceError.of(refusal) from None
 
 
 def to_json(value: Any) -> bytes:
-    """Return the JSON of a value that comes back equal from it.
+    """Encode a value as JSON that decodes to an equal value.
 
     Raises:
-        Refusal: ``SERIALIZATION_ERROR``: JSON has nothing like it (a tuple, a key that is no text, NaN, …).
+        Refusal: ``SERIALIZATION_ERROR``: JSON cannot represent it (a tuple, a key that is no text, NaN, …).
     """
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -166,24 +166,24 @@ def to_json(value: Any) -> bytes:
 
 
 def from_json(raw: msgspec.Raw) -> Any:
-    """Return the value of JSON that was checked, so that none of its integers is too long for Python."""
+    """Decode checked JSON, in which no integer is too long for Python."""
     return json.loads(bytes(raw))
 
 
 def plain(value: Any) -> Any:
-    """Return a mapping as the dictionary that JSON has; anything else as it is."""
+    """Convert a mapping to a dictionary; return anything else unchanged."""
     return dict(value) if isinstance(value, Mapping) else value
 
 
 class ServiceError(Refusal, ValueError):
-    """A service says no: an unknown session, a taken id, an impossible step, a value that cannot be kept.
+    """A refusal of a service, such as an unknown session or an invalid value.
 
-    It is a ``ValueError`` with the ``code``, ``sentence`` and ``details`` of the `Refusal` that an MCP
-    client would get. Nothing was changed. Errors that are not the caller's (a full store, a mailbox
-    that is full) are no `ServiceError`.
+    It is a ``ValueError`` with the ``code``, ``sentence`` and ``details`` of the `Refusal` that an MCP client
+    would get. Nothing was changed. Errors that the caller did not cause (a full store, a full mailbox) are no
+    `ServiceError`.
     """
 
     @classmethod
     def of(cls, refusal: Refusal) -> ServiceError:
-        """Return what a service says in the place of a refusal."""
+        """Convert a refusal to a service's error."""
         return cls(refusal.code, refusal.sentence, **refusal.details)

@@ -1,4 +1,4 @@
-"""Checkpoints of graphs for a program that embeds Greenroom."""
+"""Checkpoints of graphs for an embedding program."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TypeVar
 import msgspec
 
 from greenroom.actors.app.services.base import Askable, ServiceError
-from greenroom.actors.checkpoints.limits import check_checkpoint, check_writes
 from greenroom.actors.core.auth.errors import not_serializable
 from greenroom.actors.core.auth.principal import Principal, check_principal
-from greenroom.actors.schemas.checkpoints import (
+from greenroom.actors.sessions.checkpoints.actor import thread_address
+from greenroom.actors.sessions.checkpoints.directory import ListThreads
+from greenroom.actors.sessions.checkpoints.requests import (
     CheckpointHead,
     CheckpointRead,
     CopyPart,
@@ -23,23 +24,23 @@ from greenroom.actors.schemas.checkpoints import (
     PutCheckpoint,
     PutWrites,
     ReadCheckpoint,
+    check_checkpoint,
+    check_writes,
 )
-from greenroom.actors.sessions.checkpoints.actor import thread_address
-from greenroom.actors.sessions.checkpoints.directory import ListThreads
 from greenroom.runtime import Message, Refusal
 
 R = TypeVar("R")
 
 
 class CheckpointService:
-    """Checkpoints of graphs by thread, opaque bytes that no search finds.
+    """Checkpoints of graphs by thread: opaque bytes that no search finds.
 
-    A thread belongs to the principal's user, or to the agent where it works for none; nobody else reads
-    it. What a method writes is on disk when it returns. A "no" is a `ServiceError`, a ``ValueError``.
+    A thread belongs to the principal's user, or to the agent if it has no user; no one else can read it. A
+    write is durable when the method returns. A refusal is a `ServiceError`, a ``ValueError``.
 
     Args:
-        runtime: What `open_greenroom` opened, or a `Database`.
-        principal: In whose name the service asks.
+        runtime: The runtime of `open_greenroom`, or a `Database`.
+        principal: The identity of the service.
     """
 
     def __init__(self, runtime: Askable, principal: Principal) -> None:
@@ -47,20 +48,20 @@ class CheckpointService:
         self._principal = check_principal(principal)
 
     async def put(self, checkpoint: PutCheckpoint) -> None:
-        """Keep a checkpoint and its new values, all or nothing; one with the same id is replaced.
+        """Store a checkpoint and its values, all or nothing; replace one with the same id.
 
         Raises:
-            ServiceError: it is too large, or its id does not fit.
+            ServiceError: It is too large, or its id is invalid.
         """
         with _service_errors():
             check_checkpoint(checkpoint)
         await self._ask(checkpoint.thread_id, checkpoint)
 
     async def put_writes(self, writes: PutWrites) -> None:
-        """Keep writes of tasks, all or nothing; what is there already stays.
+        """Store writes of tasks, all or nothing; existing ones stay.
 
         Raises:
-            ServiceError: they are too large, or the id of the checkpoint does not fit.
+            ServiceError: They are too large, or the checkpoint's id is invalid.
         """
         with _service_errors():
             check_writes(writes)
@@ -76,10 +77,10 @@ class CheckpointService:
         """Return a checkpoint with its values and writes, or None if there is none.
 
         Args:
-            thread_id: Of which thread.
-            namespace: Of which namespace.
-            checkpoint_id: Which one; None: the newest.
-            channels: Only values of these channels, and writes to them; None: of all.
+            thread_id: The thread.
+            namespace: The namespace.
+            checkpoint_id: The checkpoint; None means the newest.
+            channels: Only values of these channels, and writes to them; None means all.
         """
         request = ReadCheckpoint(namespace=namespace, checkpoint_id=checkpoint_id, channels=channels)
         first = read = await self._ask(thread_id, request)
@@ -92,28 +93,28 @@ class CheckpointService:
         return first if read is not None else None
 
     async def threads(self) -> list[str]:
-        """Return all threads that have something, in no particular order."""
+        """Return all threads with content, in no particular order."""
         return await self._runtime.query(ListThreads(), principal=self._principal)
 
     async def page(self, thread_id: str, asked: ListCheckpoints) -> list[CheckpointHead]:
-        """Return a page of a thread's checkpoints, the newest first; after the last one it is empty."""
+        """Return a page of a thread's checkpoints, newest first; empty after the last."""
         return await self._ask(thread_id, asked)
 
     async def delete_thread(self, thread_id: str) -> None:
-        """Delete all of a thread; a large one in parts, of which an interrupted call leaves the newest."""
+        """Delete a thread, oldest checkpoints first if it is large."""
         await self._until_done(thread_id, DeleteThread())
 
     async def delete_runs(self, run_ids: list[str]) -> None:
-        """Delete, in all threads, the checkpoints that some runs made, and what only these needed."""
+        """Delete the checkpoints of some runs in all threads, and what only they needed."""
         for thread_id in await self.threads() if run_ids else ():
             await self._until_done(thread_id, DeleteRuns(run_ids=run_ids))
 
     async def prune(self, thread_id: str) -> None:
-        """Delete all but the newest checkpoint of each namespace, and what that one needs."""
+        """Delete all but the newest checkpoint of each namespace, and what it needs."""
         await self._until_done(thread_id, PruneThread())
 
     async def copy_thread(self, source: str, target: str) -> None:
-        """Copy all that is kept of a thread into another one; interrupted, it can be repeated."""
+        """Copy a thread into another one; an interrupted copy can be repeated."""
         if source == target:
             return
         after: bytes | None = None
@@ -139,7 +140,7 @@ class CheckpointService:
 
 @contextmanager
 def _service_errors() -> Iterator[None]:
-    """Raise a `ServiceError` in the place of any `Refusal`, and where a name is no text."""
+    """Convert any `Refusal` to a `ServiceError`, and a name that is no valid text, too."""
     try:
         yield
     except Refusal as refusal:

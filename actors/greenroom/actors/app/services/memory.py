@@ -1,4 +1,4 @@
-"""Memories for a program that embeds Greenroom."""
+"""Memories for an embedding program."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ PAGE = 200
 
 
 class MemoryService:
-    r"""Memories in namespaces, in Python objects: the same memories that the MCP tools show.
+    r"""Memories in namespaces, as Python objects: the same memories that the MCP tools show.
 
-    A namespace is 2 to 8 segments joined by a colon, such as ``user:alice:preferences``. One that begins
-    with ``user:`` or ``agent:`` belongs to that user or agent alone, one with ``project:`` to the
-    project's members. Memories in the first two are private, all others are shared with the members
-    of the writer's projects.
+    A namespace is 2 to 8 segments joined by a colon, such as ``user:alice:preferences``. One that begins with
+    ``user:`` or ``agent:`` belongs only to that user or agent; one with ``project:`` belongs to the project's
+    members. Memories in the first two are private. All others are shared with the members of the writer's
+    projects.
 
-    A value holds what JSON can hold, up to 1 MB, and comes back equal; dictionaries have text keys.
-    Keys have 1-255 characters and none of ``/ \ : * ? " < > |``. A change is carried out whole or not at
-    all, and is on disk when the method returns. A "no" is a `ServiceError`, which is a ``ValueError``.
+    A value is any JSON value of up to 1 MB, and comes back equal; dictionaries have text keys. Keys have
+    1-255 characters and none of ``/ \ : * ? " < > |``. A change is executed whole or not at all, and is
+    durable when the method returns. A refusal is a `ServiceError`, which is a ``ValueError``.
 
     Args:
-        runtime: What `open_greenroom` opened, or a `Database`.
-        principal: In whose name the service asks; what this one may not see or write, the service
-            does not either. Without one it asks in the name of whoever owns the namespace, and elsewhere
-            as the agent ``app``, a member of every project: the program answers for its users.
+        runtime: The runtime of `open_greenroom`, or a `Database`.
+        principal: The identity of the service, which limits what it sees and writes. Without one it acts as
+            the owner of the namespace, and elsewhere as the agent ``app``, a member of every project: the
+            program is responsible for its users.
     """
 
     def __init__(self, runtime: Askable, principal: Principal | None = None) -> None:
@@ -71,19 +71,19 @@ class MemoryService:
         """Store a new memory.
 
         Args:
-            namespace: Where.
-            key: Under which key.
+            namespace: The namespace.
+            key: The key.
             value: A dictionary.
             memory_type: ``semantic``, ``episodic`` or ``procedural``.
-            created_by: Who writes it.
-            task_id: For which task; it goes into the audit record.
+            created_by: The author.
+            task_id: The task, for the audit record.
             metadata: A dictionary.
 
         Returns:
             The number of its first version.
 
         Raises:
-            ServiceError: the key is taken, or an argument breaks a rule.
+            ServiceError: The key is taken, or an argument breaks a rule.
         """
         saved = await self._ask(
             requests.AddMemory,
@@ -98,10 +98,10 @@ class MemoryService:
         return saved.id
 
     async def get_memory(self, namespace: str, key: str, version: int | None = None) -> Memory | None:
-        """Return the newest version of a memory, or an older one; None when there is no such.
+        """Return the newest version of a memory, or an older one; None without any.
 
         Raises:
-            ServiceError: an argument breaks a rule.
+            ServiceError: An argument breaks a rule.
         """
         try:
             shown = await self._ask(requests.ReadMemory, namespace, key=key, version=version)
@@ -124,19 +124,19 @@ class MemoryService:
         """Store the next version of a memory; older ones stay readable.
 
         Args:
-            namespace: Where it is.
+            namespace: The namespace.
             key: Its key.
             value: The whole new value.
-            updated_by: Who writes it.
-            task_id: For which task; it goes into the audit record.
-            expected_version: The version that this one is to follow. When another writer came before, it
-                is a conflict (``VERSION_CONFLICT``, with ``current_version`` in the details).
+            updated_by: The author.
+            task_id: The task, for the audit record.
+            expected_version: The version that this one must follow. If another writer came first, it is a
+                conflict (``VERSION_CONFLICT``, with ``current_version`` in the details).
 
         Returns:
             The number of the new version.
 
         Raises:
-            ServiceError: there is no such memory, it is at another version, or an argument breaks a rule.
+            ServiceError: The memory does not exist or is at another version, or an argument breaks a rule.
         """
         saved = await self._ask(
             requests.ReviseMemory,
@@ -150,13 +150,13 @@ class MemoryService:
         return saved.id
 
     async def delete_memory(self, namespace: str, key: str, deleted_by: str, task_id: str) -> bool:
-        """Delete a memory: it is gone from reads and searches, and its history is kept until it is purged.
+        """Delete a memory from reads and searches; its history stays until it is purged.
 
         Returns:
-            Whether there was one.
+            Whether it existed.
 
         Raises:
-            ServiceError: an argument breaks a rule.
+            ServiceError: An argument breaks a rule.
         """
         dropped = await self._ask(
             requests.DropMemory, namespace, key=key, deleted_by=deleted_by, task_id=task_id
@@ -164,13 +164,13 @@ class MemoryService:
         return dropped.forgotten > 0
 
     async def purge_memory(self, namespace: str, key: str, deleted_by: str, task_id: str) -> bool:
-        """Remove a memory with its history, and what was deleted under its key before.
+        """Remove a memory with its history, and everything deleted under its key before.
 
         Returns:
-            Whether there was anything.
+            Whether anything existed.
 
         Raises:
-            ServiceError: an argument breaks a rule.
+            ServiceError: An argument breaks a rule.
         """
         given = {"key": key, "deleted_by": deleted_by, "task_id": task_id, "purge": True}
         first = dropped = await self._ask(requests.DropMemory, namespace, **given)
@@ -179,10 +179,10 @@ class MemoryService:
         return first.forgotten > 0
 
     async def list_versions(self, namespace: str, key: str) -> list[MemoryVersion]:
-        """Return every version under a key that was not purged, oldest first, also of deleted memories.
+        """Return every unpurged version under a key, oldest first, deleted memories included.
 
         Raises:
-            ServiceError: an argument breaks a rule.
+            ServiceError: An argument breaks a rule.
         """
         found: list[MemoryVersion] = []
         cursor: str | None = None
@@ -201,16 +201,16 @@ class MemoryService:
     async def search_memories(
         self, namespace_prefix: str, memory_type: str | None = None, limit: int = 50
     ) -> list[Memory]:
-        """Return the memories at or below a namespace, newest update first.
+        """Return the memories at or below a namespace, most recent update first.
 
         Args:
-            namespace_prefix: Whole segments: ``user:al`` finds nothing of ``user:alice``, and ``user``
-                finds what lies in any user's namespace. A colon at the end changes nothing.
-            memory_type: Only of this kind.
-            limit: At most so many, from 1 on.
+            namespace_prefix: Whole segments: ``user:al`` matches nothing of ``user:alice``, and ``user``
+                matches every user's namespace. A trailing colon is ignored.
+            memory_type: Only of this type.
+            limit: The most results, from 1.
 
         Raises:
-            ServiceError: an argument breaks a rule.
+            ServiceError: An argument breaks a rule.
         """
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             sentence = f"limit: it takes a whole number from 1 and got {limit!r}"
@@ -229,26 +229,26 @@ class MemoryService:
     async def page_memories(
         self, namespace: str, limit: int = PAGE, cursor: str | None = None
     ) -> ListedMemories:
-        """Return some of the memories at or below a namespace, newest update first.
+        """Return a page of the memories at or below a namespace, most recent update first.
 
         Args:
             namespace: At least two whole segments.
-            limit: At most so many, 1-200.
-            cursor: That of the page before. What is updated between pages may be in neither.
+            limit: The most results, 1-200.
+            cursor: The cursor of the previous page. A memory updated in between may be on neither page.
 
         Raises:
-            ServiceError: an argument breaks a rule.
+            ServiceError: An argument breaks a rule.
         """
         return await self._page(namespace, limit, cursor, superseded=True)
 
     async def list_namespaces(self, namespace: str) -> list[str]:
-        """Return the namespaces at or below one in which there are memories, sorted.
+        """Return the namespaces with memories at or below one, sorted.
 
         Args:
             namespace: At least two whole segments.
 
         Raises:
-            ServiceError: the name breaks a rule.
+            ServiceError: The name breaks a rule.
         """
         found: list[str] = []
         cursor: str | None = None
@@ -260,27 +260,28 @@ class MemoryService:
                 return sorted(found)
 
     async def change_memories(self, changes: Sequence[MemoryChange]) -> None:
-        """Store and remove memories below one root, in this order; up to 1,000 as a whole or not at all.
+        """Store and remove up to 1,000 memories below one root, in order, all or nothing.
 
         Raises:
-            ServiceError: one of them breaks a rule, and nothing was changed; or they are below several roots.
+            ServiceError: One breaks a rule and nothing was changed, or they are below several roots.
         """
         with _answers():
             checked = [
-                parse_request(requests.MemoryChange, _given(msgspec.structs.asdict(each))) for each in changes
+                parse_request(requests.MemoryChange, _encode(msgspec.structs.asdict(each)))
+                for each in changes
             ]
         for some in _parts(checked):
             await self._tell(requests.ChangeMemories(changes=some), [each.namespace for each in some])
 
     async def prolong_memories(self, leases: Sequence[MemoryLease]) -> None:
-        """Let memories below one root end later than they would; one that is gone or has no end is no error.
+        """Extend the expiry of memories below one root; missing or unlimited ones are skipped.
 
         Raises:
-            ServiceError: one of them breaks a rule, and nothing was changed; or they are below several roots.
+            ServiceError: One breaks a rule and nothing was changed, or they are below several roots.
         """
         with _answers():
             checked = [
-                parse_request(requests.MemoryLease, _given(msgspec.structs.asdict(each))) for each in leases
+                parse_request(requests.MemoryLease, _encode(msgspec.structs.asdict(each))) for each in leases
             ]
         for some in _parts(checked):
             await self._tell(requests.ProlongMemories(leases=some), [each.namespace for each in some])
@@ -308,7 +309,7 @@ class MemoryService:
         return ListedMemories(memories=found, next_cursor=page.next_cursor)
 
     async def _places(self, prefix: str) -> list[str]:
-        """Return what to ask about: the prefix itself, or all roots that begin with it alone."""
+        """Return the prefixes to query: the prefix itself, or all roots that begin with it."""
         if not isinstance(prefix, str) or ":" in prefix:
             return [prefix]
         with _answers():
@@ -319,13 +320,13 @@ class MemoryService:
         return sorted(root for root in everything if is_below(root, prefix))
 
     async def _ask(self, request_type: type[Message[R]], namespace: str, **arguments: Any) -> R:
-        """Check the arguments as those of a tool, and ask the owner of the namespace.
+        """Check the arguments like a tool's, and ask the owner of the namespace.
 
         Raises:
-            ServiceError: in the place of any `Refusal`.
+            ServiceError: For any `Refusal`.
         """
         with _answers():
-            request = parse_request(request_type, _given({"namespace": namespace, **arguments}))
+            request = parse_request(request_type, _encode({"namespace": namespace, **arguments}))
             return await self._runtime.ask(
                 memory_address(namespace), request, principal=self._asker(namespace)
             )
@@ -336,7 +337,7 @@ class MemoryService:
             if len(roots) > 1:
                 raise invalid(
                     "namespace",
-                    f"namespace: they are below {roots[0]!r} and {roots[1]!r}; take one root a call",
+                    f"namespace: they are below {roots[0]!r} and {roots[1]!r}; use one root per call",
                 )
             await self._runtime.ask(memory_address(roots[0]), request, principal=self._asker(roots[0]))
 
@@ -346,15 +347,15 @@ class MemoryService:
 
 @contextmanager
 def _answers() -> Iterator[None]:
-    """Raise a `ServiceError` in the place of any `Refusal`."""
+    """Convert any `Refusal` to a `ServiceError`."""
     try:
         yield
     except Refusal as refusal:
         raise ServiceError.of(refusal) from None
 
 
-def _given(arguments: Mapping[str, Any]) -> bytes:
-    """Return as JSON what is given of arguments."""
+def _encode(arguments: Mapping[str, Any]) -> bytes:
+    """Return the given arguments as JSON."""
     return to_json({name: plain(value) for name, value in arguments.items() if value is not None})
 
 

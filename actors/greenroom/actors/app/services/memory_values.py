@@ -1,4 +1,4 @@
-"""What the memory service takes and returns."""
+"""Arguments and results of the memory service."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Memory(ServiceResult):
     Attributes:
         id: The number of this version, unique below the namespace's root.
         memory_id: The UUID of the memory, the same for all its versions.
-        namespace: Where it is.
+        namespace: Its namespace.
         key: Its key.
-        value: What was stored; a text that another tool stored comes as ``{"content": …}``.
-        memory_type: What kind of memory it is.
-        metadata: A dictionary of what JSON can hold.
+        value: The stored value; a text stored by another tool is ``{"content": …}``.
+        memory_type: Its type.
+        metadata: A dictionary of JSON values.
         version: Counts from 1.
-        created_by: Who wrote the first version.
-        updated_by: Who wrote this one.
-        created_at: When the first version was written.
-        updated_at: When this one was written.
-        expires_at: When it ends, None for never.
+        created_by: The author of the first version.
+        updated_by: The author of this version.
+        created_at: When the first version was stored.
+        updated_at: When this version was stored.
+        expires_at: When it expires; None for never.
     """
 
     id: int
@@ -47,16 +47,16 @@ class Memory(ServiceResult):
 
 
 class MemoryVersion(ServiceResult):
-    """One entry of a memory's history: who wrote which version when, and for which task.
+    """An entry of a memory's history: author, version, time and task.
 
     Attributes:
         id: As in `Memory`.
-        memory_id: As in `Memory`. A key that was deleted and taken anew has versions of several.
+        memory_id: As in `Memory`. A key that was deleted and reused has versions of several memories.
         version: Counts from 1 for each memory.
         author: Who wrote it.
         stored_at: When.
-        task_id: For which task.
-        deleted_at: When the memory was deleted, None for one that is there.
+        task_id: Its task.
+        deleted_at: When the memory was deleted; None if it was not.
     """
 
     id: int
@@ -69,11 +69,11 @@ class MemoryVersion(ServiceResult):
 
 
 class ListedMemories(ServiceResult):
-    """Some of several memories.
+    """A page of memories.
 
     Attributes:
-        memories: They.
-        next_cursor: Leads to the next ones; None where there are no more.
+        memories: The memories.
+        next_cursor: The cursor of the next page; None after the last.
     """
 
     memories: list[Memory]
@@ -84,12 +84,12 @@ class MemoryChange(msgspec.Struct, frozen=True, kw_only=True):
     """One of several changes of memories.
 
     Attributes:
-        namespace: Where.
-        key: Under which key.
-        value: What the memory says from now on, as a dictionary, whether or not there was one; None: it goes
-            for good, with its history.
-        metadata: A dictionary, in the place of what there was.
-        expires_in: When it ends, in seconds from now, up to 100 years; None for never.
+        namespace: The namespace.
+        key: The key.
+        value: The new value, a dictionary, whether or not the memory exists; None removes it with its
+            history.
+        metadata: The new metadata, a dictionary.
+        expires_in: Seconds until it expires, up to 100 years; None for never.
     """
 
     namespace: str
@@ -100,7 +100,7 @@ class MemoryChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryLease(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory that is to last longer: until ``expires_in`` seconds from now."""
+    """An extended expiry of a memory: ``expires_in`` seconds from now."""
 
     namespace: str
     key: str

@@ -1,4 +1,4 @@
-"""The one search over memories for a program that embeds Greenroom, and its six older names."""
+"""The search over memories for an embedding program, and its six older names."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ _OLDER: Final = {call.name: call for call in OLDER_SEARCHES}
 
 
 class MemoryMatch(ServiceResult):
-    """A memory that was found.
+    """A found memory.
 
     Attributes:
         id: The UUID of the memory.
         key: Its key.
-        namespace: Where it is.
-        score: How well it matches, 0-1, whatever else was found.
-        relevance: Measured: of memories with 0.3 three in ten were right.
-        grade: By its relevance.
-        content: Its text; None for a ``value``, and for what is too large for a list.
-        value: Its value; None for a ``content``, and for what is too large for a list.
+        namespace: Its namespace.
+        score: How well it matches, 0-1, independent of other results.
+        relevance: Calibrated: three in ten memories with 0.3 were right.
+        grade: The grade of its relevance.
+        content: Its text; None if it has a ``value``, or is too large for a list.
+        value: Its value; None if it has a ``content``, or is too large for a list.
         tags: Its labels.
         author: Who wrote it.
-        kind: What kind of memory it is.
+        kind: Its type.
         importance: 0-1.
-        scope: Who sees it.
+        scope: Its visibility.
         version: Counts from 1.
         created_at: When the first version was written.
         updated_at: When this one was written.
-        expires_at: When it ends, None for never.
-        unreviewed: Whether a rule found it and nobody has looked at it since.
-        metadata: A dictionary of what JSON can hold.
+        expires_at: When it expires; None for never.
+        unreviewed: Whether a rule extracted it and it was not reviewed yet.
+        metadata: A dictionary of JSON values.
     """
 
     id: str
@@ -70,14 +70,14 @@ class MemoryMatch(ServiceResult):
 
 
 class MemoryMatches(ServiceResult):
-    """What a search found.
+    """The result of a search.
 
     Attributes:
-        memories: The best, best first.
-        total: How many they are.
-        query: What was looked for.
-        mode: How.
-        debug: How the search came to its answer, as the tool `memory_search` tells it; None unless asked for.
+        memories: The best matches, best first.
+        total: Their number.
+        query: The query.
+        mode: The mode.
+        debug: How the search ran, as the tool `memory_search` reports it; None unless requested.
     """
 
     memories: list[MemoryMatch]
@@ -88,15 +88,15 @@ class MemoryMatches(ServiceResult):
 
 
 class SearchService:
-    """The search of the tool `memory_search`, in Python objects.
+    """The search of the tool `memory_search`, as Python objects.
 
-    It finds memories in all namespaces that the principal may see. A "no" is a `ServiceError`, which is a
-    ``ValueError``. The six older names warn, with a ``DeprecationWarning`` that names the call of today; None
-    stands for their older defaults.
+    It finds memories in all namespaces that the principal may see. A refusal is a `ServiceError`, which is a
+    ``ValueError``. The six older names issue a ``DeprecationWarning`` with the current call; None means their
+    older defaults.
 
     Args:
-        runtime: What `open_greenroom` opened, or a `Database`.
-        principal: In whose name the service asks.
+        runtime: The runtime of `open_greenroom`, or a `Database`.
+        principal: The identity of the service.
     """
 
     def __init__(self, runtime: Askable, principal: Principal) -> None:
@@ -122,23 +122,24 @@ class SearchService:
         """Find memories.
 
         Args:
-            query: What to look for; may be left out where a time or tags are given.
-            mode: ``semantic`` goes by what is meant, ``exact`` finds a text as it stands, ``hybrid`` weighs
-                quality as well.
-            time_expr: When it was stored, in words: ``last week``.
-            after: From this date or time on, UTC.
-            before: Before this date or time.
+            query: The query; optional with a time or tags.
+            mode: ``semantic`` searches by meaning, ``exact`` finds a literal text, ``hybrid`` also weighs
+                quality.
+            time_expr: The time of storing in words, such as ``last week``.
+            after: Stored from this date or time on, UTC.
+            before: Stored before this date or time.
             tags: With any of these labels.
-            quality_boost: The part of quality in the score, 0-1; None is 0.3 in mode ``hybrid``, otherwise 0.
-            limit: How many at most, 1-100.
-            include_debug: Whether to tell how the search came to its answer.
+            quality_boost: The weight of quality in the score, 0-1; None is 0.3 in mode ``hybrid``, otherwise
+                0.
+            limit: The most results, 1-100.
+            include_debug: Whether to report how the search ran.
             namespace: Only at or below these whole segments.
-            min_relevance: The least relevance, 0-1, or a grade; None is all, or none where nothing can be an
-                answer.
+            min_relevance: The least relevance, 0-1, or a grade; None means no limit, but no results if none
+                can be an answer.
             min_score: The least score, 0-1, or a grade.
 
         Raises:
-            ServiceError: an argument breaks a rule, or there is nothing to search by.
+            ServiceError: An argument breaks a rule, or there is nothing to search by.
         """
         given = {
             "query": query,
@@ -176,7 +177,7 @@ class SearchService:
     async def recall_memory(
         self, query: str | None = None, time_expr: str | None = None, n_results: int | None = None
     ) -> MemoryMatches:
-        """Find 5 memories or ``n_results`` by words, a time or both: an older name of `search_memories`."""
+        """Find 5 memories or ``n_results`` by words, a time or both: an older name."""
         return await self._older("recall_memory", query=query, time_expr=time_expr, n_results=n_results)
 
     async def recall_by_timeframe(
@@ -207,9 +208,9 @@ class SearchService:
         call = _OLDER[name]
         warnings.warn(call.advice("search_memories"), DeprecationWarning, stacklevel=3)
         try:
-            return await self.search_memories(**call.translated(given))
+            return await self.search_memories(**call.translate(given))
         except ServiceError as error:
-            raise call.reworded(error) from None
+            raise call.reword(error) from None
 
 
 def _match(hit: MemoryHit) -> MemoryMatch:

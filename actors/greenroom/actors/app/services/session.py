@@ -1,4 +1,4 @@
-"""Sessions for a program that embeds Greenroom."""
+"""Sessions for an embedding program."""
 
 from __future__ import annotations
 
@@ -25,37 +25,34 @@ from greenroom.runtime import Address, Message, Refusal
 R = TypeVar("R")
 M = TypeVar("M", bound=Message[Any])
 
-BYTES_A_SLICE = (
-    65_536  # of JSON made into Python objects before others get the event loop: a millisecond or two
-)
+BYTES_A_SLICE = 65_536  # of JSON decoded before other tasks run: a millisecond or two
 MOST_BYTES_AT_ONCE = 16 << 20
-"""Bytes of JSON that the events of one call may have together."""
-BYTES_AN_EVENT = 500  # what the rest of an event counts for besides its content
+"""The most bytes of JSON of the events in one call."""
+BYTES_AN_EVENT = 500  # counted for an event besides its content
 
 
 def new_event_id() -> str:
-    """Return an id that no other event has."""
+    """Return a unique event id."""
     return secrets.token_hex(16)
 
 
 class Event(ServiceResult):
-    """Something that happened in a session.
+    """An event of a session.
 
     Attributes:
         event_type: ``message``, ``action``, ``tool_call`` or ``reflection``.
-        actor: Whose doing it was: ``user``, ``agent:<id>`` or ``system``.
-        content: A dictionary of what JSON can hold, up to 1 MB. ``{"text": "…"}`` is what agents see
-            as a message with this text; they see any other content as JSON. In an event of type
-            ``message`` the text obeys the ``content_limit`` of `open_greenroom`.
-        shown: What agents see and search in the place of a content of over 1 MB, which may then have up to
-            16 MB and comes back whole from this service alone; such a content is refused without it.
-        event_id: 1-255 characters; the same event again is not appended, and another one with the same id is
-            refused. An event that is made without one gets a random one, so that it can be appended again
-            after an error.
-        timestamp: When it happened, in UTC unless it has a time zone; None: when it is appended. It may be
-            given as text, reads in UTC, and is never None in an event that was read.
-        is_final_response: Whether it ends an agent's turn.
-        visibility: Who sees it, as with a message of the service's principal.
+        actor: The actor: ``user``, ``agent:<id>`` or ``system``.
+        content: A dictionary of JSON values, up to 1 MB. Agents see ``{"text": "…"}`` as a message with this
+            text, and any other content as JSON. In an event of type ``message`` the text is limited by the
+            ``content_limit`` of `open_greenroom`.
+        shown: What agents see and search instead of a content of over 1 MB, which then may have up to 16 MB.
+            Only this service returns such a content, and refuses it without ``shown``.
+        event_id: 1-255 characters; random by default, so that it can be appended again after an error. The
+            same event is appended once; a different one with the same id is refused.
+        timestamp: When it happened, UTC unless it has a time zone; None means when it is appended. It may be
+            a text. In an event that was read, it is UTC and never None.
+            is_final_response: Whether it ends an agent's turn.
+        visibility: Who sees it, as for a message of the service's principal.
     """
 
     event_type: EventType
@@ -69,7 +66,7 @@ class Event(ServiceResult):
 
 
 class Session(ServiceResult):
-    """A session as it was at one moment, with all its events that the service's principal may see."""
+    """A snapshot of a session, with all events that the service's principal may see."""
 
     session_id: str
     app_name: str | None
@@ -90,18 +87,17 @@ _EVENT_FIELDS = tuple(Event.__signature__.parameters)
 
 
 class SessionService:
-    """Sessions with events and state, in Python objects: the same sessions that the MCP tools show.
+    """Sessions with events and state, as Python objects: those of the MCP tools.
 
-    Events and messages are one log: agents read and search the service's events as messages, and a
-    message of an agent is an event of type ``message`` with the id ``message_<message_id>``.
-
-    A change is carried out whole or not at all, and is on disk when the method returns. A "no" is a
-    `ServiceError`, which is a ``ValueError``.
+    Events and messages are one log. Agents read and search the service's events as messages; a message of an
+    agent is an event of type ``message`` with the id ``message_<message_id>``. A change is executed whole or
+    not at all, and is durable when the method returns. A refusal is a `ServiceError`, which is a
+    ``ValueError``.
 
     Args:
-        runtime: What `open_greenroom` opened, or a `Database`.
-        principal: In whose name the service asks; what this one may not see, the service does not
-            return. Without one it is the agent ``app``, a member of every project.
+        runtime: The runtime of `open_greenroom`, or a `Database`.
+        principal: The identity of the service, which limits what it returns. By default the agent ``app``, a
+            member of every project.
     """
 
     def __init__(self, runtime: Askable, principal: Principal | None = None) -> None:
@@ -116,12 +112,12 @@ class SessionService:
         project_id: str | None = None,
         initial_state: Mapping[str, Any] | None = None,
     ) -> None:
-        """Make a session; agents see ``app_name`` as its purpose.
+        """Create a session; agents see ``app_name`` as its purpose.
 
-        Without a ``user_id`` it is the principal's user's, if it has one.
+        Without a ``user_id`` it belongs to the principal's user, if there is one.
 
         Raises:
-            ServiceError: the id is taken or not 1-128 of ``A-Za-z0-9_.-``, or another argument breaks a rule.
+            ServiceError: The id is taken or not 1-128 of ``A-Za-z0-9_.-``, or another argument breaks a rule.
         """
         await self._ask(
             requests.CreateSession,
@@ -134,10 +130,10 @@ class SessionService:
         )
 
     async def get_session(self, session_id: str) -> Session | None:
-        """Return a session with all its events, or None when there is none with this id.
+        """Return a session with all its events, or None if the id is unknown.
 
-        The events are fetched and converted in slices, so that a long session holds up nobody. What
-        is appended meanwhile is not among them.
+        Events are read and converted in slices, so that a long session delays no other task. Events appended
+        meanwhile are not included.
         """
         snapshot = await self._ask_if_known(requests.TakeSnapshot, session_id=session_id)
         if snapshot is None:
@@ -152,20 +148,20 @@ class SessionService:
     ) -> Event:
         """Append an event and merge ``state_delta`` into the state by key: both or neither.
 
-        An event that the session has already, as far as the principal sees, changes nothing: neither the
-        log nor the state. That is no error, also when the session has ended since. It is the same event when
-        all but ``timestamp`` is the same under its id; ``state_delta`` is not kept and not compared.
+        An event that the session already has, as far as the principal sees, changes neither the log nor the
+        state. That is no error, even after the session has ended. Events are equal if all but ``timestamp``
+        is equal under the same id; ``state_delta`` is not stored and not compared.
 
         Args:
-            session_id: Which session.
-            event: An `Event`, or a dictionary with the fields of one.
+            session_id: The session.
+            event: An `Event`, or a dictionary of its fields.
             state_delta: Keys and values that replace those of the state.
 
         Returns:
-            The event as it is in the log; for a repeat the one that was there.
+            The event in the log; for a repeat, the existing one.
 
         Raises:
-            ServiceError: the session is unknown or has ended, the event or the state breaks a rule, or the
+            ServiceError: The session is unknown or has ended, the event or the state breaks a rule, or the
                 session has another event with this id (``IDEMPOTENCY_CONFLICT``).
         """
         changes = {} if state_delta is None else plain(state_delta)
@@ -173,12 +169,12 @@ class SessionService:
         return _event(await self._send(session_id, request))
 
     async def append_events(self, session_id: str, events: Iterable[Event | Mapping[str, Any]]) -> None:
-        """Append events in their order: all of them or none, in one commit.
+        """Append events in order: all of them or none, in one commit.
 
-        Events that the session has already are passed over, as by `append_event`.
+        Events that the session already has are skipped, as by `append_event`.
 
         Raises:
-            ServiceError: as `append_event`, or they have more than 16 MB together.
+            ServiceError: As `append_event`, or they exceed 16 MB together.
         """
         given: list[requests.AppendEvent] = []
         size = held = 0
@@ -195,18 +191,18 @@ class SessionService:
             await self._send(session_id, requests.AppendEvents(session_id=session_id, events=tuple(given)))
 
     async def get_events(self, session_id: str, limit: int | None = None, id_prefix: str = "") -> list[Event]:
-        """Return the newest events, oldest of them first, without reading those before them.
+        """Return the newest events, oldest first, without reading those before them.
 
-        They are read from the end, by 500: whoever asks for more may get some that are removed meanwhile,
-        and none that is appended meanwhile.
+        They are read from the end, 500 at a time. A larger result may include events that are removed
+        meanwhile, but none that is appended meanwhile.
 
         Args:
-            session_id: Which session.
-            limit: How many at most, 1 or more; None: all.
-            id_prefix: With what the ids of the events begin that count.
+            session_id: The session.
+            limit: The most events, 1 or more; None means all.
+            id_prefix: Only events with ids that begin so.
 
         Raises:
-            ServiceError: the session is unknown, or the limit is none.
+            ServiceError: The session is unknown, or the limit is invalid.
         """
         found: list[Event] = []
         before: int | None = None
@@ -224,57 +220,57 @@ class SessionService:
                 return found[::-1]
 
     async def pop_event(self, session_id: str, id_prefix: str = "") -> Event | None:
-        """Remove the newest event that the principal may see, and return it; None where there is none.
+        """Remove the newest event that the principal may see, and return it; None without any.
 
-        What the event has done to the state stays.
+        The event's effect on the state stays.
 
         Args:
-            session_id: Which session.
-            id_prefix: With what the ids of the events begin that count.
+            session_id: The session.
+            id_prefix: Only events with ids that begin so.
 
         Raises:
-            ServiceError: the session is unknown or has ended.
+            ServiceError: The session is unknown or has ended.
         """
         removed = await self._ask(requests.RemoveEvents, session_id=session_id, limit=1, id_prefix=id_prefix)
         return None if removed.newest is None else _event(removed.newest)
 
     async def clear_events(self, session_id: str, id_prefix: str = "") -> int:
-        """Remove all events that the principal may see, as `pop_event` does one; return how many.
+        """Remove all events that the principal may see, as `pop_event` does; return their number.
 
         Raises:
-            ServiceError: the session is unknown or has ended.
+            ServiceError: The session is unknown or has ended.
         """
         removed = await self._ask(requests.RemoveEvents, session_id=session_id, id_prefix=id_prefix)
         return removed.count
 
     async def delete_session(self, session_id: str) -> bool:
-        """Delete a session with all that is in it, whoever wrote it; its id can be taken again.
+        """Delete a session with all its content; its id can be reused.
 
-        Its user deletes it, and where it names none the agent that made it. A principal without a user acts
-        for every one.
+        Its user may delete it, or without a user the agent that created it. A principal without a user acts
+        for every user.
 
         Returns:
-            Whether there was one.
+            Whether it existed.
 
         Raises:
-            ServiceError: it is somebody else's.
+            ServiceError: It belongs to someone else.
         """
         return await self._ask_if_known(requests.DeleteSession, session_id=session_id) is not None
 
     async def update_status(self, session_id: str, status: str) -> None:
-        """Take a session from its status to another one.
+        """Change the status of a session.
 
-        ``created``, ``active`` and ``paused`` may become ``active``, ``paused`` or ``terminated``, and
-        ``terminated`` may become ``archived``. The status that it has already changes nothing. The first
-        message makes a new session active. When it is terminated, the state loses its ``temp:`` keys.
+        ``created``, ``active`` and ``paused`` may become ``active``, ``paused`` or ``terminated``;
+        ``terminated`` may become ``archived``. Setting the current status changes nothing. The first message
+        makes a new session active. Termination removes the state's ``temp:`` keys.
 
         Raises:
-            ServiceError: the session or the status is unknown, or there is no such step.
+            ServiceError: The session or the status is unknown, or the change is not allowed.
         """
         await self._ask(requests.UpdateSession, session_id=session_id, status=status)
 
     async def get_state(self, session_id: str, key: str) -> Any:
-        """Return the value of one key of the state, or None when it is not set or the session is unknown.
+        """Return the value of one key of the state, or None if unknown.
 
         A prefix (``session:``, ``user:``, ``app:``, ``project:``, ``temp:``) is a part of the key.
         """
@@ -282,10 +278,10 @@ class SessionService:
         return None if state is None else from_json(state.value)
 
     async def set_state(self, session_id: str, key: str, value: Any) -> None:
-        """Set one key of the state; it belongs to this session alone, whatever its prefix.
+        """Set one key of the state; it belongs only to this session, whatever its prefix.
 
         Raises:
-            ServiceError: the session is unknown or has ended, or the value is none of JSON's or too large.
+            ServiceError: The session is unknown or has ended, or the value is no JSON or too large.
         """
         await self._ask(requests.UpdateSession, session_id=session_id, state={key: value})
 
@@ -301,7 +297,7 @@ class SessionService:
         return events
 
     async def _ask_if_known(self, request_type: type[Message[R]], **arguments: Any) -> R | None:
-        """Ask a session as `_ask` does; None when there is none with this id."""
+        """Ask a session as `_ask` does; return None if its id is unknown."""
         try:
             return await self._ask(request_type, **arguments)
         except ServiceError as error:
@@ -310,10 +306,10 @@ class SessionService:
             raise
 
     async def _ask(self, request_type: type[Message[R]], **arguments: Any) -> R:
-        """Check the arguments as those of a tool, and ask the session.
+        """Check the arguments like a tool's, and ask the session.
 
         Raises:
-            ServiceError: in the place of any `Refusal`.
+            ServiceError: For any `Refusal`.
         """
         return await self._send(arguments["session_id"], _checked(request_type, **arguments))
 
@@ -321,7 +317,7 @@ class SessionService:
         """Ask the session.
 
         Raises:
-            ServiceError: in the place of any `Refusal`.
+            ServiceError: For any `Refusal`.
         """
         try:
             return await self._runtime.ask(Address("session", session_id), request, principal=self.principal)
@@ -330,10 +326,10 @@ class SessionService:
 
 
 def _checked(request_type: type[M], **arguments: Any) -> M:
-    """Return the request with these arguments, after the checks that a tool's have.
+    """Build a request from arguments, with the checks of a tool.
 
     Raises:
-        ServiceError: in the place of any `Refusal`.
+        ServiceError: For any `Refusal`.
     """
     try:
         return parse_request(request_type, to_json(arguments))
@@ -342,14 +338,14 @@ def _checked(request_type: type[M], **arguments: Any) -> M:
 
 
 def append_request(*, shown: Any = None, **arguments: Any) -> requests.AppendEvent:
-    """Return the request that appends an event.
+    """Build the request that appends an event.
 
     Args:
-        shown: What agents see of a content that is too large for a message.
-        arguments: Those of `AppendEvent`.
+        shown: What agents see instead of a content that is too large for a message.
+        arguments: The arguments of `AppendEvent`.
 
     Raises:
-        ServiceError: in the place of any `Refusal`.
+        ServiceError: For any `Refusal`.
     """
     if shown is None:
         return _checked(requests.AppendEvent, **arguments)
@@ -372,10 +368,10 @@ def _error(refusal: Refusal) -> ServiceError:
 
 
 def _appending(session_id: str, event: Event | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with which an event is appended.
+    """Return the arguments for appending an event.
 
     Raises:
-        ServiceError: a field of it is unknown or missing.
+        ServiceError: A field is unknown or missing.
     """
     given = dict(event)
     unknown = [str(name) for name in given if name not in _EVENT_FIELDS]
@@ -391,7 +387,7 @@ def _appending(session_id: str, event: Event | Mapping[str, Any]) -> dict[str, A
 
 
 async def _converted(page: requests.EventPage) -> list[Event]:
-    """Return the events of a page, made in slices."""
+    """Convert the events of a page, in slices."""
     events: list[Event] = []
     size = 0
     for view in page.events:

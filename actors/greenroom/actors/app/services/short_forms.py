@@ -1,4 +1,4 @@
-"""The shortest way to store a text for somebody and to find it again."""
+"""Store and search texts for a user or a project, in the shortest form."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from greenroom.runtime import Refusal
 
 
 class StoredMemory(ServiceResult):
-    """What is stored now.
+    """The result of storing a text.
 
     Attributes:
         id: The UUID of the memory, as searches and tools have it.
-        key: Its key; one is made up where none was given.
-        namespace: Where it is.
+        key: Its key; generated if none was given.
+        namespace: Its namespace.
         version: Counts from 1.
-        created: Whether it is a new memory, and no new version of one.
+        created: Whether it is a new memory, not a new version.
         stored_at: When.
     """
 
@@ -45,14 +45,14 @@ async def store_text(
     key: str | None,
     tags: Sequence[str],
 ) -> StoredMemory:
-    """Store a text; `Database.remember` says how.
+    """Store a text, as `Database.remember` describes.
 
     Raises:
-        ServiceError: an argument breaks a rule.
+        ServiceError: An argument breaks a rule.
     """
     try:
         namespace = find_namespace(user, project)
-        given = {"content": content, "namespace": namespace, "tags": _as_given(tags)}
+        given = {"content": content, "namespace": namespace, "tags": _to_list(tags)}
         request = parse_request(StoreMemory, to_json(given if key is None else {**given, "key": key}))
         saved = await runtime.ask(memory_address(namespace), request, principal=_principal(user))
     except Refusal as refusal:
@@ -70,23 +70,23 @@ async def store_text(
 async def find_texts(
     runtime: Askable, query: str, user: str | None, project: str | None, tags: Sequence[str], limit: int
 ) -> list[MemoryMatch]:
-    """Find what `store_text` stored for the same user and project; `Database.search` says how.
+    """Search what `store_text` stored for the same user and project, as `Database.search` describes.
 
     Raises:
-        ServiceError: an argument breaks a rule.
+        ServiceError: An argument breaks a rule.
     """
     try:
         namespace, principal = find_namespace(user, project), _principal(user)
     except Refusal as refusal:
         raise ServiceError.of(refusal) from None
     found = await SearchService(runtime, principal).search_memories(
-        query, namespace=namespace, tags=_as_given(tags) or None, limit=limit
+        query, namespace=namespace, tags=_to_list(tags) or None, limit=limit
     )
     return found.memories
 
 
 def find_namespace(user: str | None, project: str | None) -> str:
-    """Return where texts for a user, a project or both are.
+    """Return the namespace of texts for a user, a project or both.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: a name is empty or no text.
@@ -111,6 +111,6 @@ def _principal(user: str | None) -> Principal:
     return Principal(agent_id=APP, user=user)
 
 
-def _as_given(tags: Any) -> Any:
-    """Return tags as JSON has them; what is no sequence of them is left to be refused by name."""
+def _to_list(tags: Any) -> Any:
+    """Return tags as JSON has them; invalid ones are refused by name later."""
     return list(tags) if isinstance(tags, Iterable) and not isinstance(tags, str) else tags

@@ -1,12 +1,12 @@
-"""Compression of a text: the units that say most for their length, as many as a budget has room for.
+"""Compression of a text: the units with the most weight for their length.
 
-What a set of units says is the weight of the terms in it, each counted in full once (`words`). This function
-has diminishing returns, so taking what adds most for its length, again and again, is near the best that
-can be done (Lin and Bilmes, "A Class of Submodular Functions for Document Summarization", 2011). Gains only
-shrink, so a unit whose gain was just computed and is still the largest is the next one (Minoux, 1978).
+The value of a set of units is the weight of its terms, each counted in full once (`words`). This function has
+diminishing returns, so the greedy choice by gain for length is near the optimum (Lin and Bilmes, "A Class of
+Submodular Functions for Document Summarization", 2011). Gains only shrink, so a unit with a fresh gain that
+is still the largest is the next one (Minoux, 1978).
 
-The first choice is a whole sentence, the one that says most for its length: what has no room for it is no
-shorter text but a torn one, so then that sentence comes alone.
+The first choice is a whole sentence, the one with the most weight for its length. A budget without room for
+it would only give a fragment, so then that sentence comes alone.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from greenroom.actors.content.compression.units import LEAST_WORDS, Unit, units
-from greenroom.actors.content.compression.words import AGAIN, BESIDE, is_english, terms, without_empty
+from greenroom.actors.content.compression.words import AGAIN, BESIDE, drop_filler, is_english, terms
 
 FIRST: Final = frozenset({"heading", "code", "row"})
 """Kinds that are chosen before prose."""
 SHARE: Final = 0.75
-"""So much of the budget they may take, where there is prose as well."""
+"""Their share of the budget at most, if there is prose as well."""
 
 
 class Compressed(NamedTuple):
-    """What was kept of a text.
+    """A compressed text.
 
     Attributes:
-        text: What is left.
-        quality: How much of the weight of what the text says for the first time is in it, 0 to 1.
-        units: How many units the text has.
-        dropped: How many of them are left out, by kind.
-        words: How many words without meaning are left out of what was kept.
-        lines: Runs of lines of which nothing is kept.
-        shortened: Runs of lines of which something is kept, and not all.
-        fits: Whether it is within the budget, which else has no room for the most important sentence.
+        text: The result.
+        quality: The share of the weight of distinct terms that is kept, 0 to 1.
+        units: The units of the original text.
+        dropped: The dropped units, by kind.
+        words: The filler words dropped from kept units.
+        lines: Runs of lines that are dropped.
+        shortened: Runs of lines that are partly kept.
+        fits: Whether it is within the budget; else it is the most important sentence alone.
     """
 
     text: str
@@ -50,13 +50,13 @@ class Compressed(NamedTuple):
 
 
 def compress(text: str, budget: int, *, least: float = 0.0, is_strict: bool = False) -> Compressed:
-    """Return what is to be kept of a text.
+    """Compress a text.
 
     Args:
         text: The text.
-        budget: How many bytes of UTF-8 it may have; the most important sentence may have more.
-        least: The least quality: more is kept until it is reached, as long as there is something.
-        is_strict: Whether the budget holds even so.
+        budget: Bytes of UTF-8 of the result; the most important sentence may exceed it.
+        least: The least quality: more is kept until it is reached.
+        is_strict: Whether the budget holds nevertheless.
     """
     whole = list(units(text))
     if _size(text) <= budget:
@@ -72,23 +72,23 @@ def compress(text: str, budget: int, *, least: float = 0.0, is_strict: bool = Fa
 
 
 class _Choice:
-    """The units that are chosen so far, and what they say."""
+    """The units chosen so far, and their terms."""
 
     def __init__(self, text: str, whole: Sequence[Unit]) -> None:
         self._text = text
         self._units = whole
-        said = [text[unit.first : unit.last] for unit in whole]
-        prose = [each for unit, each in zip(whole, said, strict=True) if unit.kind == "prose"]
+        texts = [text[unit.first : unit.last] for unit in whole]
+        prose = [each for unit, each in zip(whole, texts, strict=True) if unit.kind == "prose"]
         shortens = is_english(prose)
-        self._full = said
-        self._said: list[str] = []
+        self._full = texts
+        self._short: list[str] = []
         self._empty: list[int] = []
-        for unit, each in zip(whole, said, strict=True):
-            shorter, dropped = without_empty(each) if shortens and unit.kind == "prose" else (each, 0)
-            self._said.append(shorter)
+        for unit, each in zip(whole, texts, strict=True):
+            shorter, dropped = drop_filler(each) if shortens and unit.kind == "prose" else (each, 0)
+            self._short.append(shorter)
             self._empty.append(dropped)
-        self._costs = [_size(each) + 1 for each in self._said]
-        self._terms = [list(terms(each)) for each in self._said]
+        self._costs = [_size(each) + 1 for each in self._short]
+        self._terms = [list(terms(each)) for each in self._short]
         self._weights: dict[str, float] = {}
         for term in chain.from_iterable(self._terms):
             self._weights[term.key] = max(term.weight, self._weights.get(term.key, 0.0))
@@ -103,15 +103,15 @@ class _Choice:
 
     @property
     def quality(self) -> float:
-        """How much of the weight of all terms is covered."""
+        """The share of the weight of all terms that is covered."""
         return min(1.0, self._weight / self._total) if self._total else 1.0
 
     def size(self) -> int:
-        """Return how many bytes the chosen units have together."""
+        """Return the bytes of the chosen units together."""
         return _size(self._joined())
 
     def begin(self, budget: int) -> bool:
-        """Choose the most important sentence, whole, and return whether there is room for it."""
+        """Choose the most important sentence whole; return whether it fits."""
         kinds = {unit.kind for unit in self._units}
         wanted = "prose" if "prose" in kinds else "code" if "code" in kinds else None
         sentences: dict[int, list[int]] = {}
@@ -119,14 +119,14 @@ class _Choice:
             if wanted in (None, unit.kind):
                 sentences.setdefault(unit.sentence, []).append(at)
         for at in max(sentences.values(), key=self._importance, default=[]):
-            self._said[at], self._empty[at] = self._full[at], 0
+            self._short[at], self._empty[at] = self._full[at], 0
             self._costs[at] = _size(self._full[at]) + 1
             self._add(at)
         self._least = len(self._order)
         return self.size() <= budget
 
     def fill(self, budget: int) -> None:
-        """Choose headings and code, then prose, as long as there is room."""
+        """Choose headings and code, then prose, within the budget."""
         early = [at for at in self._left() if self._units[at].kind in FIRST]
         prose = [at for at in self._left() if self._units[at].kind == "prose"]
         self._take(early, int(budget * (SHARE if prose else 1.0)))
@@ -134,11 +134,11 @@ class _Choice:
         self._take([at for at in early if at not in self._chosen], budget)
 
     def fill_to(self, least: float) -> None:
-        """Choose more until the quality is reached."""
+        """Choose more units until the quality is reached."""
         self._take([at for at in self._left() if self._units[at].kind != "fence"], None, least)
 
     def fit(self, budget: int) -> None:
-        """Let go what was chosen last, until the text that is made of the rest fits, or is one sentence."""
+        """Drop the last chosen units until the text fits or is one sentence."""
         while len(self._order) > self._least and self.size() > budget:
             over = self.size() - budget
             while len(self._order) > self._least and over > 0:
@@ -148,7 +148,7 @@ class _Choice:
         self._cover_again()
 
     def restore(self, budget: int) -> None:
-        """Put words without meaning back where there is room, first into what was chosen first."""
+        """Restore filler words where there is room, in the order of choice."""
         room = budget - self.size()
         for at in self._order:
             more = _size(self._full[at]) + 1 - self._costs[at]
@@ -157,7 +157,7 @@ class _Choice:
                 self._restored.add(at)
 
     def outcome(self, *, fits: bool) -> Compressed:
-        """Return what was kept, and what was not."""
+        """Return the compressed text."""
         dropped: dict[str, int] = {}
         kept_lines: set[int] = set()
         cut_lines: dict[int, None] = {}  # in order
@@ -181,18 +181,18 @@ class _Choice:
         )
 
     def _importance(self, sentence: Sequence[int]) -> tuple[bool, float]:
-        """Return what a sentence says for its length, beside no other; what has few words is hardly one."""
+        """Return the weight of a sentence for its length; fragments rank last."""
         words = sum(len(self._full[at].split()) for at in sentence)
         weight = sum(self._gain(at) for at in sentence)
         return words >= LEAST_WORDS, weight / sum(self._costs[at] for at in sentence)
 
     def _left(self) -> list[int]:
-        return [at for at, said in enumerate(self._said) if said and at not in self._chosen]
+        return [at for at, text in enumerate(self._short) if text and at not in self._chosen]
 
     def _take(self, offered: list[int], budget: int | None, least: float = 2.0) -> None:
-        """Take the units that add most for their length, within the budget or up to a quality."""
+        """Take units by gain for length, within the budget or up to a quality."""
         heap: list[tuple[float, int]] = []
-        for at in offered:  # one by one: other threads have their turn in between
+        for at in offered:  # one by one, so that other threads run in between
             heapq.heappush(heap, (-self._gain(at) / self._costs[at], at))
         while heap and self.quality < least:
             _, at = heapq.heappop(heap)
@@ -231,7 +231,7 @@ class _Choice:
             before = term.key
 
     def _cover_again(self) -> None:
-        """Count anew what the chosen units say, some of which were let go."""
+        """Recompute the coverage after units were dropped."""
         order = self._order
         self._order, self._chosen, self._used = [], set(), 0
         self._covered, self._weight, self._pairs = {}, 0.0, set()
@@ -239,11 +239,11 @@ class _Choice:
             self._add(at)
 
     def _blocks(self) -> set[int]:
-        """Return the blocks of which something is kept."""
+        """Return the blocks with kept units."""
         return {self._units[at].block for at in self._chosen}
 
     def _joined(self) -> str:
-        """Return the chosen units as a text, with the fences of what is kept of code."""
+        """Join the chosen units, with the fences of kept code."""
         blocks = self._blocks()
         pieces: list[str] = []
         before: Unit | None = None
@@ -252,7 +252,7 @@ class _Choice:
                 continue
             if before is not None:
                 pieces.append(_between(before, unit))
-            pieces.append(self._full[at] if at in self._restored else self._said[at])
+            pieces.append(self._full[at] if at in self._restored else self._short[at])
             before = unit
         return "".join(pieces)
 
@@ -263,13 +263,13 @@ def _size(text: str) -> int:
 
 def _between(before: Unit, unit: Unit) -> str:
     if unit.block == before.block:
-        is_apart = before.last < unit.first  # scripts without spaces have none between sentences either
+        is_apart = before.last < unit.first  # scripts without spaces need none between sentences
         return " " * is_apart if unit.kind == "prose" else "\n"
     return "\n\n" if unit.paragraph != before.paragraph else "\n"
 
 
 def _runs(lines: Iterable[int]) -> list[tuple[int, int]]:
-    """Return numbers as runs of numbers that follow each other."""
+    """Group numbers into runs of consecutive ones."""
     runs: list[tuple[int, int]] = []
     for number in lines:
         if runs and runs[-1][1] == number - 1:

@@ -1,7 +1,7 @@
-"""A text as units that are kept or dropped: headings, lines of code, rows of tables, parts of sentences.
+"""Split a text into headings, code lines, table rows, and parts of sentences.
 
-A unit is a stretch of the text. Nothing here looks at more than a line, or some thousand characters of a
-paragraph, at once, so that no pattern meets a text that is long enough to make it slow.
+A unit is a stretch of the text. Patterns see only a line, or some thousand characters of a paragraph, at
+once, so no text makes them slow.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from greenroom.actors.content.text.sentences import END, STRETCH
 Kind = Literal["heading", "code", "fence", "row", "prose"]
 
 LEAST_WORDS: Final = 4
-"""A part of a sentence has so many words, or belongs to the one before it."""
+"""Words of a part of a sentence at least; a shorter one belongs to its neighbour."""
 _BOUND_WORDS: Final = """
 not no never without nor neither none cannot unless except if but although though until only when while
 because than either however rather whether hardly instead
 """
 BOUND: Final = frozenset(_BOUND_WORDS.split())
-"""What makes a part of a sentence say something else alone: it is kept with what stands beside it."""
+"""Words that bind a part of a sentence to its neighbour, since alone it would mean something else."""
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:\s|$)")
@@ -31,7 +31,7 @@ _ITEM: Final = re.compile(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s+")
 _INDENTED: Final = re.compile(r"(?: {4}|\t)")
 _SYMBOLS: Final = re.compile(r"[{}()\[\];=<>|&*\\$@^~]")
 _SYMBOLS_OF_CODE: Final = 0.12
-"""So many of a line's characters are symbols in code, and in hardly any prose."""
+"""The share of symbols in a line from which it counts as code."""
 _PART: Final = re.compile(r"(?<=[,;:)])\s+|\s+(?=\()|\s+(?=[\u2013\u2014]\s)")
 
 
@@ -39,14 +39,14 @@ class Unit(NamedTuple):
     """A stretch of a text.
 
     Attributes:
-        kind: What it is.
-        first: Where it begins.
-        last: Where it ends, exclusive.
-        line: The line in which it begins, from 1 on.
-        last_line: The line in which it ends.
+        kind: Its kind.
+        first: Its start.
+        last: Its end, exclusive.
+        line: Its first line, from 1.
+        last_line: Its last line.
         sentence: The number of its sentence, heading, row or line of code.
         block: The number of its paragraph, list item or block of code.
-        paragraph: As many blank lines lie before it, runs of them counted once.
+        paragraph: The number of runs of blank lines before it.
     """
 
     kind: Kind
@@ -69,7 +69,7 @@ class _Line(NamedTuple):
 
 
 def units(text: str) -> Iterator[Unit]:
-    """Yield the units of a text in its order; what lies between them is space."""
+    """Yield the units of a text in order; between them is only white space."""
     return _Reader(text).read()
 
 
@@ -124,18 +124,18 @@ class _Reader:
         yield self._unit(kind, line)
 
     def _kind_of(self, line: _Line) -> Kind:
-        said = line.text.strip()
+        text = line.text.strip()
         if _HEADING.match(line.text) or (
             self._prose and len(self._prose) == 1 and _UNDERLINE.match(line.text.strip())
         ):
             return "heading"
-        if said.startswith("|"):
+        if text.startswith("|"):
             return "row"
         if self._prose or _ITEM.match(line.text[:STRETCH]):
             return "prose"
         is_indented = _INDENTED.match(line.text) is not None and self._is_code
-        symbols = len(_SYMBOLS.findall(said[:STRETCH]))
-        if is_indented or symbols > _SYMBOLS_OF_CODE * min(len(said), STRETCH):
+        symbols = len(_SYMBOLS.findall(text[:STRETCH]))
+        if is_indented or symbols > _SYMBOLS_OF_CODE * min(len(text), STRETCH):
             return "code"
         return "prose"
 
@@ -160,7 +160,7 @@ class _Reader:
         )
 
     def _end_of_prose(self) -> Iterator[Unit]:
-        """Yield the parts of the sentences of the lines that were gathered."""
+        """Yield the parts of sentences in the collected lines."""
         lines, self._prose = self._prose, []
         if not lines:
             return
@@ -190,7 +190,7 @@ class _Reader:
 
 
 def _sentences(text: str) -> Iterator[Iterator[tuple[int, int]]]:
-    """Yield for each sentence of a paragraph where its parts begin and end, without the space around them."""
+    """Yield the trimmed spans of the parts of each sentence in a paragraph."""
     place = 0
     for stretch in stretches(text, STRETCH):
         first = 0
@@ -202,7 +202,7 @@ def _sentences(text: str) -> Iterator[Iterator[tuple[int, int]]]:
 
 
 def _of_sentence(stretch: str, place: int, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Yield the parts of one sentence; those that would say something else alone stay together."""
+    """Yield the parts of one sentence; bound parts stay together."""
     sentence = stretch[first:last]
     cuts = [0, *(found.end() for found in _PART.finditer(sentence)), len(sentence)]
     begin = 0
@@ -218,8 +218,8 @@ def _is_bound(words: list[str]) -> bool:
     return any(word.strip(",;:()").lower() in BOUND or word.endswith(("n't", "n\u2019t")) for word in words)
 
 
-def _trimmed(said: str, place: int) -> Iterator[tuple[int, int]]:
-    begin = len(said) - len(said.lstrip())
-    end = len(said.rstrip())
+def _trimmed(text: str, place: int) -> Iterator[tuple[int, int]]:
+    begin = len(text) - len(text.lstrip())
+    end = len(text.rstrip())
     if end > begin:
         yield place + begin, place + end

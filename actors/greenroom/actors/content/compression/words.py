@@ -1,4 +1,4 @@
-"""What the words of a text weigh: numbers, names and words, each most where it comes first."""
+"""Weights of the terms of a text, highest at their first occurrence."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from greenroom.actors.content.text.analyze import STOP_WORDS, current_rules
 NUMBER: Final = 1.25
 NAME: Final = 2.0
 WORD: Final = 0.5
-"""What a term weighs where it comes first."""
+"""Weights of a term at its first occurrence."""
 AGAIN: Final = {NUMBER: 1.0, NAME: 0.45, WORD: 0.015}
-"""What it weighs where it comes again: another statement of a number or of somebody, hardly of a word."""
+"""Weights at later occurrences: another statement about a number or a name; nearly nothing for a word."""
 BESIDE: Final = 0.15
-"""What it weighs that two terms stand beside each other for the first time."""
+"""The weight of the first adjacency of two terms."""
 
 _EMPTY_WORDS: Final = """
 a an the very really quite just also then there such simply actually basically essentially generally
@@ -23,30 +23,30 @@ usually thus moreover furthermore additionally indeed that which this these thos
 my your as
 """
 EMPTY: Final = frozenset(_EMPTY_WORDS.split())
-"""English words without which a part of a sentence says what it said; none negates, binds or numbers."""
+"""English filler words: none of them negates, binds or counts."""
 ENGLISH: Final = 0.2
-"""So many of the words of an English text are stop words, at least."""
+"""The least share of stop words in an English text."""
 
 MAX_WORD: Final = 64
-"""Characters of a word that tell it from others."""
+"""Characters of a word that distinguish it."""
 
 _WORD: Final = re.compile(r"\w+(?:[.,'\u2019_/:@-]\w+)*")
 _EDGES: Final = "\"'\u201c\u201d\u2018\u2019([{"
 
 
 class Term(NamedTuple):
-    """A term at one place: what it is counted as, and what it weighs where it comes first."""
+    """An occurrence of a term: its key, and its weight at the first occurrence."""
 
     key: str
     weight: float
 
 
-def terms(said: str) -> Iterator[Term]:
-    """Yield the terms of a unit in their order; English words that every text has are none."""
+def terms(text: str) -> Iterator[Term]:
+    """Yield the terms of a unit in order, without stop words."""
     analysed = current_rules().cached_token
-    for found in _WORD.finditer(said):
+    for found in _WORD.finditer(text):
         word = found[0]
-        begins = not said[: found.start()].strip(_EDGES + " ") if found.start() < len(_EDGES) else False
+        begins = not text[: found.start()].strip(_EDGES + " ") if found.start() < len(_EDGES) else False
         weight = _weight(word, begins=begins)
         if len(word) > MAX_WORD:
             yield Term(word[:MAX_WORD], weight)
@@ -65,9 +65,9 @@ def _weight(word: str, *, begins: bool) -> float:
     return WORD
 
 
-def without_empty(said: str) -> tuple[str, int]:
-    """Return a part of a sentence without English words that say nothing, and how many these were."""
-    words = said.split()
+def drop_filler(text: str) -> tuple[str, int]:
+    """Remove English filler words from a part of a sentence; return it with their number."""
+    words = text.split()
     kept = [word for word in words if word.lower() not in EMPTY]
     return " ".join(kept), len(words) - len(kept)
 

@@ -1,7 +1,7 @@
-"""Blocks of text that was made of a file, and how they become chunks.
+"""Blocks of text extracted from a file, and how they become chunks.
 
-The text of these kinds of files is no part of the file, byte for byte: it is told between which offsets of
-the source each block stands, or on which page, and that is what its chunk says.
+This text does not occur in the file byte for byte. Each block has its offsets in the source, or its page, and
+the chunk reports these.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ class Block(NamedTuple):
 
     Attributes:
         text: Its words.
-        first: The offset of its beginning in the source, or its page.
-        last: The offset behind it, or the same page.
-        headings: What it is headed by; the same tuple in all blocks of a section.
-        begins: Whether it begins a section: a heading, or a page.
+        first: Its start in the source, or its page.
+        last: Its end in the source, exclusive, or the same page.
+        headings: Its headings; the same tuple in all blocks of a section.
+        begins: Whether it begins a section or a page.
     """
 
     text: str
@@ -31,20 +31,20 @@ class Block(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """All blocks of a document, and what it is called; empty where it does not say."""
+    """All blocks of a document, and its title, which may be empty."""
 
     title: str
     all: list[Block]
 
 
-def packed(blocks: list[Block]) -> Iterator[Block]:
-    """Yield the blocks of each section together, as many as a chunk has room for; a long one in pieces."""
+def pack_blocks(blocks: list[Block]) -> Iterator[Block]:
+    """Join the blocks of each section into chunk-sized ones; split long blocks."""
     taken: list[Block] = []
     size = 0
     for block in blocks:
         if taken and (
             block.begins
-            or block.headings is not taken[-1].headings  # another section may have equal ones
+            or block.headings is not taken[-1].headings  # another section may have equal headings
             or size + len(block.text) + 2 > MAX_CHARACTERS
         ):
             yield _together(taken)

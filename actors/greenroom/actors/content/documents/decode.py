@@ -1,7 +1,7 @@
-"""Bytes to text and back: in which encoding a file is, and where its characters are in its bytes.
+"""Decode files: their encoding, and the byte offsets of their characters.
 
-Every byte has its character, also in a file that breaks its encoding: what cannot be read becomes a lone
-surrogate while offsets are counted, and a replacement character in what is shown.
+Every byte has its character, even in a file with invalid bytes: these become lone surrogates while offsets
+are counted, and replacement characters in results.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _UNREADABLE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 class SourceText:
-    """The text of a file, and where its characters are.
+    """The text of a file, with byte offsets.
 
     Attributes:
-        text: All of it, with a lone surrogate for each byte that is not in the encoding.
-        encoding: In which encoding it is.
+        text: All of it, with a lone surrogate for each invalid byte.
+        encoding: Its encoding.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -44,15 +44,15 @@ class SourceText:
 
     @cached_property
     def line_starts(self) -> list[int]:
-        """The offsets at which the lines begin."""
+        """The offsets of the lines."""
         return [0, *(end.end() for end in _LINE_END.finditer(self.text))]
 
     def line_of(self, offset: int) -> int:
-        """Return the number of the line that a character is in, from 1 on."""
+        """Return the line of a character, from 1."""
         return bisect_right(self.line_starts, offset)
 
     def byte_offsets(self, offsets: list[int]) -> dict[int, int]:
-        """Return where in the file's bytes some characters begin."""
+        """Return the byte offsets of characters in the file."""
         if self._is_narrow:
             return {offset: self._mark + offset for offset in offsets}
         wanted = sorted({0, *offsets})
@@ -61,22 +61,22 @@ class SourceText:
             at[last] = at[first] + len(self.text[first:last].encode(self.encoding, self._errors))
         return at
 
-    def shown(self, first: int, last: int) -> str:
-        """Return a part of the text as it is shown."""
-        return shown(self.text[first:last])
+    def encoded(self, text: str) -> bytes:
+        """Encode a text in the file's encoding."""
+        return text.encode(self.encoding, self._errors)
 
     @cached_property
     def _is_narrow(self) -> bool:
         return self.encoding == "cp1252" or (self.encoding == "utf-8" and self.text.isascii())
 
 
-def shown(text: str) -> str:
-    """Return a text with replacement characters where it could not be read."""
+def replace_unreadable(text: str) -> str:
+    """Replace lone surrogates by replacement characters."""
     return text if text.isascii() else _UNREADABLE.sub("\ufffd", text)
 
 
 def is_binary(data: bytes) -> bool:
-    """Return whether the beginning of a file shows that it is no text."""
+    """Return whether a file is binary, by its beginning."""
     head = data[:_SNIFFED_BYTES]
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return False
@@ -84,7 +84,7 @@ def is_binary(data: bytes) -> bool:
 
 
 def _encoding_of(data: bytes) -> str:
-    """Return UTF-8, or Windows' encoding of Western Europe where more is read by that."""
+    """Return UTF-8, or Windows-1252 where that reads more characters."""
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""A file's bytes to a document with its chunks.
+"""Build a document with its chunks from a file's bytes.
 
-Of kinds that are text each chunk is a part of the file as it is, so that nothing gets lost between two; of
-others it is text that was made of a part.
+In text kinds each chunk is an exact part of the file, so nothing is lost between chunks. In other kinds it is
+extracted text.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ from greenroom.actors.content.documents import (
     table,
     word_document,
 )
-from greenroom.actors.content.documents.blocks import Blocks, packed
-from greenroom.actors.content.documents.decode import SourceText, shown
-from greenroom.actors.content.documents.kinds import Kind
+from greenroom.actors.content.documents.blocks import Block, Blocks, pack_blocks
+from greenroom.actors.content.documents.chunks import Chunk, Document
+from greenroom.actors.content.documents.decode import SourceText, replace_unreadable
+from greenroom.actors.content.documents.kinds import Kind, UnreadableDocumentError
 from greenroom.actors.content.documents.sections import Section, Sections, bodies
 from greenroom.actors.content.documents.splitting import CODE, PROSE, pieces
-from greenroom.actors.documents.errors import UnreadableDocumentError
-from greenroom.actors.knowledge.corpora.requests.corpus_requests import Chunk, Document
 
 MAX_TITLE: Final = 200
 _HEADINGS_FREE: Final = 262_144
-"""How many characters the headings that chunks repeat may have in one document, beside twice its text."""
+"""Characters of repeated headings in one document, in addition to twice its text."""
 
 
 def _plain(_source: SourceText) -> Sections:
@@ -55,30 +54,33 @@ _BY_LINES: Final = frozenset({"code", "csv"})
 
 
 def digest_of(data: bytes) -> str:
-    """Return what tells a file's bytes from others."""
+    """Return the digest of a file's bytes."""
     return blake2b(data, digest_size=16).hexdigest()
 
 
-def document_of(path: str, kind: Kind, data: bytes, modified_at: int = 0) -> Document:
-    """Return the document that a file is.
+def build_document(
+    path: str, kind: Kind, data: bytes, modified_at: int = 0, shows: Callable[[str], str] | None = None
+) -> Document:
+    """Build the document of a file.
 
     Args:
-        path: What it is known by; its last part is its title, where it has no other.
-        kind: Its kind, as `kind_of` tells.
+        path: Its name; the last part is the title if it has no other.
+        kind: Its kind, from `kind_of`.
         data: Its bytes.
-        modified_at: When it was changed, in microseconds.
+        modified_at: Its last change, in microseconds.
+        shows: Transforms extracted text, such as that of a page or a cell, before it is split.
 
     Raises:
         UnreadableDocumentError: it has no text.
     """
     name = path.rpartition("/")[2]
     if kind in _CONTAINERS:
-        blocks = _CONTAINERS[kind](data)
+        blocks = _shown_by(shows, _CONTAINERS[kind](data))
         chunks = _paged(blocks, _title(blocks.title, name), len(data))
     elif kind in _BLOCKS:
         source = SourceText(data)
-        blocks = _BLOCKS[kind](source)
-        chunks = _placed(source, blocks, _title(blocks.title, name))
+        blocks = _shown_by(shows, _BLOCKS[kind](source))
+        chunks = _placed(source, list(pack_blocks(blocks.all)), _title(blocks.title, name))
     else:
         source = SourceText(data)
         sections = _SECTIONS[kind](source)
@@ -96,8 +98,14 @@ def document_of(path: str, kind: Kind, data: bytes, modified_at: int = 0) -> Doc
     )
 
 
+def _shown_by(shows: Callable[[str], str] | None, blocks: Blocks) -> Blocks:
+    if shows is None:
+        return blocks
+    return Blocks(shows(blocks.title), [each._replace(text=shows(each.text)) for each in blocks.all])
+
+
 def _bounded(chunks: list[Chunk]) -> list[Chunk]:
-    """Return chunks with their nearest heading, or none, where all would take far more than what is said."""
+    """Drop outer or all headings of chunks if they take too much room."""
     room = _HEADINGS_FREE + 2 * sum(len(chunk.text) for chunk in chunks)
     for kept in (slice(-1, None), slice(0)):
         if sum(len(heading) for chunk in chunks for heading in chunk.headings) <= room:
@@ -107,58 +115,45 @@ def _bounded(chunks: list[Chunk]) -> list[Chunk]:
 
 
 def _title(own: str, name: str) -> str:
-    return shown(own)[:MAX_TITLE] or name[:MAX_TITLE]
+    return replace_unreadable(own)[:MAX_TITLE] or name[:MAX_TITLE]
 
 
 def _cut(
     source: SourceText, sections: Sections, title: str, separators: tuple[re.Pattern[str], ...]
 ) -> list[Chunk]:
-    """Return the chunks of a text: parts of it."""
+    """Return the chunks of a text kind: exact parts of the text."""
     text = source.text
-    found = [
-        (first, last, headings)
+    parts = [
+        Block(text[first:last], first, last, headings)
         for begin, end, headings in bodies(text, sections.all)
         for first, last in pieces(text, begin, end, separators)
     ]
-    at = source.byte_offsets([offset for first, last, _ in found for offset in (first, last)])
-    return [
-        Chunk(
-            text=shown(text[first:last]),
-            headings=[shown(heading) for heading in headings],
-            title=title,
-            first_line=source.line_of(first),
-            last_line=source.line_of(last - 1),
-            first_byte=at[first],
-            last_byte=at[last],
-        )
-        for first, last, headings in found
-    ]
+    return _placed(source, parts, title)
 
 
-def _placed(source: SourceText, blocks: Blocks, title: str) -> list[Chunk]:
-    """Return the chunks of what stands in a text between marks."""
-    found = list(packed(blocks.all))
-    at = source.byte_offsets([offset for block in found for offset in (block.first, block.last)])
+def _placed(source: SourceText, parts: list[Block], title: str) -> list[Chunk]:
+    """Return the chunks of blocks with offsets in a text."""
+    at = source.byte_offsets([offset for part in parts for offset in (part.first, part.last)])
     return [
         Chunk(
-            text=shown(block.text),
-            headings=[shown(heading) for heading in block.headings],
+            text=replace_unreadable(part.text),
+            headings=[replace_unreadable(heading) for heading in part.headings],
             title=title,
-            first_line=source.line_of(block.first),
-            last_line=source.line_of(max(block.first, block.last - 1)),
-            first_byte=at[block.first],
-            last_byte=at[block.last],
+            first_line=source.line_of(part.first),
+            last_line=source.line_of(max(part.first, part.last - 1)),
+            first_byte=at[part.first],
+            last_byte=at[part.last],
         )
-        for block in found
+        for part in parts
     ]
 
 
 def _paged(blocks: Blocks, title: str, size: int) -> list[Chunk]:
-    """Return the chunks of a container, which has no lines; in some there are pages."""
+    """Return the chunks of a container, which may have pages but no lines."""
     return [
         Chunk(
-            text=shown(block.text),
-            headings=[shown(heading) for heading in block.headings],
+            text=replace_unreadable(block.text),
+            headings=[replace_unreadable(heading) for heading in block.headings],
             title=title,
             first_line=0,
             last_line=0,
@@ -166,5 +161,5 @@ def _paged(blocks: Blocks, title: str, size: int) -> list[Chunk]:
             last_byte=size,
             page=block.first or None,
         )
-        for block in packed(blocks.all)
+        for block in pack_blocks(blocks.all)
     ]

@@ -1,7 +1,7 @@
-"""The text of HTML: blocks of words, each with its headings and its place in the source.
+"""The text of HTML: blocks with their headings and offsets in the source.
 
-What is shown to nobody, such as scripts, is left out. The parser is Python's own: it knows where everything
-stands in the source, which others do not tell.
+Invisible elements such as scripts are left out. The parser is Python's own, since it reports the positions in
+the source.
 """
 
 from __future__ import annotations
@@ -11,50 +11,15 @@ from typing import Final
 
 from greenroom.actors.content.documents.blocks import Block, Blocks
 from greenroom.actors.content.documents.decode import SourceText
-from greenroom.actors.content.documents.sections import Outline, plain
+from greenroom.actors.content.documents.sections import Outline, strip_markup
 
 _HIDDEN: Final = frozenset({"script", "style", "template", "noscript", "svg", "head"})
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
-_BLOCKS: Final = frozenset(
-    [
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "body",
-        "br",
-        "dd",
-        "details",
-        "dialog",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "header",
-        "hr",
-        "html",
-        "li",
-        "main",
-        "nav",
-        "ol",
-        "p",
-        "pre",
-        "section",
-        "summary",
-        "table",
-        "tbody",
-        "td",
-        "tfoot",
-        "th",
-        "thead",
-        "tr",
-        "ul",
-    ]
-)
+_BLOCK_TAGS: Final = """
+address article aside blockquote body br dd details dialog div dl dt fieldset figcaption figure footer
+form header hr html li main nav ol p pre section summary table tbody td tfoot th thead tr ul
+"""
+_BLOCKS: Final = frozenset(_BLOCK_TAGS.split())
 _IN_HEAD: Final = frozenset(
     {"base", "head", "link", "meta", "noscript", "script", "style", "template", "title"}
 )
@@ -71,12 +36,12 @@ def read(source: SourceText) -> Blocks:
 
 
 class _Reader(HTMLParser):
-    """Collects the words between the marks.
+    """Collects the text between tags.
 
     Attributes:
-        title: What the document calls itself.
-        outline: The headings above the place that is reached.
-        blocks: What was collected.
+        title: The title of the document.
+        outline: The headings above the present place.
+        blocks: The collected blocks.
     """
 
     def __init__(self, source: SourceText) -> None:
@@ -95,10 +60,10 @@ class _Reader(HTMLParser):
         self._preformatted = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a block, a heading, or what is hidden."""
+        """Begin a block, a heading, or a hidden element."""
         del attrs
         if self._hidden == ["head"] and tag not in _IN_HEAD:
-            self._hidden.clear()  # neither its end nor the beginning of the body need be marked
+            self._hidden.clear()  # the tags for its end and for the body are optional
         if tag == "title" and not self.title and "svg" not in self._hidden:
             self._is_title = True
         elif tag in _HIDDEN:
@@ -116,7 +81,7 @@ class _Reader(HTMLParser):
         self._preformatted += tag == "pre"
 
     def handle_endtag(self, tag: str) -> None:
-        """End what is ended."""
+        """End a block, a heading, or a hidden element."""
         if tag == "title":
             self._is_title = False
         elif tag in self._hidden:
@@ -129,21 +94,21 @@ class _Reader(HTMLParser):
             self._preformatted = max(0, self._preformatted - 1)
 
     def handle_data(self, data: str) -> None:
-        """Collect words."""
+        """Collect text."""
         if self._is_title:
-            self.title = plain(self.title + data)
+            self.title = strip_markup(self.title + data)
         elif not self._hidden and (self._words or data.strip()):
             if not self._words:
                 self._first = self._place
             self._words.append(data if self._preformatted else _folded(data))
 
     def parse_marked_section(self, i: int, report: int = 1) -> int:
-        """Pass over what no browser shows, such as ``<![if IE]>``, and what the library does not know."""
+        """Skip marked sections such as ``<![if IE]>``, also those unknown to the library."""
         del report
         return self.rawdata.find(">", i) + 1 or -1
 
     def end_block(self, place: int) -> None:
-        """End the block that is being collected."""
+        """End the present block."""
         if self._level:
             self._end_heading()
             return
@@ -155,7 +120,7 @@ class _Reader(HTMLParser):
     def _end_heading(self) -> None:
         words, level = "".join(self._words), self._level
         self._words, self._level = [], 0
-        if plain(words):
+        if strip_markup(words):
             self.outline.enter(level, words)
 
     @property
@@ -165,6 +130,6 @@ class _Reader(HTMLParser):
 
 
 def _folded(data: str) -> str:
-    """Return text as it is shown: space is one blank, at the ends, too."""
+    """Collapse white space into single blanks, also at the ends."""
     words = " ".join(data.split())
     return f"{' ' * data[:1].isspace()}{words}{' ' * data[-1:].isspace()}" if words else " "

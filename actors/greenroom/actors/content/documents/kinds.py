@@ -1,4 +1,4 @@
-"""The kinds of files that are read as documents, told by a file's name and its first bytes."""
+"""The table of file kinds: the extensions and first bytes of each kind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from greenroom.actors.content.documents.decode import is_binary
 
 Kind = Literal["markdown", "text", "rst", "html", "notebook", "csv", "code", "pdf", "docx"]
 
-_SUFFIXES: Final[Mapping[Kind, str]] = {
+_EXTENSIONS: Final[Mapping[Kind, str]] = {
     "markdown": "md markdown mdown mkd mdx qmd rmd",
     "text": "txt text adoc asciidoc org tex log srt vtt",
     "rst": "rst rest",
@@ -27,28 +27,40 @@ _SUFFIXES: Final[Mapping[Kind, str]] = {
     "docx": "docx",
 }
 _BY_SUFFIX: Final[Mapping[str, Kind]] = {
-    suffix: kind for kind, suffixes in _SUFFIXES.items() for suffix in suffixes.split()
+    suffix: kind for kind, suffixes in _EXTENSIONS.items() for suffix in suffixes.split()
 }
-_CONTAINERS: Final = frozenset({"pdf", "docx"})
-_LEAST: Final[Mapping[Kind, bytes]] = {"pdf": b"%PDF-", "docx": b"PK"}
-_SEARCHED: Final = 1_024
+CONTAINERS: Final[Mapping[str, bytes]] = {"pdf": b"%PDF-", "docx": b"PK"}
+"""Kinds that hold text in a binary format, with the bytes near their beginning. All other kinds are text."""
+PROSE: Final = frozenset({"markdown", "rst", "html", "notebook"})
+"""Kinds of text with headings, written for people."""
+DATA: Final = frozenset(["cfg", "conf", "ini", "json", "jsonl", "properties", "toml", "xml", "yaml", "yml"])
+"""Extensions of the kind code that are data and settings, not programs."""
+_SNIFFED: Final = 1_024
+
+
+class UnreadableDocumentError(Exception):
+    """A file has no readable text; the sentence begins with "it" and says why."""
+
+
+class MissingReaderError(UnreadableDocumentError):
+    """The reader for a kind is not installed; the sentence says what to do."""
 
 
 def kind_by_name(name: str) -> Kind:
-    """Return the kind that a file has by its name, if it is a document at all."""
+    """Return the kind of a file by its name; ``text`` by default."""
     stem, dot, suffix = name.rpartition("/")[2].rpartition(".")
     return _BY_SUFFIX.get(suffix.lower(), "text") if dot and stem else "text"
 
 
 def is_known_name(name: str) -> bool:
-    """Return whether a file's name says that it is a document."""
+    """Return whether a file's extension is in the table."""
     stem, dot, suffix = name.rpartition("/")[2].rpartition(".")
     return bool(dot and stem) and suffix.lower() in _BY_SUFFIX
 
 
 def kind_of(name: str, head: bytes) -> Kind | None:
-    """Return the kind of a file by its name and its beginning; None if it is nothing that has a text."""
+    """Return a file's kind by its name and beginning; None without text."""
     kind = kind_by_name(name)
-    if kind in _CONTAINERS:
-        return kind if _LEAST[kind] in head[:_SEARCHED] else None
+    if kind in CONTAINERS:
+        return kind if CONTAINERS[kind] in head[:_SNIFFED] else None
     return None if is_binary(head) else kind

@@ -1,7 +1,7 @@
-"""The sections of Markdown: one for each heading, and what stands before the first.
+"""The sections of Markdown: one for each heading, and one before the first.
 
-A heading within a list or a quotation begins none. Front matter belongs to what stands before the first
-heading; its ``title`` is that of the document.
+Headings within lists or quotations begin no section. Front matter belongs to the part before the first
+heading; its ``title`` is the document's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from greenroom.actors.content.documents.decode import SourceText
-from greenroom.actors.content.documents.sections import Outline, Section, Sections, plain
+from greenroom.actors.content.documents.sections import Outline, Section, Sections, strip_markup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ _QUOTED: Final = re.compile(r"""(["'])(.*)\1$""")
 
 
 def read(source: SourceText, outline: Outline | None = None) -> Sections:
-    """Return the sections of a Markdown text, which may follow others."""
+    """Return the sections of a Markdown text, which may continue an outline."""
     text = source.text
     front = _FRONT_MATTER.match(text, 0, MAX_FRONT_MATTER)
     begin = 0 if front is None else front.end()
@@ -54,13 +54,13 @@ def _title_of(front: re.Match[str] | None) -> str:
         return ""
     words = found[1].strip()
     quoted = _QUOTED.match(words)
-    return plain(quoted[2] if quoted else words)
+    return strip_markup(quoted[2] if quoted else words)
 
 
 @cache
 def _parser() -> MarkdownIt:
-    """Return a parser of blocks: what stands within a paragraph is of no interest here."""
-    from markdown_it import MarkdownIt  # noqa: PLC0415  only who ingests Markdown waits for it
+    """Return a parser of blocks only; inline markup does not matter here."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415  slow to import, and not always needed
 
     options: Any = {"maxNesting": 20}
     parser = MarkdownIt("commonmark", options)
@@ -70,16 +70,16 @@ def _parser() -> MarkdownIt:
 
 
 def _look_at_first_characters(parser: MarkdownIt) -> None:
-    """Have a line tried by those rules only that begin with its first character, rather than by all.
+    """Try only the rules for the first character of a line, for speed.
 
-    Most lines are plain, and each of a paragraph is asked twice whether another block begins there. The
-    headings are CommonMark's all the same.
+    Most lines are plain, and each line of a paragraph is tried twice for another block. The headings are
+    still those of CommonMark.
     """
     from markdown_it import rules_block as rules  # noqa: PLC0415  as in _parser
 
     marks: dict[str, tuple[Rule, ...]] = {"`": (rules.fence,), "~": (rules.fence,), ">": (rules.blockquote,)}
     ruler = parser.block.ruler
-    # Another item ends none. Where all rules are asked "fence" stands for all, and "blockquote" adds nothing.
+    # Another item ends no item. "fence" stands for all rules here, and "blockquote" adds nothing.
     within = _by_first_character(marks | dict.fromkeys("-*_", (rules.hr,)))
     marks |= dict.fromkeys("-*", (rules.hr, rules.list_block))
     marks |= dict.fromkeys("+0123456789", (rules.list_block,))
@@ -93,9 +93,9 @@ def _look_at_first_characters(parser: MarkdownIt) -> None:
 
 
 def _by_first_character(rules: dict[str, tuple[Rule, ...]]) -> Rule:
-    """Return a rule that is those of a line's first character, one after the other."""
+    """Return a rule that tries the rules of a line's first character."""
 
-    def begins(state: StateBlock, line: int, end: int, silent: bool) -> bool:  # noqa: FBT001  so it is called
+    def begins(state: StateBlock, line: int, end: int, silent: bool) -> bool:  # noqa: FBT001  the library's signature
         place = state.bMarks[line] + state.tShift[line]
         for rule in rules.get(state.src[place : place + 1], ()):  # noqa: SIM110  for each line of a text
             if rule(state, line, end, silent):
@@ -106,14 +106,14 @@ def _by_first_character(rules: dict[str, tuple[Rule, ...]]) -> Rule:
 
 
 class _Ahead(NamedTuple):
-    """Where looking for a line that may underline came to its end, which holds for all lines up to there.
+    """A cached search for the next underline, valid for all lines up to its result.
 
     Attributes:
-        level: Of nested blocks.
-        end: Where the block ends.
-        begin: From which line on was looked.
-        stop: The first line with a mark, the first empty one, or the end.
-        is_marked: Whether it was a mark.
+        level: The nesting level of the block.
+        end: The end of the block.
+        begin: The first searched line.
+        stop: The first underline or empty line, or the end.
+        is_marked: Whether it was an underline.
     """
 
     level: int
@@ -123,12 +123,12 @@ class _Ahead(NamedTuple):
     is_marked: bool
 
 
-def _underlined(state: StateBlock, line: int, end: int, silent: bool) -> bool:  # noqa: FBT001  so it is called
-    """Return whether a heading was read whose second line or a later one underlines it."""
+def _underlined(state: StateBlock, line: int, end: int, silent: bool) -> bool:  # noqa: FBT001  the library's signature
+    """Read a heading with an underline; return whether there was one."""
     from markdown_it.rules_block import lheading  # noqa: PLC0415  as in _parser
 
     ahead: _Ahead | None = state.env.get("ahead")
-    # Else each of very many short blocks without an empty line would look through all that follow.
+    # Without the cache many short blocks without empty lines would take quadratic time.
     if ahead is None or ahead[:2] != (state.level, end) or not ahead.begin <= line < ahead.stop:
         ahead = state.env["ahead"] = _look_ahead(state, line, end)
     return ahead.is_marked and lheading(state, line, end, silent)
@@ -143,8 +143,8 @@ def _look_ahead(state: StateBlock, line: int, end: int) -> _Ahead:
     return _Ahead(state.level, end, line, end, False)
 
 
-def _paragraph(state: StateBlock, line: int, _end: int, _silent: bool) -> bool:  # noqa: FBT001  so it is called
-    """Go past a paragraph; what it says makes no section."""
+def _paragraph(state: StateBlock, line: int, _end: int, _silent: bool) -> bool:  # noqa: FBT001  the library's signature
+    """Skip a paragraph; it begins no section."""
     rules = state.md.block.ruler.getRules("paragraph")
     outer, state.parentType = state.parentType, "paragraph"
     following = line + 1

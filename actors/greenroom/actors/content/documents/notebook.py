@@ -1,4 +1,4 @@
-"""The cells of Jupyter notebooks: what is written and what is computed, without what came out of it."""
+"""The cells of Jupyter notebooks: texts and code, without outputs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, Final
 from greenroom.actors.content.documents import markdown
 from greenroom.actors.content.documents.blocks import Block, Blocks
 from greenroom.actors.content.documents.decode import SourceText
+from greenroom.actors.content.documents.kinds import UnreadableDocumentError
 from greenroom.actors.content.documents.sections import Outline, bodies
-from greenroom.actors.documents.errors import UnreadableDocumentError
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
 def read(source: SourceText) -> Blocks:
-    """Return the blocks of a notebook, each with the place of its cell.
+    """Return the blocks of a notebook, each with the offsets of its cell.
 
     Raises:
         UnreadableDocumentError: it is no notebook.
@@ -28,7 +28,7 @@ def read(source: SourceText) -> Blocks:
         for cell, first, last in _cells(source.text):
             words = _source_of(cell)
             if cell.get("cell_type") == "markdown":
-                blocks += _written(words, first, last, outline)
+                blocks += _text_blocks(words, first, last, outline)
             elif words.strip():
                 blocks.append(Block(words.strip(), first, last, outline.headings))
     except (ValueError, RecursionError) as error:
@@ -36,7 +36,7 @@ def read(source: SourceText) -> Blocks:
     return Blocks(outline.top, blocks)
 
 
-def _written(words: str, first: int, last: int, outline: Outline) -> Iterator[Block]:
+def _text_blocks(words: str, first: int, last: int, outline: Outline) -> Iterator[Block]:
     text = SourceText(words.encode(errors="replace"))
     sections = markdown.read(text, outline).all
     for begin, end, headings in bodies(text.text, sections):
@@ -47,11 +47,11 @@ def _written(words: str, first: int, last: int, outline: Outline) -> Iterator[Bl
 def _source_of(cell: dict[str, Any]) -> str:
     source = cell.get("source")
     lines = source if isinstance(source, list) else [source]
-    return "".join(line for line in lines if isinstance(line, str))  # no word of Python for what is none
+    return "".join(line for line in lines if isinstance(line, str))  # skip other values
 
 
 def _cells(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
-    """Yield the cells and where each is in the text.
+    """Yield the cells and their offsets in the text.
 
     Raises:
         ValueError: the text is no notebook.
@@ -83,7 +83,7 @@ def _expect(text: str, place: int, mark: str) -> int:
 
 
 def _behind(text: str, place: int, mark: str) -> int:
-    """Return the place of what follows a value, behind the mark if there is one."""
+    """Return the place after a value, past the mark if there is one."""
     place = _past_space(text, place)
     return _past_space(text, place + 1) if text[place : place + 1] == mark else place
 

@@ -1,4 +1,4 @@
-"""The text of PDF files, page by page, where it has some: pages that are pictures have none."""
+"""The text of PDF files, page by page; pages that are pictures have none."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from greenroom.actors.content.documents.blocks import Block, Blocks
-from greenroom.actors.content.documents.sections import plain
+from greenroom.actors.content.documents.kinds import MissingReaderError, UnreadableDocumentError
+from greenroom.actors.content.documents.sections import strip_markup
 from greenroom.actors.core.base.optional_packages import Part
-from greenroom.actors.documents.errors import MissingReaderError, UnreadableDocumentError
 
 PDF: Final = Part("reading PDF files", ("pypdf",))
 
@@ -19,19 +19,19 @@ def read(data: bytes) -> Blocks:
     """Return the pages of a PDF file as blocks, by their numbers.
 
     Raises:
-        UnreadableDocumentError: it is none, is encrypted or has no text.
-        MissingReaderError: nothing here can read it.
+        UnreadableDocumentError: it is no PDF, is encrypted or has no text.
+        MissingReaderError: the reader is not installed.
     """
     try:
         from pypdf import PdfReader  # noqa: PLC0415  slow to import
     except ImportError:
         raise MissingReaderError(PDF.lack) from None
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what is odd in a file is no news
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # oddities of files need no log entry
     try:
         found = _read(PdfReader, data)
     except UnreadableDocumentError:
         raise
-    except Exception as error:  # noqa: BLE001  whatever its bytes made the reader stumble over
+    except Exception as error:  # noqa: BLE001  hostile bytes may raise anything
         sentence = f"it cannot be read as PDF: {str(error)[:200] or repr(error)}"
         raise UnreadableDocumentError(sentence) from None
     if not found.all:
@@ -49,4 +49,4 @@ def _read(make: Callable[[io.BytesIO], Any], data: bytes) -> Blocks:
         if (text := page.extract_text().strip())
     ]
     about = reader.metadata
-    return Blocks("" if about is None or about.title is None else plain(str(about.title)), blocks)
+    return Blocks("" if about is None or about.title is None else strip_markup(str(about.title)), blocks)

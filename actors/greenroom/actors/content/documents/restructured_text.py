@@ -1,7 +1,7 @@
-"""The sections of reStructuredText, by a scan: lines that are underlined, and maybe overlined.
+"""The sections of reStructuredText, by a scan for underlined and overlined lines.
 
-Which level a heading has is told by the character of its line, in the order in which they appear. What looks
-like one within a literal block or a directive is indented, so it is none.
+The character of the line determines the level of a heading, in the order of appearance. Lines in literal
+blocks and directives are indented, so they are no headings.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from greenroom.actors.content.documents.sections import Outline, Section, Sectio
 
 _PUNCTUATION: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _SHORT: Final = 4
-"""From so many characters on a line may be shorter than the words that it underlines."""
+"""From so many characters on, an underline may be shorter than its words."""
 
 
 def read(source: SourceText) -> Sections:
@@ -30,13 +30,13 @@ def read(source: SourceText) -> Sections:
             level = levels.setdefault((line[0], over), len(levels) + 1)
             first = starts[number - (2 if over else 1)]
             sections.append(Section(first, starts[number + 1], outline.enter(level, heading)))
-            line = ""  # noqa: PLW2901  (what is underlined is underlined once)
+            line = ""  # noqa: PLW2901  (an underline counts only once)
         above = [*above[1:], line]
     return Sections(outline.top, sections)
 
 
 def _heading_above(above: list[str], line: str) -> str | None:
-    """Return the words that a line underlines, given the three before it; None where it does not."""
+    """Return the heading that a line underlines, given the three lines before it; else None."""
     before, words = above[1], above[2]
     if not _is_ruler(line) or not words.strip() or _is_ruler(words):
         return None
@@ -49,7 +49,7 @@ def _heading_above(above: list[str], line: str) -> str | None:
 
 
 def _ends_block(line: str) -> bool:
-    """Return whether a heading may follow a line at once: one that is markup by itself."""
+    """Return whether a heading may follow a line directly: the line is markup."""
     return line.startswith(".. ")
 
 

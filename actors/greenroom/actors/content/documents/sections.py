@@ -1,4 +1,4 @@
-"""The sections of a text: where each begins, and the headings above it."""
+"""The sections of a text: their offsets and headings."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Section(NamedTuple):
     """A part of a text.
 
     Attributes:
-        first: The offset of its first character, that of its heading.
-        body: The offset of what follows its heading.
-        headings: What it is headed by, from the document's own heading to that of the section.
+        first: Its start, with its heading.
+        body: The offset after its heading.
+        headings: Its headings, outermost first.
     """
 
     first: int
@@ -34,18 +34,18 @@ class Section(NamedTuple):
 
 
 class Sections(NamedTuple):
-    """All sections of a text, in their order, and what the text is called; empty where it does not say."""
+    """All sections of a text in order, and its title, which may be empty."""
 
     title: str
     all: list[Section]
 
 
 class Outline:
-    """The headings above the place that is reached.
+    """The headings above the present place.
 
     Attributes:
         top: The first heading of all.
-        headings: The headings of the section that was begun last; the very same tuple until another begins.
+        headings: The headings of the present section; the same tuple object until another begins.
     """
 
     def __init__(self) -> None:
@@ -54,8 +54,8 @@ class Outline:
         self.headings: tuple[str, ...] = ()
 
     def enter(self, level: int, heading: str) -> tuple[str, ...]:
-        """Begin a section of a level, 1 for the highest; return its headings, its own the last."""
-        words = plain(heading)
+        """Begin a section of a level, 1 for the highest; return its headings."""
+        words = strip_markup(heading)
         self.top = self.top or words
         self._above = [each for each in self._above if each[0] < level]
         self._above.append((level, words))
@@ -63,7 +63,7 @@ class Outline:
         return self.headings
 
 
-def plain(heading: str) -> str:
+def strip_markup(heading: str) -> str:
     """Return the words of a heading, without markup."""
     text = " ".join(heading[:_MOST_READ].split())
     for mark in (_LINK, _ROLE, _TARGET, _TAG, _ANCHOR, _MARKS):
@@ -72,10 +72,10 @@ def plain(heading: str) -> str:
 
 
 def bodies(text: str, sections: list[Section]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Yield where the body of each section begins and ends, and its headings.
+    """Yield the start and end of each section's body, and its headings.
 
-    A heading that neither text nor a section of its own follows is its body, so that it is found; one that
-    is too long to be kept whole is part of it.
+    A heading without text or subsections is its own body, so that searches find it. A heading that is too
+    long is part of its body, too.
     """
     last = len(text)
     for section, follower in pairwise([*sections, Section(last, last)]):

@@ -1,4 +1,4 @@
-"""Long texts cut into pieces: at blank lines, else at the ends of sentences or lines, else between words."""
+"""Split long texts at blank lines, else ends of sentences or lines, else words."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Final
 
 MAX_CHARACTERS: Final = 2_000
-"""The most that a chunk has, about 500 tokens."""
+"""Characters of a chunk at most, about 500 tokens."""
 
 MAX_INDENT: Final = 200
-"""The most space before the first word of a line that is part of a piece: less than half of any piece."""
+"""White space before the first word that belongs to a piece at most; less than half of any piece."""
 
 _NO_SPACE: Final = re.compile(r"\S")
 _BLANK_LINE: Final = re.compile(r"\n[ \t]*\r?\n\s*")
@@ -21,13 +21,13 @@ _TOP_LEVEL: Final = re.compile(r"\n[ \t\r]*\n(?=[^\s})\]])")
 
 PROSE: Final = (_BLANK_LINE, _SENTENCE, _LINE, _SPACE)
 CODE: Final = (_TOP_LEVEL, _BLANK_LINE, _LINE, _SPACE)
-"""What is cut at, the best first; of code before what is not indented."""
+"""Separators, the best first; in code first blank lines before unindented ones."""
 
 
 def pieces(
     text: str, first: int, last: int, separators: tuple[re.Pattern[str], ...] = PROSE
 ) -> Iterator[tuple[int, int]]:
-    """Yield the pieces of a part of a text, of about the same length, without the space around them."""
+    """Yield trimmed pieces of a part of a text, of about the same length."""
     while (trimmed := trim(text, first, last)) is not None:
         first, last = trimmed
         size = last - first
@@ -36,15 +36,15 @@ def pieces(
             return
         cut = _cut(text, first, size, separators)
         end = trim(text, first, cut)
-        assert end is not None, "a piece begins with what is no space"
+        assert end is not None, "a piece does not begin with white space"
         yield end
         first = cut
 
 
 def trim(text: str, first: int, last: int) -> tuple[int, int] | None:
-    """Return a part of a text without the space around it; None if there is nothing else.
+    """Trim white space around a part of a text; None if nothing is left.
 
-    The space before the first word of a line stays: it may be what the line says.
+    The indentation of the first line stays, since it may matter.
     """
     found = _NO_SPACE.search(text, first, last)
     if found is None:

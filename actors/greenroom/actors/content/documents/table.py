@@ -1,4 +1,4 @@
-"""The rows of CSV and TSV as sections: the first row is what the others are headed by."""
+"""The rows of CSV and TSV as sections, headed by the first row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DELIMITERS: Final = ",;\t|"
 
 
 def read(source: SourceText) -> Sections:
-    """Return sections of so many rows as a chunk has room for; all are headed by the names of the columns."""
+    """Return chunk-sized sections of rows, headed by the names of the columns."""
     text = source.text
     offsets = _row_offsets(source)
     if len(offsets) < 2:  # noqa: PLR2004  (a row begins and ends)
@@ -31,12 +31,12 @@ def read(source: SourceText) -> Sections:
 
 
 def column_heading(names: Iterable[str]) -> str:
-    """Return what the rows of a table are headed by: the names of its columns."""
+    """Return the heading of table rows: the names of the columns."""
     return ", ".join(name.strip() for name in names)[:MAX_HEADING]
 
 
 def _row_offsets(source: SourceText) -> list[int]:
-    """Return where the rows begin, and where the last one ends; what is quoted may have several lines."""
+    """Return the starts of the rows and the last end; quoted fields may span lines."""
     text, starts = source.text, [*source.line_starts, len(source.text)]
     offsets = [0]
     quotes = 0
@@ -48,7 +48,7 @@ def _row_offsets(source: SourceText) -> list[int]:
 
 
 def _names(row: str, delimiter: str) -> list[str]:
-    """Return the names of the columns; all of the row where it is none of a table."""
+    """Return the names of the columns; the words of a malformed row."""
     try:
         return next(csv.reader(row.splitlines(keepends=True), delimiter=delimiter), [])
     except csv.Error:

@@ -1,8 +1,8 @@
 """The text of DOCX files: XML in a zip archive.
 
-Paragraphs and tables are read in their order, each row of a table as one line, a long table headed by the
-names of its columns; notes and comments after the paragraph that they belong to; headers and footers, each
-once, at the end. `unread_parts` says what is not.
+Paragraphs and tables are read in order, each row of a table as one line, a long table headed by the names of
+its columns. Notes and comments follow their paragraph; headers and footers come once, at the end.
+`unread_parts` names the parts that are not read.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from xml.etree import ElementTree as ET
 from zipfile import BadZipFile, ZipFile
 
 from greenroom.actors.content.documents.blocks import Block, Blocks
+from greenroom.actors.content.documents.kinds import UnreadableDocumentError
 from greenroom.actors.content.documents.sections import Outline
 from greenroom.actors.content.documents.splitting import MAX_CHARACTERS
 from greenroom.actors.content.documents.table import column_heading
-from greenroom.actors.documents.errors import UnreadableDocumentError
 
 MAX_XML: Final = 64 << 20
-"""The most that is unpacked of one file, all its parts together."""
+"""Unpacked bytes of one file at most, all parts together."""
 MOST_UNREAD: Final = 20
 _W: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _STRICT: Final = b"http://purl.oclc.org/ooxml/wordprocessingml/main"
@@ -37,7 +37,7 @@ _WORDLESS: Final = re.compile(
     r"|word/(?:theme|fonts|glossary|customizations)/?.*"
     r"|word/(?:settings|webSettings|fontTable|numbering|people|stylesWithEffects|comments[A-Z]\w*|vba\w*)\..*"
 )
-"""Parts that hold nothing of what the document says."""
+"""Parts without text of the document."""
 _MARKS: Final = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-"}
 _WORDS: Final = frozenset({f"{_W}t", _MATH_TEXT})
 _ROW_MARK: Final = " | "
@@ -47,7 +47,7 @@ def read(data: bytes) -> Blocks:
     """Return the text of a DOCX file.
 
     Raises:
-        UnreadableDocumentError: it is none, or too large when it is unpacked.
+        UnreadableDocumentError: it is no DOCX, or too large when unpacked.
     """
     try:
         with ZipFile(io.BytesIO(data)) as archive:
@@ -60,7 +60,7 @@ def read(data: bytes) -> Blocks:
 
 
 def unread_parts(data: bytes) -> list[str]:
-    """Return the folders and files in a DOCX file that may say something and are not read."""
+    """Return the folders and files in a DOCX file whose text is not read."""
     with ZipFile(io.BytesIO(data)) as archive:
         names = [
             name for name in archive.namelist() if not _PART.fullmatch(name) and not _WORDLESS.fullmatch(name)
@@ -69,7 +69,7 @@ def unread_parts(data: bytes) -> list[str]:
 
 
 def _parts(archive: ZipFile) -> dict[str, list[ET.Element]]:
-    """Return the parts that are read, by what they are."""
+    """Return the parts that are read, by kind."""
     parts: dict[str, list[ET.Element]] = {}
     left = MAX_XML
     for name in sorted(set(archive.namelist())):
@@ -81,11 +81,11 @@ def _parts(archive: ZipFile) -> dict[str, list[ET.Element]]:
         left -= len(data)
         if left < 0:
             raise UnreadableDocumentError(f"it has more than {MAX_XML:,} bytes when it is unpacked")
-        parser = ET.XMLParser(target=_WithoutTypes())  # noqa: S314  where types are, entities are
+        parser = ET.XMLParser(target=_WithoutTypes())  # noqa: S314  a document type could define entities
         root = ET.fromstring(data.replace(_STRICT, _W[1:-1].encode()), parser)  # noqa: S314  as above
         for twice in list(root.iter(f"{_COMPATIBLE}AlternateContent")):
             for older in twice.findall(f"{_COMPATIBLE}Choice/../{_COMPATIBLE}Fallback"):
-                twice.remove(older)  # what older programs show in the place of the choice
+                twice.remove(older)  # the alternative for older programs
         parts.setdefault(found[1], []).append(root)
     if "document" not in parts:
         raise UnreadableDocumentError("it is no Word document: it has no part word/document.xml")
@@ -93,10 +93,10 @@ def _parts(archive: ZipFile) -> dict[str, list[ET.Element]]:
 
 
 class _WithoutTypes(ET.TreeBuilder):
-    """A builder that refuses what defines types, in every encoding: no Word document does."""
+    """A builder that refuses document type definitions in every encoding; Word writes none."""
 
     def doctype(self, *_: object) -> None:
-        """Refuse a definition of types, before it is read."""
+        """Refuse a document type definition before it is read."""
         raise UnreadableDocumentError("it is no Word document: its XML defines types")
 
 
@@ -111,16 +111,16 @@ class _Reader:
             for name, kind in _NOTES.items()
             for root in parts.get(name, [])
             for note in root.iter(f"{_W}{kind}")
-            if note.get(f"{_W}type", "normal") == "normal"  # others are lines between text and notes
+            if note.get(f"{_W}type", "normal") == "normal"  # others are separators
         }
         self._outline = Outline()
         self._blocks: list[Block] = []
 
     def read(self) -> Blocks:
-        """Return everything in its order."""
+        """Return all blocks in order."""
         for root in self._parts["document"]:
             self._add_all(root)
-        for kind, number in list(self._notes):  # those that nothing refers to
+        for kind, number in list(self._notes):  # notes without a reference
             self._add_note(kind, number)
         margins = [
             f"{name.capitalize()}: {text}"
@@ -136,7 +136,7 @@ class _Reader:
         self._blocks.append(Block(text, 0, 0, self._outline.headings if headings is None else headings))
 
     def _add_all(self, root: ET.Element) -> None:
-        """Add the paragraphs and tables of an element; of those in text boxes, behind theirs."""
+        """Add the paragraphs and tables of an element; those in text boxes come after theirs."""
         waiting = [root]
         while waiting:
             node = waiting.pop()
@@ -159,7 +159,7 @@ class _Reader:
         self._add_notes(_own_nodes(paragraph))
 
     def _add_rows(self, rows: list[list[str]]) -> None:
-        """Add the rows of a table; if a chunk has no room for all, the first row heads each part."""
+        """Add the rows of a table; in long ones the first row heads each part."""
         lines = [_ROW_MARK.join(cell.replace("|", r"\|") for cell in cells).strip() for cells in rows]
         if sum(map(len, lines)) + len(lines) <= MAX_CHARACTERS:
             self._add("\n".join(lines))
@@ -189,7 +189,7 @@ class _Reader:
 
 
 def _levels(styles: list[ET.Element]) -> dict[str, int]:
-    """Return the levels of those styles that are headings, by their ids, which are in any language."""
+    """Return the levels of heading styles, by their localized ids."""
     levels: dict[str, int] = {}
     for style in (each for root in styles for each in root.iter(f"{_W}style")):
         named = style.find(f"{_W}name")
@@ -201,7 +201,7 @@ def _levels(styles: list[ET.Element]) -> dict[str, int]:
 
 
 def _rows(table: ET.Element) -> list[list[str]]:
-    """Return the rows of a table; none of one with a single column, which only places paragraphs."""
+    """Return the rows of a table; none for a single column, which is only layout."""
     rows = [list(_nearest(row, f"{_W}tc")) for row in _nearest(table, f"{_W}tr")]
     if all(len(cells) < 2 for cells in rows):  # noqa: PLR2004  columns
         return []
@@ -210,7 +210,7 @@ def _rows(table: ET.Element) -> list[list[str]]:
 
 
 def _nearest(node: ET.Element, tag: str) -> Iterator[ET.Element]:
-    """Yield the elements of a kind in another one, without those that lie in one of them."""
+    """Yield the outermost elements of a tag in another element."""
     waiting = list(reversed(node))
     while waiting:
         each = waiting.pop()
@@ -221,19 +221,19 @@ def _nearest(node: ET.Element, tag: str) -> Iterator[ET.Element]:
 
 
 def _on_one_line(node: ET.Element) -> str:
-    """Return the words of all paragraphs in an element, those in text boxes and tables included."""
+    """Return the words of all paragraphs in an element, also in text boxes and tables."""
     return " ".join(" ".join("".join(_runs(each)).split()) for each in node.iter(f"{_W}p")).strip()
 
 
 def _runs(paragraph: ET.Element) -> Iterator[str]:
-    """Yield the words of a paragraph, without those of paragraphs in it, as in a text box."""
+    """Yield the words of a paragraph, without nested paragraphs such as text boxes."""
     for node in _own_nodes(paragraph):
         if node.tag in _WORDS or node.tag in _MARKS:
             yield _MARKS.get(str(node.tag)) or node.text or ""
 
 
 def _own_nodes(paragraph: ET.Element) -> Iterator[ET.Element]:
-    """Yield what lies in a paragraph, but not in one in it, nor where it stood before it was moved."""
+    """Yield the nodes of a paragraph, without nested paragraphs and moved text."""
     waiting = [paragraph]
     while waiting:
         node = waiting.pop()

@@ -1,6 +1,6 @@
-"""What secrets look like, as those who issue them publish it: a table of prefixes, and of what follows them.
+"""Shapes of secrets, as their issuers publish them: a table of prefixes and alphabets.
 
-Facts only. `secrets` says how they are looked for.
+These are only facts; `detect` searches for them.
 """
 
 from __future__ import annotations
@@ -14,28 +14,30 @@ _BASE32: Final = "A-Z2-7"
 
 
 class Pattern(NamedTuple):
-    """Secrets that do not begin alike.
+    """Secrets without a common prefix.
 
     Attributes:
-        kind: What it is called where it is left out.
-        part: What stands in each.
-        pattern: A regular expression in which each repetition has a bound. Its group, if any, is the secret.
+        kind: Its name in the mark.
+        part: A literal in each.
+        pattern: A regular expression with bounded repetitions. Its group, if any, is the secret.
+        is_spread: Whether it spans several runs of letters, digits and marks.
     """
 
     kind: str
     part: str
     pattern: str
+    is_spread: bool = False
 
 
 class Shape(NamedTuple):
-    """Secrets that begin alike.
+    """Secrets with a common prefix.
 
     Attributes:
-        kind: What it is called where it is left out.
-        prefixes: What it begins with: one of these.
-        alphabet: The characters that follow, as in a regular expression's brackets.
-        least: As many follow at least. All that follow belong to it.
-        alone: Whether its prefix is no rare one: no letter may stand before it, and no mere words follow.
+        kind: Its name in the mark.
+        prefixes: Its possible prefixes.
+        alphabet: The following characters, as in a regular expression's brackets.
+        least: How many follow at least. All of them belong to the secret.
+        alone: Whether the prefix is common: no letter may come before it, and no plain words after it.
     """
 
     kind: str
@@ -69,17 +71,8 @@ SHAPES: Final = (
     Shape(
         "Slack token",
         (
-            "xoxb-",
-            "xoxp-",
-            "xoxa-",
-            "xoxr-",
-            "xoxs-",
-            "xoxe-",
-            "xoxo-",
-            "xoxc-",
-            "xoxd-",
-            "xoxe.xox",
-            "xapp-",
+            *("xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxo-", "xoxc-", "xoxd-"),
+            *("xoxe.xox", "xapp-"),
         ),
         _WORD + r"%\-",
         12,
@@ -152,13 +145,14 @@ SHAPES: Final = (
     Shape("Clojars token", ("CLOJARS_",), _HEX, 60),
     Shape("NuGet key", ("oy2",), "a-z0-9", 43, alone=True),
 )
-"""By the issuers' own documentation. Public identifiers, such as Stripe's ``pk_live_``, are no secrets."""
+"""From the issuers' documentation. Public identifiers such as Stripe's ``pk_live_`` are no secrets."""
 
 PATTERNS: Final = (
     Pattern(
         "AWS secret key",
         "AKIA",
         r"(?<=[A-Z2-7]{20})[^A-Za-z0-9+/]{1,8}([A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])",
+        is_spread=True,
     ),
     Pattern("Telegram token", ":AA", r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])"),
     Pattern("Discord token", ".", r"(?<![\w.-])[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w.-])"),
@@ -166,5 +160,21 @@ PATTERNS: Final = (
     Pattern("Terraform token", ".atlasv1.", r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[\w-]{60,80}"),
     Pattern("Azure secret", "Q~", r"(?<![\w.~-])[\w.~]{3}[0-9]Q~[\w.~-]{31,34}(?![\w~-])"),
     Pattern("Mailchimp key", "-us", r"(?<![0-9a-f])[0-9a-f]{32}-us[0-9]{1,2}(?![0-9])"),
+    Pattern("recovery key", "-", r"(?<![\w-])[0-9]{6}(?:-[0-9]{6}){7}(?![\w-])"),
+    Pattern(
+        "product key",
+        "-",
+        r"(?<![\w-])(?=[A-Z-]{0,28}[0-9])(?=[0-9-]{0,28}[A-Z])[A-Z0-9]{5}(?:-[A-Z0-9]{5}){4}(?![\w-])",
+    ),
+    Pattern(
+        "recovery key",
+        "-",
+        r"(?<![\w-])(?=[A-Z-]{0,28}[0-9])(?=[0-9-]{0,28}[A-Z])[A-Z0-9]{4}(?:-[A-Z0-9]{4}){5}(?![\w-])",
+    ),
+    Pattern(
+        "wallet key",
+        "",
+        r"(?<!\w)[5KL](?=\w{0,50}[1-9])(?=\w{0,50}[a-z])(?=\w{0,50}[A-Z])[1-9A-HJ-NP-Za-km-z]{50,51}(?!\w)",
+    ),
     Pattern("1Password key", "A3-", r"(?<![A-Z0-9-])A3-[A-Z0-9]{6}-(?:[A-Z0-9]{5,11}-){2,5}[A-Z0-9]{5,11}"),
 )

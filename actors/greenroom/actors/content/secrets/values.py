@@ -1,14 +1,15 @@
-"""Values that may be secrets: which only stand for one, and which look drawn by chance."""
+"""Tests of values: placeholders, words, names, and random ones."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
+from functools import cache
 from typing import Final, NamedTuple
 
 _LEAST_LETTERS: Final = 5
-"""A token has so many different characters."""
+"""Distinct characters of a token at least."""
 _TEMPLATE: Final = re.compile(
     r"\$\{.*|\$\(.*|\$env:.*|\$[a-z_][a-z0-9_]*|%[sdr]|%\([a-z_]+\)s|%[a-z_]+%|%env\(.*|<[^<>]*>?|\{.*|\[.*|\(.*"
     r"|[*.#_-]+|.*(?:\.\.\.|\u2026|\*\*\*|xxxx).*",
@@ -28,28 +29,34 @@ _FIRST_WORD: Final = re.compile(r"[a-z]+")
 _NAMES: Final = re.compile(r"passw|pwd|secret|token|key|cred|auth", re.IGNORECASE)
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9]+")
 _PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
-"""A word, also within a name in camel case, or a number."""
+"""A word, also in camel case, or a number."""
 _LONGEST_WORD: Final = 24
 _LONGEST_NUMBER: Final = 4
 _LETTERS_OF_WORDS: Final = 3
-"""Words have so many letters on average; letters drawn by chance change their case more often."""
+"""Average letters of words; random letters change their case more often."""
 _LETTERS_OF_NAMES: Final = 5
-"""Words of a long name have so many on average, where nothing stands between them."""
+"""Average letters of the words in a long name without separators."""
 _HEX: Final = re.compile(r"[0-9a-fA-F-]+")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _BITS_OF_HEX: Final = 3.0
 _BITS: Final = 3.8
-"""Bits that a character has at least, by how often each comes, where 20 or more are drawn by chance."""
+"""Entropy in bits a character, from which 20 or more characters count as random."""
+
+
+@cache
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern on first use; most texts need few."""
+    return re.compile(pattern)
 
 
 class Span(NamedTuple):
     """A secret in a text.
 
     Attributes:
-        first: Where it begins.
-        last: Where it ends, exclusive.
-        kind: What it is called.
-        doubt: How sure the kind is: 0 by its own shape, 1 by its name, 2 by what stands near it.
+        first: Its start.
+        last: Its end, exclusive.
+        kind: Its kind.
+        doubt: The uncertainty of the kind: 0 by shape, 1 by name, 2 by context.
     """
 
     first: int
@@ -59,7 +66,7 @@ class Span(NamedTuple):
 
 
 def stands_for_another(value: str) -> bool:
-    """Return whether a value only stands for a secret, as ``${TOKEN}``, ``<password>`` and ``xxxxx`` do."""
+    """Return whether a value is a template or an example, such as ``${TOKEN}`` or ``xxxxx``."""
     if len(set(value)) == 1 or _TEMPLATE.fullmatch(value):
         return True
     first = _FIRST_WORD.match(value.lower())
@@ -68,13 +75,13 @@ def stands_for_another(value: str) -> bool:
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a value stands for a secret, or is only another name of one, as ``db_password`` is."""
+    """Return whether a value is a template, or a name such as ``db_password``."""
     is_name = _NAMES.search(value) is not None and not has_digit(value) and is_wordy(value)
     return is_name or stands_for_another(value)
 
 
 def is_wordy(value: str) -> bool:
-    """Return whether a value is made of words and small numbers, as names are."""
+    """Return whether a value consists of words and small numbers, as names do."""
     words: list[str] = []
     for segment in _SEGMENT.findall(value):
         parts = _PART.findall(segment)
@@ -88,30 +95,30 @@ def is_wordy(value: str) -> bool:
 
 
 def is_name(value: str) -> bool:
-    """Return whether a value can be how a program names something: words, in camel case or between signs."""
+    """Return whether a value may be a name in code."""
     words = _PART.findall(value)
     is_long = not has_digit(value) and sum(map(len, words)) >= _LETTERS_OF_NAMES * len(words)
     return is_long or (not value.isalnum() and is_wordy(value))
 
 
 def has_digit(value: str) -> bool:
-    """Return whether there is a digit in a value."""
+    """Return whether a value has a digit."""
     return any(map(str.isdigit, value))
 
 
 def is_token(value: str) -> bool:
-    """Return whether what follows a token's prefix can be one, and is no filling."""
+    """Return whether the part after a prefix may be a token and is no filler."""
     return len(set(value)) >= _LEAST_LETTERS and not stands_for_another(value)
 
 
 def is_random(value: str) -> bool:
-    """Return whether a value of 20 characters or more looks drawn by chance, and is no UUID."""
+    """Return whether a value of 20 or more characters looks random and is no UUID."""
     if _UUID.fullmatch(value) or not has_digit(value) or value.isdigit() or is_wordy(value):
         return False
     return entropy(value) >= (_BITS_OF_HEX if _HEX.fullmatch(value) else _BITS)
 
 
 def entropy(value: str) -> float:
-    """Return how many bits a character of a value has, by how often each comes in it."""
+    """Return the entropy of a value in bits a character."""
     size = len(value)
     return -sum(count / size * math.log2(count / size) for count in Counter(value).values())

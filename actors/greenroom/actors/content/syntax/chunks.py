@@ -1,8 +1,8 @@
-"""A tree cut into chunks: whole definitions where they fit, else parts of one, at the ends of statements.
+"""Split a tree into chunks: whole definitions, else parts at ends of statements.
 
-What is too long is taken apart into what it is made of, and neighbours are put together again while they
-fit. Where a definition that was taken apart begins or ends, a chunk ends as well unless it is short: so few
-chunks are the end of one thing and the beginning of another.
+A node that is too long is split into its children, and neighbours are joined again while they fit. A chunk
+also ends where a split definition begins or ends, unless the chunk is short: so few chunks mix the end of one
+definition with the beginning of another.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 MAX_CHARACTERS: Final = 1_200
-"""The most that a chunk has, without blanks."""
+"""Characters of a chunk at most, without blanks."""
 _MOST_BYTES: Final = 8 * MAX_CHARACTERS
-"""The most that a chunk has with blanks."""
+"""Bytes of a chunk at most, with blanks."""
 _SHORT: Final = MAX_CHARACTERS // 4
 _MOST_DEPTH: Final = 200
 _NOT_COUNTED: Final = b" \t\r\n\f\v\0" + bytes(range(0x80, 0xC0))
@@ -30,12 +30,12 @@ _ABOVE: Final = frozenset({"decorator", "attribute_item"})
 
 
 class _Part(NamedTuple):
-    """A part of a file that is not taken apart.
+    """A part of a file that is not split.
 
     Attributes:
-        first: Its first byte, right after the part before.
+        first: Its first byte, directly after the part before.
         last: The first byte after it.
-        size: How many characters it has, without blanks.
+        size: Its characters, without blanks.
     """
 
     first: int
@@ -44,22 +44,22 @@ class _Part(NamedTuple):
 
 
 def size_of(data: bytes) -> int:
-    """Return how many characters UTF-8 has, without blanks."""
+    """Count the characters of UTF-8, without blanks."""
     return len(data.translate(None, _NOT_COUNTED))
 
 
 def chunks_of_tree(data: bytes, root: Node, lines: Lines, symbols: list[Symbol]) -> list[CodeChunk]:
-    """Return the chunks of a file that has a tree, its symbols given in their order."""
+    """Return the chunks of a file with a tree; its symbols are in order."""
     return _described(data, lines, symbols, _joined(data, _parts(data, root), _Edges(data, symbols)))
 
 
 def chunks_of_text(data: bytes, lines: Lines) -> list[CodeChunk]:
-    """Return the chunks of a file that has none: cut at blank lines where it can be."""
+    """Return the chunks of a file without a tree, split preferably at blank lines."""
     return _described(data, lines, [], _spans_of_text(data.decode(errors="surrogateescape"), 0))
 
 
 def _spans_of_text(text: str, begin: int) -> Iterator[tuple[int, int]]:
-    """Yield where the pieces of a text begin and end, in bytes of UTF-8 after a place."""
+    """Yield the spans of a text's pieces, in bytes of UTF-8 from ``begin`` on."""
     reached = at = 0
     for first, last in pieces(text, 0, len(text), CODE):
         at += len(text[reached:first].encode(errors="surrogateescape"))
@@ -69,7 +69,7 @@ def _spans_of_text(text: str, begin: int) -> Iterator[tuple[int, int]]:
 
 
 def _parts(data: bytes, root: Node) -> Iterator[_Part]:
-    """Yield all of a file in parts, none too long but single tokens; a comment is part of what follows."""
+    """Yield a file in parts that fit, except long tokens; comments join the next part."""
     reached = 0
     levels: list[tuple[Iterator[Node], int]] = [(iter([root]), len(data))]
     while levels:
@@ -95,7 +95,7 @@ def _is_above(node: Node) -> bool:
 
 
 def _joined(data: bytes, parts: Iterator[_Part], edges: _Edges) -> Iterator[tuple[int, int]]:
-    """Yield where chunks begin and end: parts put together while they fit."""
+    """Join parts while they fit; yield the spans of the chunks."""
     first = last = size = 0
     for part in parts:
         is_full = size + part.size > MAX_CHARACTERS or part.last - first > _MOST_BYTES
@@ -112,7 +112,7 @@ def _joined(data: bytes, parts: Iterator[_Part], edges: _Edges) -> Iterator[tupl
 
 
 class _Edges:
-    """Where definitions begin and end that are too long for a chunk."""
+    """The starts and ends of definitions that are too long for a chunk."""
 
     def __init__(self, data: bytes, symbols: list[Symbol]) -> None:
         long = [each for each in symbols if each.last_byte - each.first_byte > MAX_CHARACTERS]
@@ -121,7 +121,7 @@ class _Edges:
         self._begins = sorted(each.first_byte for each in long)
 
     def lies_between(self, last: int, part: _Part) -> bool:
-        """Return whether one is where a part ends or where the next begins."""
+        """Return whether one lies between the end of a part and the next part."""
         if last in self._ends:
             return True
         at = bisect_left(self._begins, part.first)
@@ -133,7 +133,7 @@ class _Edges:
 def _described(
     data: bytes, lines: Lines, symbols: list[Symbol], spans: Iterable[tuple[int, int]]
 ) -> list[CodeChunk]:
-    """Return chunks with what is in them and what they are in."""
+    """Return chunks with their symbols and their scopes."""
     chunks: list[CodeChunk] = []
     names = deque(sorted((each.name_byte, each.path) for each in symbols))
     following = deque(sorted(symbols, key=lambda each: (each.first_byte, -each.last_byte)))
@@ -163,7 +163,7 @@ def _described(
 
 
 def _trimmed(data: bytes, first: int, last: int) -> tuple[int, int]:
-    """Return a span without blank lines around it; the first line keeps its indentation."""
+    """Trim blank lines around a span; the first line keeps its indentation."""
     last = first + len(data[first:last].rstrip())
     word = last - len(data[first:last].lstrip())
     line = data.rfind(b"\n", first, word) + 1

@@ -1,4 +1,4 @@
-"""What stands above a definition and describes it: comments, decorators, attributes, heads of templates."""
+"""Comments, decorators, attributes and template heads directly above a definition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)")
 
 
 class Above:
-    """What stands right above each line that a definition may begin in."""
+    """The comments and decorators above each line that may begin a definition."""
 
     def __init__(self, data: bytes, lines: Lines, nodes: Iterable[Node]) -> None:
         self._data = data
@@ -39,13 +39,13 @@ class Above:
                 self._by_last_line.setdefault(lines.of(last), first)
 
     def beginning(self, offset: int) -> int | None:
-        """Return where the line begins whose first words lead to a place; None if there is more before it."""
+        """Return the start of a place's line; None if more than words precede it."""
         begin = self._lines.start_of(self._lines.of(offset))
         is_first = offset - begin <= MAX_SUMMARY and _WORDS.fullmatch(self._data, begin, offset)
         return begin if is_first else None
 
     def first_of(self, begin: int) -> int:
-        """Return where that begins which belongs to a definition that begins a line."""
+        """Return the start of everything that belongs to a definition at a line's start."""
         line = self._lines.of(begin)
         while (above := self._by_last_line.get(line - 1)) is not None:
             begin, line = above, self._lines.of(above)
@@ -53,7 +53,7 @@ class Above:
 
 
 def summary_of(text: bytes) -> str:
-    """Return the first sentence of a comment or a docstring, without what marks it as one."""
+    """Return the first sentence of a comment or a docstring, without its markup."""
     words: list[str] = []
     quoted = _QUOTES.sub("", text[:_MOST_READ].decode("utf-8-sig", "replace").strip())
     for line in quoted.splitlines():

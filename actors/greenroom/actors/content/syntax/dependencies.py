@@ -1,4 +1,4 @@
-"""What a file depends on and what depends on it, over any number of steps."""
+"""Dependencies and dependents of a file, over any number of steps."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import msgspec
 
 
 class Reached(msgspec.Struct, frozen=True, array_like=True):
-    """A file that another leads to.
+    """A reachable file.
 
     Attributes:
         path: The file.
-        depth: Over how many steps, at least 1.
-        via: The file before it, on a shortest way.
+        depth: The number of steps, at least 1.
+        via: The file before it on a shortest path.
     """
 
     path: str
@@ -23,12 +23,12 @@ class Reached(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Reach(msgspec.Struct, frozen=True, array_like=True):
-    """All files that a file leads to.
+    """The files that are reachable from a file.
 
     Attributes:
-        files: The nearest first; of the same depth by path. The file itself is not among them.
-        cycles: Shortest ways back to the file, each from the file to the one before it.
-        is_cut: Whether there are more than were asked for.
+        files: The nearest first; of the same depth by path; without the file itself.
+        cycles: Shortest paths back to the file, each from the file to the last one before it.
+        is_cut: Whether limits left out some.
     """
 
     files: list[Reached]
@@ -36,8 +36,8 @@ class Reach(msgspec.Struct, frozen=True, array_like=True):
     is_cut: bool
 
 
-def inverted(graph: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """Return which files lead to each, of a map of what each leads to."""
+def invert(graph: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Invert a graph: return the predecessors of each file."""
     found: dict[str, list[str]] = {}
     for path in sorted(graph):
         for other in graph[path]:
@@ -46,13 +46,13 @@ def inverted(graph: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
 
 
 def reach(graph: Mapping[str, Iterable[str]], path: str, depth: int, most: int = 1_000) -> Reach:
-    """Return what a file leads to: its dependencies, or in the inverted map its dependents.
+    """Return the files reachable from a file: its dependencies, or dependents if inverted.
 
     Args:
-        graph: What each file leads to.
-        path: Where to begin.
-        depth: Over how many steps at most.
-        most: How many files at most, and how many cycles.
+        graph: The successors of each file.
+        path: The file to start from.
+        depth: Steps at most.
+        most: Files at most, and cycles at most.
     """
     known = {path: Reached(path, 0, "")}
     cycles: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""Grammars and queries, loaded with the first file of their language."""
+"""Grammars and queries of tree-sitter, loaded with the first file of their language."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _BROKEN = "the packages that read code by its syntax cannot be imported"
 
 
 class MissingGrammarError(Exception):
-    """A package is not installed, or of no use; the sentence says what to do, or why."""
+    """A package is missing or unusable; the sentence says what to do, or why."""
 
 
 class Grammar(NamedTuple):
-    """What reads a language, and its queries."""
+    """The grammar of a language, and its queries."""
 
     language: tree_sitter.Language
     definitions: tree_sitter.Query
@@ -28,16 +28,16 @@ class Grammar(NamedTuple):
 
 
 def part_of(language: Language) -> Part:
-    """Return what reads a language."""
+    """Return the optional packages for a language."""
     return Part(f"reading {language.title} by syntax", ("tree-sitter", language.package.replace("_", "-")))
 
 
 @cache
-def loaded(language: Language) -> tree_sitter.Language:
-    """Return the grammar of a language, without its queries, which take longer.
+def load_grammar(language: Language) -> tree_sitter.Language:
+    """Load the grammar of a language without its queries, which take longer.
 
     Raises:
-        MissingGrammarError: it is not installed, or of no use.
+        MissingGrammarError: it is missing or unusable.
     """
     try:
         import tree_sitter  # noqa: PLC0415  with the first file, and it may be missing
@@ -47,26 +47,26 @@ def loaded(language: Language) -> tree_sitter.Language:
         raise MissingGrammarError(part_of(language).lack or _BROKEN) from None
     try:
         return tree_sitter.Language(getattr(package, language.function)())
-    except (AttributeError, TypeError, ValueError) as error:  # of a version that fits not the others
-        raise _useless(language, error) from None
+    except (AttributeError, TypeError, ValueError) as error:  # incompatible versions
+        raise _unusable(language, error) from None
 
 
 @cache
 def grammar_of(language: Language) -> Grammar:
-    """Return the grammar of a language with its queries.
+    """Load the grammar of a language with its queries.
 
     Raises:
-        MissingGrammarError: it is not installed, or of no use.
+        MissingGrammarError: it is missing or unusable.
     """
-    grammar = loaded(language)
+    grammar = load_grammar(language)
     import tree_sitter  # noqa: PLC0415  as above
 
     try:
         queries = [tree_sitter.Query(grammar, text) for text in (language.definitions, language.uses)]
     except ValueError as error:
-        raise _useless(language, error) from None
+        raise _unusable(language, error) from None
     return Grammar(grammar, *queries)
 
 
-def _useless(language: Language, error: Exception) -> MissingGrammarError:
+def _unusable(language: Language, error: Exception) -> MissingGrammarError:
     return MissingGrammarError(f"what reads {language.title} cannot be used: {error}")

@@ -1,4 +1,4 @@
-"""What leads to what in a workspace: files by their imports, symbols by the names that they use."""
+"""Graphs of a workspace: files by their imports, symbols by the names that they use."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import Final
 
 import msgspec
 
+from greenroom.actors.content.syntax.languages import resolve_import
 from greenroom.actors.content.syntax.places import Places
 from greenroom.actors.content.syntax.source import Import, Source
-from greenroom.actors.syntax.resolving import resolve_import
 
 _ROLES: Final = frozenset({"call", "inherits", "type"})
 
 
 class Linked(msgspec.Struct, frozen=True):
-    """What of a source file leads to others; less than all that is read of it.
+    """The part of a source file that graphs need.
 
     Attributes:
         language: Its language.
-        imports: What it imports.
-        lines: The line of each symbol, by its path.
+        imports: Its imports.
+        lines: The line of each symbol, by path.
+        uses: The names that each symbol uses, and whether as a member.
     """
 
     language: str
@@ -29,8 +30,8 @@ class Linked(msgspec.Struct, frozen=True):
     uses: dict[str, set[tuple[str, bool]]]
 
 
-def linked(source: Source) -> Linked:
-    """Return what of a source file leads to others."""
+def link_source(source: Source) -> Linked:
+    """Return the part of a source file that graphs need."""
     lines = {each.path: each.line for each in reversed(source.symbols)}
     uses: dict[str, set[tuple[str, bool]]] = {}
     for each in source.references:
@@ -40,7 +41,7 @@ def linked(source: Source) -> Linked:
 
 
 def graph_of_files(files: Mapping[str, Linked], places: Places) -> dict[str, list[str]]:
-    """Return which files each file imports, each once."""
+    """Return the files that each file imports, each once."""
     return {
         path: list(
             dict.fromkeys(
@@ -52,14 +53,14 @@ def graph_of_files(files: Mapping[str, Linked], places: Places) -> dict[str, lis
 
 
 def graph_of_symbols(files: Mapping[str, Linked], imported: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """Return which symbols each symbol uses, by their names alone.
+    """Return the symbols that each symbol uses, by names alone.
 
-    A name means what its own file defines, else what files that this imports define, else every definition of
-    it in files of the same language; one with nothing before it means no member there, if it may mean others.
+    A name means its definitions in the same file, else in imported files, else in all files of the same
+    language. A name without a qualifier means members only if there is nothing else.
 
     Args:
         files: All files, by path.
-        imported: Which files each of them imports.
+        imported: The files that each of them imports.
     """
     defined = {path: _by_name(file.lines) for path, file in files.items()}
     anywhere: dict[tuple[str, str], list[tuple[str, str]]] = {}
@@ -84,7 +85,7 @@ def graph_of_symbols(files: Mapping[str, Linked], imported: Mapping[str, list[st
 
 
 def definitions(files: Mapping[str, Linked], symbol: str) -> list[str]:
-    """Return where a symbol is defined, by its name or the end of its path, in a graph of symbols."""
+    """Return the nodes of a symbol, given its name or the end of its path."""
     return sorted(
         node_of(path, each)
         for path, file in files.items()
@@ -94,7 +95,7 @@ def definitions(files: Mapping[str, Linked], symbol: str) -> list[str]:
 
 
 def members(files: Mapping[str, Linked], nodes: Iterable[str]) -> list[str]:
-    """Return the symbols within others, such as the methods of a class."""
+    """Return the nodes within others, such as the methods of a class."""
     found: list[str] = []
     for path, symbol in map(parts_of, nodes):
         lines = files[path].lines if path in files else {}
@@ -103,12 +104,12 @@ def members(files: Mapping[str, Linked], nodes: Iterable[str]) -> list[str]:
 
 
 def node_of(path: str, symbol: str) -> str:
-    """Return what a symbol of a file is called in a graph; the file itself, of its top."""
+    """Return the node of a symbol in a file, or of the file itself."""
     return f"{path}:{symbol}" if symbol else path
 
 
 def parts_of(node: str) -> tuple[str, str]:
-    """Return the file and the symbol of which `node_of` made a name."""
+    """Return the file and the symbol of a node, the inverse of `node_of`."""
     path, _, symbol = node.rpartition(":")
     return (path, symbol) if path else (symbol, "")
 

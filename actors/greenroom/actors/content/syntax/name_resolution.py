@@ -1,10 +1,10 @@
-"""Which definitions a use of a name means, as far as scopes and imports alone say it.
+"""Resolve uses of names to definitions, by scopes and imports alone.
 
-A name with nothing before it is looked for in what it stands in, at the top of its file, in what its file
-imports, and where a language has it so in files of the same package and in all of a file that is brought in.
-One of `self` or `this` is a member of the class around it; one of a module or a class is followed there, also
-through files that hand it on. What a variable holds is not known, so its members mean nothing here. That a
-variable of a function has the name of something outside is seen of parameters only.
+A name without a qualifier is searched in its scopes, at the top of its file, and in its imports; in some
+languages also in files of the same package and in all of an imported file. A member of `self` or `this` is
+one of the enclosing class; a member of a module or a class is searched there, also through re-exports. The
+values of variables are unknown, so their members stay unresolved. Of local variables only parameters hide
+outer names.
 """
 
 from __future__ import annotations
@@ -16,10 +16,15 @@ from itertools import chain
 from posixpath import basename, dirname
 from typing import Final, NamedTuple
 
-from greenroom.actors.content.syntax.languages import NO_LANGUAGE, Language, language_named, language_of
+from greenroom.actors.content.syntax.languages import (
+    NO_LANGUAGE,
+    Language,
+    language_named,
+    language_of,
+    resolve_import,
+)
 from greenroom.actors.content.syntax.places import Places
 from greenroom.actors.content.syntax.source import Import, Kind, Reference, Source
-from greenroom.actors.syntax.resolving import resolve_import
 
 _OWN: Final = frozenset({"self", "this", "cls", "Self", "$this", "static"})
 _INNER: Final[frozenset[Kind]] = frozenset({"function", "method", "module", "macro"})
@@ -39,12 +44,12 @@ _NONE: Final[Nodes] = frozenset()
 
 
 class _File:
-    """A file as names are looked up in it.
+    """A file for lookups of names.
 
     Attributes:
-        source: What its syntax says.
-        language: What is known of its language.
-        symbols: Its symbols by their paths; of several the first.
+        source: Its parsed source.
+        language: Its language.
+        symbols: Its symbols by path; of equal ones the first.
     """
 
     def __init__(self, source: Source) -> None:
@@ -54,7 +59,7 @@ class _File:
 
     @cached_property
     def bound(self) -> dict[str, list[Import]]:
-        """What it imports, by what that is called here."""
+        """Its imports by their local names."""
         found: dict[str, list[Import]] = {}
         for each in self.source.imports:
             if name := _bound_name(each, self.language):
@@ -63,7 +68,7 @@ class _File:
 
     @cached_property
     def opened(self) -> list[Import]:
-        """Imports that bring in all names of what they mean."""
+        """Its imports of all names of a module."""
         return [
             each
             for each in self.source.imports
@@ -71,7 +76,7 @@ class _File:
         ]
 
     def scopes(self, symbol: str) -> Iterator[str]:
-        """Yield what is looked through for a bare name that is used in a symbol, the innermost first."""
+        """Yield the scopes of an unqualified name in a symbol, the innermost first."""
         for scope in _around(symbol):
             known = self.symbols.get(scope)
             is_open = known is None or known.kind in _INNER or scope == symbol
@@ -80,7 +85,7 @@ class _File:
         yield ""
 
     def is_parameter(self, name: str, symbol: str) -> bool:
-        """Return whether a name is a parameter of what it is used in."""
+        """Return whether a name is a parameter of an enclosing function."""
         forms = _parameter(name, is_last=self.language.type_is_first)
         return any(
             known.kind in {"function", "method"} and forms.search(known.signature)
@@ -90,14 +95,14 @@ class _File:
 
 
 class Meanings:
-    """Looks up what uses of names mean.
+    """Resolves uses of names.
 
     Args:
-        files: Files as their syntax was read, by path; more may be added while it is in use.
+        files: Parsed files by path; more may be added meanwhile.
         places: All files of the workspace.
 
     Attributes:
-        lacking: Files that would have had to be read to follow a name further.
+        lacking: Files that must be parsed to follow a name further.
     """
 
     def __init__(self, files: Mapping[str, Source], places: Places) -> None:
@@ -109,7 +114,7 @@ class Meanings:
         self._known: dict[tuple[str, str, bool], tuple[int, Nodes]] = {}
 
     def of_use(self, path: str, use: Reference) -> Nodes:
-        """Return the definitions that a use of a name in a file means; none where that is not known."""
+        """Return the definitions that a use of a name means; empty if unknown."""
         file = self._file(path)
         self._known.clear()
         if file is None:
@@ -120,7 +125,7 @@ class Meanings:
             found = next((each for each in members if each in file.symbols), None)
             if found is not None or not file.language.imports_by_path:
                 return _NONE if found is None else frozenset({Node(path, found)})
-            before = []  # of the module itself
+            before = []  # the module itself
         parts = [*before, use.name]
         if file.is_parameter(parts[0], use.symbol):
             return _NONE
@@ -131,7 +136,7 @@ class Meanings:
         return self._elsewhere(file, parts, list(file.scopes(use.symbol)), _MOST_STEPS)
 
     def of_import(self, path: str, brought: Import) -> Nodes:
-        """Return the definitions that an import of a file brings in by name; none where that is not known."""
+        """Return the definitions that an import names; empty if unknown."""
         file = self._file(path)
         self._known.clear()
         return _NONE if file is None or not brought.name else self._brought(file, brought, [], _MOST_STEPS)
@@ -143,7 +148,7 @@ class Meanings:
         return known
 
     def _elsewhere(self, file: _File, parts: Sequence[str], scopes: Sequence[str], steps: int) -> Nodes:
-        """Return what a name means that its file does not define."""
+        """Resolve a name that its file does not define."""
         if steps <= 0:
             return _NONE
         for count in range(len(parts), 0, -1):
@@ -158,11 +163,11 @@ class Meanings:
             found = _all(self._defined(each, parts) for each in beside)
             if found:
                 return found
-        found = _all(self._handed_on(other, parts, scopes, steps) for other in self._opened_by(file))
+        found = _all(self._exported(other, parts, scopes, steps) for other in self._opened_by(file))
         return found if len({each.file for each in found}) == 1 else _NONE
 
     def _opened_by(self, file: _File) -> list[str]:
-        """Return the files of which a file brings in all names."""
+        """Return the files that a file imports with all names."""
         path = file.source.path
         if path not in self._opened:
             found = (resolve_import(each, path, file.language.name, self._places) for each in file.opened)
@@ -170,7 +175,7 @@ class Meanings:
         return self._opened[path]
 
     def _brought(self, file: _File, brought: Import, rest: Sequence[str], steps: int) -> Nodes:
-        """Return what a name means that begins with an import."""
+        """Resolve a name that begins with an import."""
         first = brought.alias if brought.name == "default" else brought.name
         ways = [[first, *rest]] if first else [list(rest)] if rest else []
         if file.language.imports_members:
@@ -179,14 +184,14 @@ class Meanings:
         for path in resolve_import(brought, file.source.path, file.language.name, self._places):
             module = [list(rest)] if rest and _module_name(path) == brought.name else []
             for way in [*ways, *module]:
-                nodes = self._handed_on(path, way, [""], steps)
+                nodes = self._exported(path, way, [""], steps)
                 found |= nodes
                 if nodes:
                     break
         return frozenset(found)
 
-    def _handed_on(self, path: str, parts: Sequence[str], scopes: Sequence[str], steps: int) -> Nodes:
-        """Return what a file makes of a name: what it defines, or what it hands on."""
+    def _exported(self, path: str, parts: Sequence[str], scopes: Sequence[str], steps: int) -> Nodes:
+        """Resolve a name in an imported file: its definition, or a re-export."""
         file = self._file(path)
         if file is None:
             if path in self._places.files:
@@ -198,12 +203,12 @@ class Meanings:
                 return found
         if file.language.shares_folder:
             return _NONE
-        asked = (path, _joined(*parts), tried == [""])
-        known_for, known = self._known.get(asked, (0, _NONE))
-        if known_for < steps:  # files that bring in each other are not gone through again and again
-            self._known[asked] = (steps, _NONE)
+        key = (path, _joined(*parts), tried == [""])
+        known_for, known = self._known.get(key, (0, _NONE))
+        if known_for < steps:  # import cycles are not followed repeatedly
+            self._known[key] = (steps, _NONE)
             known = self._elsewhere(file, parts, scopes, steps - 1)
-            self._known[asked] = (steps, known)
+            self._known[key] = (steps, known)
         return known
 
     def _defined(self, path: str, parts: Sequence[str]) -> Nodes:
@@ -212,7 +217,7 @@ class Meanings:
 
 
 def _bound_name(brought: Import, language: Language) -> str:
-    """Return what an import is called in its file; empty where it has no name of its own there."""
+    """Return the local name of an import; empty if it has none."""
     if brought.name == "*":
         return ""
     return brought.alias or brought.name or language.binds(brought.module)
@@ -224,7 +229,7 @@ def _module_name(path: str) -> str:
 
 
 def _parameter(name: str, *, is_last: bool) -> re.Pattern[str]:
-    """Return what finds a parameter of some name in a signature, where its type is before or after it."""
+    """Return the pattern of a parameter in a signature, its type before or after."""
     word = re.escape(name)
     if is_last:
         return re.compile(rf"[\w>\]&*(]\s*[\s&*]{word}\s*[,)=\[]")
@@ -232,7 +237,7 @@ def _parameter(name: str, *, is_last: bool) -> re.Pattern[str]:
 
 
 def _around(symbol: str) -> Iterator[str]:
-    """Yield a symbol's path and those of all that it is in, the innermost first."""
+    """Yield a symbol's path and those of its scopes, the innermost first."""
     while symbol:
         yield symbol
         symbol = symbol.rpartition(".")[0]

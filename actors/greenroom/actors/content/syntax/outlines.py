@@ -1,4 +1,4 @@
-"""The symbols of files in as many lines as a budget has room for."""
+"""Outlines: the symbols of files in lines, within a budget."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Outline(msgspec.Struct, frozen=True, array_like=True):
     """The symbols of files, a line each, below the line of their file.
 
     Attributes:
-        text: Lines such as ``12-40 class Store(Rack)``, indented by their scopes.
-        shown: How many symbols there are.
-        left_out: How many there was no room for.
-        tokens: What it costs, about.
+        text: Lines such as ``12-40 class Store(Rack)``, indented by scope.
+        shown: The number of symbols in it.
+        left_out: The number of omitted symbols.
+        tokens: The estimated tokens.
     """
 
     text: str
@@ -37,14 +37,14 @@ class Outline(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Line(NamedTuple):
-    """A line that may be shown.
+    """A possible line of an outline.
 
     Attributes:
-        rank: What comes first where there is too little room; always after what it is in.
-        file: Which file it is of.
+        rank: The order of choice if there is too little room; always after its scope.
+        file: The index of its file.
         path: The symbol's path, empty for a file.
-        above: The path of what it is in.
-        text: What it says.
+        above: The path of its scope.
+        text: Its text.
     """
 
     rank: tuple[int, ...]
@@ -55,11 +55,11 @@ class _Line(NamedTuple):
 
 
 def outline(sources: Iterable[Source], budget_tokens: int) -> Outline:
-    """Return what a file has, or several have, within a budget.
+    """Return the outline of files within a budget.
 
-    First the files are named, then come public symbols before others, types before functions and these
-    before values, outer ones before what is in them, long ones before short ones. Sentences about them are
-    told where there is room for all. The order of the lines is that of the files.
+    Files are named first. Then come public symbols before others, types before functions before values, outer
+    before inner ones, long before short ones. Summaries are included only if there is room for all. The lines
+    are in the order of the files.
     """
     files = sorted(sources, key=lambda source: source.path)
     room = budget_tokens * BYTES_PER_TOKEN
@@ -75,7 +75,7 @@ def outline(sources: Iterable[Source], budget_tokens: int) -> Outline:
 
 
 def _fitting(lines: Sequence[_Line], room: int) -> list[_Line]:
-    """Return the lines there is room for, each after what it is in."""
+    """Return the lines that fit, each after its scope."""
     shown: set[tuple[int, str]] = set()
     kept: list[int] = []
     for at in sorted(range(len(lines)), key=lambda at: lines[at].rank):
@@ -99,7 +99,7 @@ def _outline(kept: Sequence[_Line], lines: Sequence[_Line]) -> Outline:
 
 def _lines(file: int, source: Source, *, with_sentences: bool) -> Iterator[_Line]:
     public = [each for each in source.symbols if each.is_public]
-    length = f" ({source.chunks[-1].last_line} lines)" if source.chunks else ""  # what is stored has none
+    length = f" ({source.chunks[-1].last_line} lines)" if source.chunks else ""  # stored sources have none
     about = f": {source.summary}" if with_sentences and source.summary else ""
     yield _Line((0, -len(public)), file, "", "", f"{source.path}{length}{about}")
     above: dict[str, tuple[int, ...]] = {"": (0, 0)}
@@ -110,10 +110,10 @@ def _lines(file: int, source: Source, *, with_sentences: bool) -> Iterator[_Line
         hidden, kind = max(hidden, not symbol.is_public), max(kind, _KIND_RANKS[symbol.kind])
         above.setdefault(symbol.path, (hidden, kind))
         rank = (1, hidden, kind, depth, symbol.line - symbol.last_line)
-        yield _Line(rank, file, symbol.path, scope, _shown(symbol, depth, with_sentences=with_sentences))
+        yield _Line(rank, file, symbol.path, scope, _line_of(symbol, depth, with_sentences=with_sentences))
 
 
-def _shown(symbol: Symbol, depth: int, *, with_sentences: bool) -> str:
+def _line_of(symbol: Symbol, depth: int, *, with_sentences: bool) -> str:
     lines = f"{symbol.line}" if symbol.line == symbol.last_line else f"{symbol.line}-{symbol.last_line}"
     about = f"  # {symbol.summary}" if with_sentences and symbol.summary else ""
     signature = symbol.signature or symbol.name

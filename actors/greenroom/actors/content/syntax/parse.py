@@ -1,4 +1,4 @@
-"""A source file's bytes to what is found in it."""
+"""Parse a source file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from greenroom.actors.content.documents.decode import SourceText
 from greenroom.actors.content.syntax.chunks import chunks_of_text, chunks_of_tree
 from greenroom.actors.content.syntax.comments import Above, summary_of
-from greenroom.actors.content.syntax.grammars import Grammar, MissingGrammarError, grammar_of, loaded
+from greenroom.actors.content.syntax.grammars import Grammar, MissingGrammarError, grammar_of, load_grammar
 from greenroom.actors.content.syntax.languages import Language, language_of
 from greenroom.actors.content.syntax.lines import Lines
 from greenroom.actors.content.syntax.source import Source
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Query, QueryCursor
 
 MAX_BYTES: Final = 2 << 20
-"""The longest file that is read by its syntax: a tree takes about 40 times its memory, at worst 300."""
+"""Bytes of a parsed file at most: a tree takes about 40 times as much memory, at worst 300."""
 MAX_SYMBOLS: Final = 10_000
 MAX_IMPORTS: Final = 10_000
 MAX_REFERENCES: Final = 100_000
@@ -28,20 +28,20 @@ TOO_MANY: Final = "it has more names than are kept"
 TOO_BROKEN: Final = f"{AS_TEXT}too much of it is not of its language"
 _MOST_UNFINISHED: Final = 10_000
 _MOST_DEPTH: Final = 300
-"""How deep in a tree names are looked for: queries take time by the square of the depth."""
+"""The depth of a tree that is searched: queries take time by the square of the depth."""
 _MOST_ADRIFT: Final = 10**9
-"""By the square of how much a mistake leaves side by side, too: this is about a second."""
+"""The sum of squares of children in error nodes at most: about a second of queries."""
 
 
 def read_source(path: str, data: bytes) -> Source:
-    """Return what is found in a source file; it depends on the name and the bytes alone.
+    """Parse a source file; the result depends only on the name and the bytes.
 
-    Any bytes have an answer. A file of no language of the table, or one that is too long, has chunks and
-    nothing else; one with mistakes has what is found around them. Lines end with a line feed. Bytes are
-    those of the file where it is UTF-8, and else of its text as UTF-8.
+    Any bytes have a result. A file that is too long or without a parser has only chunks; one with syntax
+    errors has what could be parsed. Lines end with a line feed. Byte offsets are those of the file if it is
+    UTF-8, else of its text as UTF-8.
 
     Args:
-        path: Its name, of which the end tells its language.
+        path: Its name, with the extension of its language.
         data: Its bytes.
     """
     data = as_utf8(data)
@@ -58,7 +58,7 @@ def read_source(path: str, data: bytes) -> Source:
 
 
 def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Grammar) -> Source:
-    root = parsed(data, language)
+    root = parse_tree(data, language)
     if root is None:
         return Source(path, language.name, [], [], [], chunks_of_text(data, lines), "", True, TOO_BROKEN)
     uses = cursor_of(grammar.uses).captures(root)
@@ -88,13 +88,13 @@ def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Gra
     )
 
 
-def parsed(data: bytes, language: Language) -> Node | None:
-    """Return the root of the tree of a text in UTF-8; None if it has too little structure or is too long.
+def parse_tree(data: bytes, language: Language) -> Node | None:
+    """Return the root of the tree of UTF-8; None if too long or too broken.
 
     Raises:
         MissingGrammarError: the language's grammar is not installed.
     """
-    grammar = loaded(language)
+    grammar = load_grammar(language)
     import tree_sitter  # noqa: PLC0415  as in `grammars`
 
     if len(data) > MAX_BYTES:
@@ -104,7 +104,7 @@ def parsed(data: bytes, language: Language) -> Node | None:
 
 
 def cursor_of(query: Query) -> QueryCursor:
-    """Return what runs a query, with limits."""
+    """Return a cursor for a query, with limits."""
     import tree_sitter  # noqa: PLC0415  as in `grammars`
 
     cursor = tree_sitter.QueryCursor(query, match_limit=_MOST_UNFINISHED)
@@ -113,7 +113,7 @@ def cursor_of(query: Query) -> QueryCursor:
 
 
 def _is_adrift(root: Node) -> bool:
-    """Return whether mistakes leave so much without structure that looking through it takes too long."""
+    """Return whether a tree is too broken to be searched in reasonable time."""
     cost = 0
     nodes = [root]
     while nodes:
@@ -134,7 +134,7 @@ def _about(data: bytes, matches: list[Captures]) -> str:
 
 
 def as_utf8(data: bytes) -> bytes:
-    """Return a text in any encoding as UTF-8."""
+    """Convert a text in any encoding to UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -1,12 +1,12 @@
-r"""Patterns of code: which definitions, calls, imports or texts are asked for, and where they are.
+r"""Patterns of code: definitions, calls, imports or texts, and their matches.
 
     function load*        functions and methods        calls Store.add      where it is called
-    class *Error          classes and their like       imports os.path      what brings it in
-    inherits Base*        what is derived from it      string *timeout*     texts in quotes
+    class *Error          classes and similar types    imports os.path      its imports
+    inherits Base*        its subclasses               string *timeout*     string literals
     regex ^def \w+         lines, in the syntax of RE2   (call) @found        a query of tree-sitter
     load*                 symbols of any kind, as symbol load* does
 
-In a name `*` stands for anything. A name with dots is the end of a path, `Store.add` of `shop.Store.add`.
+In a name `*` means anything. A name with dots is the end of a path: `Store.add` fits `shop.Store.add`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from greenroom.actors.content.syntax.source import Import, Kind, Reference, Role, Source, Symbol
-from greenroom.actors.core.base.unicode_forms import composed
+from greenroom.actors.core.base.unicode_forms import compose
 
 What = Literal["symbols", "uses", "imports", "string", "regex", "query"]
 MAX_PATTERN: Final = 2_000
@@ -35,17 +35,17 @@ _TEXTS: Final[Mapping[str, What]] = {"imports": "imports", "string": "string", "
 
 
 class PatternError(ValueError):
-    """A pattern says nothing that could be looked for; the sentence says why."""
+    """A pattern is malformed; the sentence says why."""
 
 
 class Pattern(msgspec.Struct, frozen=True, array_like=True):
-    """What is looked for.
+    """A parsed pattern.
 
     Attributes:
-        what: What is found by it; `found_in` finds the first three, `searched` the others.
+        what: Its targets; `match_names` finds the first three, `search_bytes` the others.
         text: The name, text, expression or query.
-        kinds: Of which kinds a symbol may be.
-        role: Which use of a name is meant.
+        kinds: The kinds of symbols.
+        role: The role of a used name.
         is_bare: Whether it was a name alone.
     """
 
@@ -57,14 +57,14 @@ class Pattern(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Found(msgspec.Struct, frozen=True, array_like=True):
-    """A place that a pattern means.
+    """A match of a pattern.
 
     Attributes:
-        line: Its first line, counted from 1.
+        line: Its first line, from 1.
         last_line: Its last line.
-        name: The name that was found; what was captured by a query; else empty.
-        symbol: The path of the symbol that it is or is in, as far as it is known.
-        text: How it reads: a signature, an import, a line.
+        name: The matched name, or the capture of a query; else empty.
+        symbol: The path of its symbol, or of the enclosing one, if known.
+        text: Its text: a signature, an import, a line.
     """
 
     line: int
@@ -75,10 +75,10 @@ class Found(msgspec.Struct, frozen=True, array_like=True):
 
 
 def parse_pattern(text: str) -> Pattern:
-    """Return what a pattern asks for.
+    """Parse a pattern.
 
     Raises:
-        PatternError: it is no pattern.
+        PatternError: it is malformed.
     """
     text = text.strip()
     if len(text) > MAX_PATTERN:
@@ -102,11 +102,11 @@ def parse_pattern(text: str) -> Pattern:
     return Pattern(_TEXTS.get(word, "uses"), rest, role=_ROLES.get(word))
 
 
-def found_in(pattern: Pattern, source: Source) -> Iterator[Found]:
-    """Yield the places of a file that a pattern means which asks for names.
+def match_names(pattern: Pattern, source: Source) -> Iterator[Found]:
+    """Yield the matches of a pattern of names in a file.
 
     Raises:
-        PatternError: it asks for something else, which the file's bytes are needed for.
+        PatternError: the pattern needs the file's bytes.
     """
     if pattern.what not in {"symbols", "uses", "imports"}:
         raise PatternError(f"{pattern.what!r} is found in the bytes of a file")
@@ -119,9 +119,9 @@ def found_in(pattern: Pattern, source: Source) -> Iterator[Found]:
 
 
 def is_like(pattern: str, name: str) -> bool:
-    """Return whether a name is what a pattern says, in which ``*`` stands for anything."""
-    name = composed(name)
-    first, *others = composed(pattern).split("*")
+    """Return whether a name matches a pattern, in which ``*`` means anything."""
+    name = compose(name)
+    first, *others = compose(pattern).split("*")
     if not others:
         return first == name
     *middle, last = others
@@ -137,7 +137,7 @@ def is_like(pattern: str, name: str) -> bool:
 
 
 def is_path(pattern: str, path: str) -> bool:
-    """Return whether the end of a path, of as many names as a pattern has, is like it."""
+    """Return whether the end of a path matches a pattern, name by name."""
     return is_like(pattern, ".".join(path.split(".")[-1 - pattern.count(".") :]))
 
 

@@ -1,4 +1,4 @@
-"""The files of a workspace as imports name them: by folders, by the ends of paths, by manifests."""
+"""Lookup of a workspace's files for imports: by folders, ends of paths, and manifests."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _TRAILING_COMMA: Final = re.compile(r",(?=\s*[}\]])")
 MANIFESTS: Final = frozenset(
     {"go.mod", "Cargo.toml", "package.json", "tsconfig.json", "jsconfig.json", "composer.json"}
 )
-"""The names of the files whose texts say what imports mean."""
+"""The names of files that define the meaning of imports."""
 
 
 class Alias(NamedTuple):
-    """What the beginning of an import stands for: `@/` of the files below `folder` for `target`."""
+    """An alias of imports: in files below `folder`, `prefix` means `target`."""
 
     folder: str
     prefix: str
@@ -36,16 +36,15 @@ class Places:
 
     Args:
         files: Their paths, with slashes, below the workspace's root.
-        manifests: The texts of those whose names are in `MANIFESTS`, by path; what is not given, or cannot
-            be read, says nothing.
+        manifests: The texts of `MANIFESTS` by path; malformed ones are ignored.
 
     Attributes:
         files: All of them.
-        modules: The folders of modules of Go.
-        crates: The folders of packages of Rust, by the names that code calls them by.
-        packages: The folders of packages of JavaScript.
-        namespaces: The folders of namespaces of PHP, as composer.json says them.
-        aliases: What TypeScript's settings say, those of the innermost folder first.
+        modules: The folders of Go modules.
+        crates: The folders of Rust packages, by their names in code.
+        packages: The folders of JavaScript packages.
+        namespaces: The folders of PHP namespaces, from composer.json.
+        aliases: The aliases of TypeScript's settings, those of the innermost folder first.
     """
 
     def __init__(self, files: Iterable[str], manifests: Mapping[str, str] | None = None) -> None:
@@ -72,21 +71,21 @@ class Places:
             self._learn(path, text)
 
     def folder(self, path: str) -> list[str]:
-        """Return the files right in a folder, in their order."""
+        """Return the files directly in a folder, in order."""
         return self._by_folder.get(path, [])
 
     def folders_ending(self, tail: str) -> list[str]:
-        """Return the folders that have files and whose paths end with another."""
+        """Return the folders with files and a path with this end."""
         found = self._by_last.get(_SEPARATOR.split(tail)[-1], ())
         return [path for path in found if path == tail or path.endswith(f"/{tail}")]
 
     def folders_named(self, name: str) -> list[str]:
-        """Return the folders that have files and whose paths end with a name that has dots for slashes."""
+        """Return the folders with files and a path with the end of a dotted name."""
         found = self._by_last.get(name.rpartition(".")[2], ())
         return [path for path in found if f".{path}".replace("/", ".").endswith(f".{name}")]
 
     def in_project(self, name: str) -> list[str]:
-        """Return the folders that a name with dots may mean which begins with that of a project of C#."""
+        """Return the folders of a dotted name that begins with a C# project's name."""
         starts = [each for each in prefixes(name, ".") if each in self._projects]
         return [
             below(self._projects[each], name[len(each) :].strip(".").replace(".", "/")) for each in starts
@@ -94,7 +93,7 @@ class Places:
 
     @cached_property
     def targets(self) -> dict[str, list[str]]:
-        """The files of targets of Swift, by the names of these: folders in `Sources` or `Tests`."""
+        """The files of Swift targets by name: folders in `Sources` or `Tests`."""
         found: dict[str, list[str]] = {}
         for path in sorted(self.files):
             if path.endswith(".swift") and (target := _TARGET.search(path)):
@@ -103,14 +102,14 @@ class Places:
 
     @cached_property
     def _by_last(self) -> dict[str, list[str]]:
-        """Folders by the last part of their names."""
+        """Folders by the last part of their path."""
         found: dict[str, list[str]] = {}
         for path in self._by_folder:
             found.setdefault(_SEPARATOR.split(path)[-1], []).append(path)
         return found
 
     def python_roots(self, importer: str) -> list[str]:
-        """Return the folders around a file that are no packages, each with its `src`, innermost first."""
+        """Return the enclosing folders that are no packages, each with its `src`, innermost first."""
         folder = dirname(importer)
         found = self._roots.get(folder)
         if found is None:
@@ -120,11 +119,11 @@ class Places:
         return found
 
     def first(self, paths: Iterable[str]) -> str | None:
-        """Return the first of paths that is a file."""
+        """Return the first path that is a file."""
         return next((path for path in paths if path in self.files), None)
 
     def ending(self, tail: str, importer: str) -> str | None:
-        """Return the file whose path ends with another, the nearest to a file; None if there are several."""
+        """Return the nearest file with an end of a path; None if it is ambiguous."""
         key = "/".join(tail.rsplit("/", 2)[-2:])
         found = [path for path in self._by_end.get(key, ()) if path == tail or path.endswith(f"/{tail}")]
         if len(found) > 1:
@@ -170,20 +169,20 @@ class Places:
 
 
 def below(folder: str, path: str) -> str:
-    """Return a path that is given from a folder; it begins with `..` where it leads out of the workspace."""
+    """Join a folder and a relative path; outside of the workspace it begins with `..`."""
     whole = normpath(join(folder, path))
     return "" if whole == "." else whole
 
 
 def ancestors(path: str) -> Iterable[str]:
-    """Yield the folders that a file is in, the innermost first; the last is the root, empty."""
+    """Yield the enclosing folders of a file, the innermost first; the root is empty."""
     while path:
         path = dirname(path)
         yield path
 
 
 def prefixes(path: str, separator: str) -> Iterable[str]:
-    """Yield a path and what is left of it as its last parts are taken away, down to one."""
+    """Yield a path and its shorter prefixes, down to one part."""
     while path:
         yield path
         path = path.rpartition(separator)[0]
@@ -194,8 +193,8 @@ def is_in(path: str, folder: str) -> bool:
     return not folder or path.startswith(f"{folder}/")
 
 
-def one(path: str | None) -> list[str]:
-    """Return a path in a list, nothing where there is none."""
+def as_list(path: str | None) -> list[str]:
+    """Return a path in a list; an empty list for None."""
     return [] if path is None else [path]
 
 

@@ -1,4 +1,4 @@
-"""What a text says of names where nothing reads its syntax: lines that have one, blocks by indentation."""
+"""Names in files without a parser: lines with a name, blocks by indentation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from greenroom.actors.content.syntax.patterns import is_like
 
 MAX_LINE: Final = 200
 _MOST_LINES: Final = 400
-"""How long a block is at most."""
+"""Lines of a block at most."""
 _WORD: Final = re.compile(r"[\w$]+")
 _COMMENT: Final = re.compile(r"--|//|#|/?\*|;|%|<!--|\"\"\"")
 _CLOSER: Final = re.compile(r"[)\]}]|end\b|</", re.IGNORECASE)
@@ -24,7 +24,7 @@ class TextLine(NamedTuple):
 
 
 def lines_with(name: str, text: str) -> Iterator[TextLine]:
-    """Yield the lines that have a name, in which ``*`` is anything; of a path, its last part."""
+    """Yield the lines with a path's last name; ``*`` means anything."""
     last = name.rpartition(".")[2]
     rest = last.replace("*", "")
     for number, line in enumerate(text.split("\n"), 1):
@@ -35,9 +35,9 @@ def lines_with(name: str, text: str) -> Iterator[TextLine]:
 
 
 def block_of(name: str, text: str) -> tuple[int, int] | None:
-    """Return the first and the last line of what a name most likely begins; None where no line has it.
+    """Return the lines of the likeliest definition of a name; None without one.
 
-    That is what is indented below the line that is indented least, of several the first.
+    It is the block below the least indented line with the name, of several the first.
     """
     lines = text.split("\n")
     having = [each.line for each in lines_with(name, text)]
@@ -60,7 +60,7 @@ def block_of(name: str, text: str) -> tuple[int, int] | None:
 
 
 def first_lines(text: str, room: int) -> tuple[list[TextLine], int]:
-    """Return lines that are not indented, as many bytes as there is room for, and how many are left out."""
+    """Return unindented lines within ``room`` bytes, and the number of omitted ones."""
     found = [
         TextLine(number, line.strip()[:MAX_LINE])
         for number, line in enumerate(text.split("\n"), 1)

@@ -1,7 +1,7 @@
-"""What patterns find in the bytes of a file: texts in quotes, lines, what a query of tree-sitter captures.
+"""Search the bytes of a file: string literals, lines, and queries of tree-sitter.
 
-It may take long for a hostile pattern in a hostile file, so it is called in a process that may be killed. An
-expression takes time by the length of the file alone, by RE2; so queries have no expressions of their own.
+A hostile pattern in a hostile file may take long, so this runs in a process that can be killed. RE2 matches
+expressions in linear time; therefore queries may not contain expressions.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.actors.content.syntax.grammars import MissingGrammarError, loaded
+from greenroom.actors.content.documents import mask_bytes
+from greenroom.actors.content.syntax.grammars import MissingGrammarError, load_grammar
 from greenroom.actors.content.syntax.languages import LANGUAGES, Language, language_of
 from greenroom.actors.content.syntax.lines import Lines
-from greenroom.actors.content.syntax.parse import as_utf8, cursor_of, parsed
+from greenroom.actors.content.syntax.parse import as_utf8, cursor_of, parse_tree
 from greenroom.actors.content.syntax.patterns import Found, Pattern, PatternError, is_like
 from greenroom.actors.core.base.optional_packages import Part
-from greenroom.actors.core.base.unicode_forms import composed, composed_bytes
+from greenroom.actors.core.base.unicode_forms import compose, compose_bytes
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Query
@@ -33,26 +34,29 @@ _QUOTES: Final = "'\"`"
 _PREFIX: Final = re.compile(r"^[a-zA-Z]{0,3}#*(?=[\"'`])")
 
 
-def searched(pattern: Pattern, path: str, data: bytes, most: int = MAX_FOUND) -> list[Found]:
-    """Return where a file has what a pattern asks for that names do not tell, in the order of the file.
+def search_bytes(pattern: Pattern, path: str, data: bytes, most: int = MAX_FOUND) -> list[Found]:
+    """Return the matches of a pattern in a file's bytes, in order.
 
     Args:
-        pattern: It asks for texts, lines or captures.
-        path: The file's name, of which the end tells its language.
+        pattern: A pattern of texts, lines or captures.
+        path: The file's name, with the extension of its language.
         data: Its bytes.
-        most: How many places at most.
+        most: Matches at most.
 
     Raises:
-        PatternError: the pattern cannot be read.
-        MissingGrammarError: what is needed is not installed.
+        PatternError: the pattern is malformed.
+        MissingGrammarError: a package is missing.
     """
-    data = as_utf8(data)
+    data = mask_bytes(as_utf8(data)).data
     lines = Lines(data)
     if pattern.what == "regex":
-        there = composed_bytes(data)  # line by line it is the same
-        spans = _matched(composed(pattern.text), there)
+        there = compose_bytes(data)  # its lines stay the same
+        spans = _matched(compose(pattern.text), there)
         of = lines if there == data else Lines(there)
-        found = (_shown(data, lines, of.of(first), of.of(max(first, last - 1)), "") for first, last in spans)
+        found = (
+            _match_in_lines(data, lines, of.of(first), of.of(max(first, last - 1)), "")
+            for first, last in spans
+        )
     else:
         language = language_of(path)
         if language is None:
@@ -62,15 +66,15 @@ def searched(pattern: Pattern, path: str, data: bytes, most: int = MAX_FOUND) ->
             if pattern.what == "string"
             else _captured(pattern, data, language)
         )
-        found = (_found(data, lines, *node.byte_range, name) for name, node in captured)
+        found = (_match_at(data, lines, *node.byte_range, name) for name, node in captured)
     return list(islice(found, most))
 
 
-def _found(data: bytes, lines: Lines, first: int, last: int, name: str) -> Found:
-    return _shown(data, lines, lines.of(first), lines.of(max(first, last - 1)), name)
+def _match_at(data: bytes, lines: Lines, first: int, last: int, name: str) -> Found:
+    return _match_in_lines(data, lines, lines.of(first), lines.of(max(first, last - 1)), name)
 
 
-def _shown(data: bytes, lines: Lines, line: int, last_line: int, name: str) -> Found:
+def _match_in_lines(data: bytes, lines: Lines, line: int, last_line: int, name: str) -> Found:
     begin = lines.start_of(line)
     end = data.find(b"\n", begin)
     text = data[begin : len(data) if end < 0 else end].decode(errors="replace").strip()
@@ -78,19 +82,19 @@ def _shown(data: bytes, lines: Lines, line: int, last_line: int, name: str) -> F
 
 
 def _matched(expression: str, data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where an expression matches, empty matches left out."""
-    matches = compiled(expression).finditer(data)
+    """Yield the spans of the non-empty matches of an expression."""
+    matches = compile_expression(expression).finditer(data)
     for found in islice(matches, _MOST_EMPTY):
         if found.end() > found.start():
             yield found.span()
 
 
 @lru_cache(maxsize=16)
-def compiled(expression: str) -> Any:
-    """Return an expression as RE2 reads it, where `^` and `$` are the ends of lines.
+def compile_expression(expression: str) -> Any:
+    """Compile an expression by RE2; `^` and `$` match at lines.
 
     Raises:
-        PatternError: it is none of RE2.
+        PatternError: RE2 refuses it.
         MissingGrammarError: RE2 is not installed.
     """
     try:
@@ -104,12 +108,12 @@ def compiled(expression: str) -> Any:
         return re2.compile(f"(?m:{expression})", options)
     except re2.error as error:
         reason = error.args[0] if error.args else error
-        said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise PatternError(f"{expression[:80]!r} is no expression of RE2: {said[:200]}") from None
+        sentence = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise PatternError(f"{expression[:80]!r} is no expression of RE2: {sentence[:200]}") from None
 
 
 def _strings(pattern: Pattern, data: bytes, language: Language) -> Iterator[tuple[str, Node]]:
-    root = parsed(data, language)
+    root = parse_tree(data, language)
     query = _query(language, language.strings)
     nodes = cursor_of(query).captures(root).get("string", []) if root is not None else []
     for node in sorted(nodes, key=lambda node: node.start_byte):
@@ -127,7 +131,7 @@ def _captured(pattern: Pattern, data: bytes, language: Language) -> Iterator[tup
         if any(_is_query(other, pattern.text) for other in LANGUAGES):
             return
         raise PatternError(f"the query is none of any language: {str(error)[:200]}") from None
-    root = parsed(data, language)
+    root = parse_tree(data, language)
     captures = cursor_of(query).captures(root) if root is not None else {}
     yield from sorted(
         ((name, node) for name, nodes in captures.items() if name[0] != "_" for node in nodes),
@@ -147,4 +151,4 @@ def _is_query(language: Language, text: str) -> bool:
 def _query(language: Language, text: str) -> Query:
     import tree_sitter  # noqa: PLC0415  as in `grammars`
 
-    return tree_sitter.Query(loaded(language), text)
+    return tree_sitter.Query(load_grammar(language), text)

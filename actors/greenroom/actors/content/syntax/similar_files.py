@@ -1,27 +1,25 @@
-"""What source files have in common by their imports."""
+"""Similarity of source files by their imports."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from posixpath import dirname
 
-from greenroom.actors.content.syntax.languages import NO_LANGUAGE, language_named
+from greenroom.actors.content.syntax.languages import NO_LANGUAGE, language_named, resolve_import
 from greenroom.actors.content.syntax.places import Places
 from greenroom.actors.content.syntax.source import Source
-from greenroom.actors.syntax.resolving import resolve_import
 
 
-def alike_by_imports(path: str, files: Mapping[str, Source], places: Places) -> dict[str, dict[str, float]]:
-    """Return how like a file others are, by two signals from 0 to 1.
+def compare_by_imports(path: str, files: Mapping[str, Source], places: Places) -> dict[str, dict[str, float]]:
+    """Compare a file with others by two signals from 0 to 1.
 
     Args:
         path: The file.
-        files: This and the others, as far as they were read by their syntax.
+        files: This and the others, if read by their syntax.
         places: The files of the workspace.
 
     Returns:
-        By path: ``imports``, which share of what the two import they have in common, and ``linked``, 1 where
-        one imports the other.
+        By path: ``imports``, the share of common imports, and ``linked``, 1 if one imports the other.
     """
     known: dict[tuple[str, str, str, str], list[str]] = {}
     brought = {each: _brought(source, places, known) for each, source in files.items()}
@@ -38,11 +36,11 @@ def alike_by_imports(path: str, files: Mapping[str, Source], places: Places) -> 
 
 
 def _brought(source: Source, places: Places, known: dict[tuple[str, str, str, str], list[str]]) -> set[str]:
-    """Return what a file imports: files, and the names of what is not in the workspace."""
+    """Return the imports of a file: files, and names of modules outside of the workspace."""
     path, language = source.path, source.language
     where = (
         path if (language_named(language) or NO_LANGUAGE).imports_by_path else dirname(path)
-    )  # only there the importer's name counts, too
+    )  # there the importer's name matters, too
     found: set[str] = set()
     for each in source.imports:
         key = (where, language, each.module, each.name)

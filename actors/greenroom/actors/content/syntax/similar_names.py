@@ -1,4 +1,4 @@
-"""Names of symbols that are like one that is nowhere: spelled in another way, in part, or mistyped."""
+"""Similar names for an unknown symbol: other spellings, parts of names, typing errors."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from greenroom.actors.content.text.words import MAX_TERM, symbol_name
 _LIKENESS: Final = 0.74
 """One typing error in four letters, two in eight."""
 _SHORTEST: Final = 4
-"""Names of fewer letters are one error away from too many others."""
+"""Shorter names are one error away from too many others."""
 _IN_PART: Final = 0.9
-"""What a name is worth that has all the words of another; less the more it has besides."""
+"""The likeness of a name with all words of another; more words reduce it."""
 
 
-def alike(wanted: str, paths: Iterable[str], most: int) -> list[str]:
+def find_similar_names(wanted: str, paths: Iterable[str], most: int) -> list[str]:
     """Return the names that may be meant, the likeliest first.
 
-    Those that differ only in how their words are joined, `dropAnchor` and `drop_anchor`, leave no room for
-    others.
+    If some differ only in how words are joined, such as `dropAnchor` and `drop_anchor`, only these count.
 
     Args:
         wanted: A name, or one with its scope such as ``Class.method``.
@@ -31,7 +30,7 @@ def alike(wanted: str, paths: Iterable[str], most: int) -> list[str]:
         most: How many names are returned.
 
     Returns:
-        Ends of paths, of as many names as is wanted.
+        Ends of paths, with as many names as ``wanted``.
     """
     parts = wanted.split(".")
     tails = {tuple(path.split(".")[-len(parts) :]) for path in paths}
@@ -52,7 +51,7 @@ def alike(wanted: str, paths: Iterable[str], most: int) -> list[str]:
 
 
 def _likenesses(wanted: str, names: set[str]) -> dict[str, float]:
-    """Return how like a name others are, of those that are."""
+    """Return the likeness of similar names, from above 0 to 1."""
     sought, words = symbol_name(wanted), _words(wanted)
     spelled: dict[str, list[str]] = {}
     found: dict[str, float] = {}
@@ -73,7 +72,7 @@ def _likenesses(wanted: str, names: set[str]) -> dict[str, float]:
 
 
 def _words(name: str) -> frozenset[str]:
-    """Return the words that a name is made of, in any form; those of a longer text than a name are none."""
+    """Return the words of a name in any form; none of an overlong one."""
     if len(name) > MAX_TERM:
         return frozenset()
     first, *parts = code_rules().token(name).posted or ("",)

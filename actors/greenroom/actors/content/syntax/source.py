@@ -1,4 +1,4 @@
-"""What is read from a source file. All of it may be stored, so a field is only ever added at the end."""
+"""Parsed source files. They are stored: add new fields only at the end."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ Role = Literal["call", "inherits", "type", "other"]
 
 
 class Symbol(msgspec.Struct, frozen=True, array_like=True):
-    """A definition or declaration that others may use: never a variable of a function.
+    """A definition or declaration that others may use; never a local variable.
 
     Attributes:
-        name: What it is called.
-        kind: What it is; a function that belongs to a type is a method.
-        scope: The names of what it is in, with dots between, in any language; empty at the top.
-        line: The line that its name is in, counted from 1.
-        first_line: Where it begins; a comment and decorators right above belong to it.
+        name: Its name.
+        kind: Its kind; a function of a type is a method.
+        scope: The names of its scopes, joined by dots in any language; empty at the top.
+        line: The line of its name, from 1.
+        first_line: Its first line, with a comment and decorators directly above.
         last_line: Its last line.
-        first_byte: Where it begins in the file, with what is above.
+        first_byte: Its start in the file, with the parts above.
         last_byte: The first byte after it.
-        name_byte: Where its name begins in the file.
-        signature: How it begins, up to its body, in one line.
-        summary: The first sentence of what describes it, a docstring or the comment above; often empty.
-        is_public: Whether its language, or its name by custom, lets other files use it.
+        name_byte: The start of its name.
+        signature: Its beginning up to the body, in one line.
+        summary: The first sentence of its docstring or comment; often empty.
+        is_public: Whether other files may use it, by the language or by convention.
     """
 
     name: str
@@ -56,21 +56,21 @@ class Symbol(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def path(self) -> str:
-        """Its name after those of its scope, such as ``Class.method``."""
+        """Its qualified name, such as ``Class.method``."""
         return f"{self.scope}.{self.name}" if self.scope else self.name
 
 
 class Reference(msgspec.Struct, frozen=True, array_like=True):
-    """A name that is used.
+    """A use of a name.
 
     Attributes:
         name: The name alone.
-        role: What it is used for. Of role ``other`` are names of what the file defines or imports and names
-            that begin with a capital, once in each symbol.
-        line: Where, counted from 1.
-        symbol: The path of the innermost symbol that uses it, of Rust's ``impl`` that of its type; empty at
-            the top.
-        qualifier: What stands before it, ``a.b`` of ``a.b.name``; empty where that is no chain of names.
+        role: Its use. Role ``other`` has names that the file defines or imports and capitalized names, once
+            in each symbol.
+        line: Its line, from 1.
+        symbol: The path of the innermost enclosing symbol, of Rust's ``impl`` that of its type; empty at the
+            top.
+        qualifier: The names before it, ``a.b`` of ``a.b.name``; empty without a chain of names.
     """
 
     name: str
@@ -81,13 +81,13 @@ class Reference(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Import(msgspec.Struct, frozen=True, array_like=True):
-    """A name that is brought in from elsewhere; a statement that brings several has one for each.
+    """An imported name; a statement with several names has one for each.
 
     Attributes:
-        module: From where, as it is written: ``..a.b``, ``./x``, ``crate::y``, ``<vector>``.
-        name: Which name of it; ``*`` for all, empty for the module itself.
-        alias: What it is called here, where that is another name.
-        line: Where, counted from 1.
+        module: The module as written: ``..a.b``, ``./x``, ``crate::y``, ``<vector>``.
+        name: The name in it; ``*`` for all, empty for the module itself.
+        alias: Its local name, if different.
+        line: Its line, from 1.
     """
 
     module: str
@@ -101,11 +101,11 @@ class CodeChunk(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         text: The passage.
-        scope: The path of the innermost symbol that it is a part of; empty at the top.
-        symbols: The paths of the symbols whose names are in it.
-        first_line: Its first line, counted from 1.
+        scope: The path of the innermost enclosing symbol; empty at the top.
+        symbols: The paths of the symbols that it defines.
+        first_line: Its first line, from 1.
         last_line: Its last line.
-        first_byte: Where it begins in the file.
+        first_byte: Its start in the file.
         last_byte: The first byte after it.
     """
 
@@ -119,18 +119,18 @@ class CodeChunk(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Source(msgspec.Struct, frozen=True, array_like=True):
-    """A source file as it was read.
+    """A parsed source file.
 
     Attributes:
-        path: As it was given.
-        language: Its language by its name, such as ``python``; empty where that is none of the table.
-        symbols: In the order in which they begin.
+        path: Its path, as passed.
+        language: The name of its language, such as ``python``; empty if unknown.
+        symbols: In the order of their starts.
         references: In the order of the file.
         imports: In the order of the file.
-        chunks: In the order of the file; together they have all of its text but blank lines.
-        summary: The first sentence of what the file says about itself; often empty.
-        is_broken: Whether parts of it are not of the language; the rest was read all the same.
-        notice: Why it was read as text alone, or not to the end; empty where all was read.
+        chunks: In the order of the file; together they cover all but blank lines.
+        summary: The first sentence of its description; often empty.
+        is_broken: Whether it has syntax errors.
+        notice: Why it was read only as text, or not completely; else empty.
     """
 
     path: str

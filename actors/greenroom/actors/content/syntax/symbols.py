@@ -1,4 +1,4 @@
-"""The definitions of a tree: what they are called, what they are in, where they begin and end."""
+"""The definitions of a tree: their names, scopes and spans."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _MOST_SCOPES: Final = 20
 
 
 class Definition(NamedTuple):
-    """A definition as a query found it.
+    """A definition that a query matched.
 
     Attributes:
-        rank: Which pattern of the query found it.
-        capture: What that captured it as.
+        rank: The index of the matching pattern in the query.
+        capture: The name of its capture.
         node: All of it.
         name: The node of its name.
-        scope: The node of what it says that it belongs to.
-        doc: The node of a text in it that describes it.
+        scope: The node of its stated owner.
+        doc: The node of its docstring.
     """
 
     rank: int
@@ -48,13 +48,13 @@ class Definition(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """Where the names are that a definition uses.
+    """The span in which names are used by a definition.
 
     Attributes:
-        first: Its name, or where it begins if it is no symbol: what is above is used by what it is in.
+        first: The start of its name, or of a container: its scope uses the names above.
         last: The first byte after it.
-        path: What it is called, after its scope.
-        capture: What it was captured as.
+        path: Its qualified name.
+        capture: The name of its capture.
     """
 
     first: int
@@ -64,7 +64,7 @@ class Extent(NamedTuple):
 
 
 def definitions_in(matches: Sequence[tuple[int, Captures]]) -> list[Definition]:
-    """Return the definitions that a query matched; a name that is brought in is none."""
+    """Return the definitions that a query matched, without imported names."""
     brought = {
         node.start_byte
         for _, captures in matches
@@ -86,11 +86,11 @@ def _definition_of(rank: int, captures: Captures) -> Definition | None:
 
 
 class Symbols:
-    """Makes symbols of definitions.
+    """Builds symbols from definitions.
 
     Attributes:
-        names_at: Where their names begin.
-        extents: Where they are, and what has names in it and is no symbol; in their order.
+        names_at: The starts of their names.
+        extents: The spans of symbols and containers, in order.
     """
 
     def __init__(self, data: bytes, lines: Lines, above: Above, language: Language) -> None:
@@ -103,7 +103,7 @@ class Symbols:
         self._modules: set[str] = set()
 
     def of(self, definitions: list[Definition], most: int) -> list[Symbol]:
-        """Return the symbols of a file in their order, as many as may be."""
+        """Return the symbols of a file in order, ``most`` at most."""
         found: list[Symbol] = []
         around: list[Extent] = []
         begins: list[int] = []
@@ -116,16 +116,16 @@ class Symbols:
                 or around[-1].last <= first
                 or (begins[-1], around[-1].last) == (first, last)
             ):
-                around.pop()  # of the same extent are several names of one statement
+                around.pop()  # several names of one statement have the same span
                 begins.pop()
             parent = around[-1] if around else None
             self.names_at.add(each.name.start_byte)
             if each.capture in _LOCAL and parent is not None and parent.capture in {"function", "method"}:
                 continue
-            name, said = self._name_of(each)
+            name, owners = self._name_of(each)
             if name in {"", "_"}:
                 continue
-            scope = ".".join([parent.path, *said] if parent and parent.path else said)
+            scope = ".".join([parent.path, *owners] if parent and parent.path else owners)
             begin = first if each.capture == _CONTAINER else each.name.start_byte
             extent = Extent(begin, last, f"{scope}.{name}" if scope else name, each.capture)
             self.extents.append(extent)
@@ -133,7 +133,7 @@ class Symbols:
                 around.append(extent)
                 begins.append(first)
             if each.capture != _CONTAINER and len(found) < most:
-                found.append(self._symbol(each, name, scope, parent.capture if parent else "", bool(said)))
+                found.append(self._symbol(each, name, scope, parent.capture if parent else "", bool(owners)))
         return found
 
     def _symbol(self, each: Definition, name: str, scope: str, parent: str, belongs: bool) -> Symbol:  # noqa: FBT001  a private helper
@@ -166,25 +166,25 @@ class Symbols:
         )
 
     def _name_of(self, each: Definition) -> tuple[str, list[str]]:
-        """Return a definition's name and what it says that it belongs to."""
-        said = self._text(each.scope).split(".") if each.scope else []
+        """Return a definition's name and its stated owners."""
+        owners = self._text(each.scope).split(".") if each.scope else []
         node = each.name
-        while node.type == _QUALIFIED and len(said) < _MOST_SCOPES:
+        while node.type == _QUALIFIED and len(owners) < _MOST_SCOPES:
             scope, inner = node.child_by_field_name("scope"), node.child_by_field_name("name")
-            said.append(self._text(scope).partition("<")[0].strip() if scope else "")
+            owners.append(self._text(scope).partition("<")[0].strip() if scope else "")
             if inner is None:
                 break
             node = inner
-        self.names_at.update((node.start_byte, node.start_byte + 1))  # of a destructor the name is after ~
+        self.names_at.update((node.start_byte, node.start_byte + 1))  # the name of a destructor comes after ~
         name = self._text(node).strip("'\"`").lstrip(":").replace("::", ".")
-        return name, [part for part in said if part not in _NO_SCOPE]
+        return name, [part for part in owners if part not in _NO_SCOPE]
 
     def _text(self, node: Node) -> str:
         first, last = node.byte_range
         return self._data[first : min(last, first + MAX_NAME)].decode(errors="replace")
 
     def _signature(self, node: Node, start: int) -> str:
-        """Return how a definition begins: what is before its body, else its first line."""
+        """Return the beginning of a definition before its body, else its first line."""
         value = node.child_by_field_name("value") or node.child_by_field_name("right")
         body = _body_of(node) or (value and value.child_by_field_name("body"))
         ends = [body.start_byte] if body else []
@@ -197,14 +197,14 @@ class Symbols:
 
 
 def _body_of(node: Node) -> Node | None:
-    """Return the body of a definition; the grammar of Kotlin has no field for it."""
+    """Return the body of a definition; Kotlin's grammar has no field for it."""
     return node.child_by_field_name("body") or next(
         (child for child in node.children if child.type in _BODIES), None
     )
 
 
 def _distinct(definitions: list[Definition]) -> list[Definition]:
-    """Return definitions, each name once, as the first pattern has it, with a text if it has one."""
+    """Return each name's definition once, by the first pattern, preferably with a docstring."""
     by_name: dict[int, Definition] = {}
     for each in definitions:
         known = by_name.get(each.name.start_byte)

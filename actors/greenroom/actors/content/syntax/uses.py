@@ -1,4 +1,4 @@
-"""The names that a tree uses and what it imports."""
+"""The used names and the imports of a tree."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _ROLES: Final[tuple[Role, ...]] = ("inherits", "call", "type", "other")
-"""The first that fits a name is what it is used for."""
+"""The first fitting role of a name counts."""
 _MOST_BEFORE: Final = 100
 _MOST_READ: Final = 20_000
-"""How much of a statement is read for what it imports."""
+"""Bytes of an import statement that are read."""
 
 
 class ImportsFound(NamedTuple):
-    """Imports, and where the statements are, in their order."""
+    """Imports, and the spans of their statements, in order."""
 
     imports: list[Import]
     spans: list[tuple[int, int]]
@@ -33,7 +33,7 @@ class ImportsFound(NamedTuple):
 def imports_of(
     data: bytes, lines: Lines, language: Language, matches: list[Captures], most: int
 ) -> ImportsFound:
-    """Return what the matches of a query say that a file imports, as many names as may be."""
+    """Return the imports of a file from the matches of a query, ``most`` at most."""
     found: dict[tuple[int, str, str], Import] = {}
     spans: set[tuple[int, int]] = set()
     for captures in matches:
@@ -43,9 +43,9 @@ def imports_of(
         line = lines.of(at)
         for name in _names(data, language, statement, captures):
             found.setdefault((at, name.name, name.alias), Import(name.module, name.name, name.alias, line))
-    told = {at for at, name, alias in found if name or alias}
+    named = {at for at, name, alias in found if name or alias}
     in_order = sorted(found, key=lambda key: key[0])
-    imports = [found[key] for key in in_order if key[0] not in told or key[1] or key[2]]
+    imports = [found[key] for key in in_order if key[0] not in named or key[1] or key[2]]
     return ImportsFound(imports[:most], sorted(spans))
 
 
@@ -63,12 +63,12 @@ def _names(data: bytes, language: Language, statement: Node, captures: Captures)
 
 
 class _Before(NamedTuple):
-    """What finds the names that stand before another in a language.
+    """The patterns for qualifiers in a language.
 
     Attributes:
-        ends: The last characters of what joins names.
-        reversed: All of it, read backwards.
-        between: What joins names.
+        ends: The last characters of the operators.
+        reversed: A chain of names and operators, read backwards.
+        between: The operators.
     """
 
     ends: bytes
@@ -89,12 +89,14 @@ def _before(joins: str) -> _Before:
 
 
 class Uses:
-    """Makes references of captured names.
+    """Builds references from captured names.
 
     Args:
-        language: Of the file.
-        extents: What uses them, in its order.
-        names_at: Where names are defined: these are not used.
+        data: The bytes of the file.
+        lines: Its lines.
+        language: Its language.
+        extents: The spans of the definitions that use names, in order.
+        names_at: The starts of defined names, which are no uses.
     """
 
     def __init__(
@@ -107,7 +109,7 @@ class Uses:
         self._taken = set(names_at)
 
     def of(self, captures: Mapping[str, list[Node]], brought: ImportsFound, most: int) -> list[Reference]:
-        """Return the references of a file in their order, as many as may be."""
+        """Return the references of a file in order, ``most`` at most."""
         known = {each.path.rpartition(".")[2].encode() for each in self._extents}
         known.update((each.alias or each.name or each.module).encode() for each in brought.imports)
         found: list[tuple[int, bytes, Role]] = []

@@ -1,18 +1,17 @@
-"""Text to tokens: what counts as a word, and which spellings count as the same word.
+"""Analysis of texts into tokens: words, and spellings that count as equal.
 
 Rules, in the order in which they apply:
 
 1. Invisible characters (joiners, direction marks, variation selectors) are dropped.
-2. A token is a word, an emoji, or a run of symbols; single prose punctuation is no token.
-3. A word is folded: case, accents and compatibility forms (full width, ligatures) do not count.
+2. A token is a word, an emoji, or a run of symbols; single punctuation marks are dropped.
+3. A word is folded: case, accents and compatibility forms (full width, ligatures) are ignored.
 4. snake_case and camelCase are one word and also their parts; 2024-05-08 is a year, a month and a day.
-5. Scripts written without spaces become pairs of neighbouring characters.
-6. A word is reduced to its stem, by the stemmers of all languages of its script, one after the other.
-   So several languages may be mixed; words of languages that nobody set are reduced alike on both sides.
+5. Scripts written without spaces become pairs of adjacent characters.
+6. A word is stemmed by the stemmers of all set languages of its script, one after the other. So languages
+   may be mixed; words of other languages are stemmed the same way in texts and queries.
 
-Each token has a *piece*, which stands for it in a text's phrase key, and *terms*, by which
-postings know it. Folding works on short stretches because normalising a long run of
-combining marks takes quadratic time (1.3 s for 40,000; measured).
+Each token has a *piece* for the phrase key of a text, and *terms* for postings. Folding works on short
+stretches, because normalizing a long run of combining marks takes quadratic time (1.3 s for 40,000).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from greenroom.actors.content.text.words import Token as Token
 from greenroom.actors.content.text.words import is_unspaced as is_unspaced
 from greenroom.runtime import current_settings
 
-# Vowel signs and the like are part of a word in these scripts, but `\w` leaves them out.
+# Vowel signs and similar marks are part of words, but `\w` excludes them.
 _SIGNS = "".join(
     chr(code) for code in range(0x0300, 0x1D00) if unicodedata.category(chr(code)).startswith("M")
 )
@@ -39,7 +38,7 @@ _CONTROLS = r"\x00-\x1f\x7f"
 _TOKEN = re.compile(
     DATE + rf"|[\w{_SIGNS}]+|[{EMOJI_RANGES}]" + rf"|[^\w\s{_CONTROLS}{_SIGNS}{EMOJI_RANGES}]{{2,}}|[#+$%]"
 )
-# The same for ASCII, with classes spelt out, which is twice as fast; and faster still without dates.
+# Explicit classes for ASCII are twice as fast, and faster still without dates.
 _ASCII_FORMS = r"[A-Za-z0-9_]+|[!-/:-@\[-^`{-~]{2,}|[#+$%]"
 _ASCII_TOKEN = re.compile(f"{DATE}|{_ASCII_FORMS}")
 _DATELESS_TOKEN = re.compile(_ASCII_FORMS)
@@ -49,16 +48,16 @@ _INVISIBLE = re.compile(
 _SPACE = re.compile(r"\s")
 _REMARK = re.compile(r"(?:\[[^\[\]]*\]|\([^()]*\))\s*\Z")
 _QUESTION_MARKS = frozenset("?\uff1f\u061f")
-_END = 256  # characters in which a text's end is looked for
+_END = 256  # characters searched for the end of a text
 
 
 @dataclass(frozen=True, slots=True)
 class TextSettings:
-    """The rules by which a store's texts become terms; see `current_settings` of the runtime.
+    """The analysis rules of a store; see `current_settings` of the runtime.
 
     Attributes:
-        rules: Those of texts.
-        code: Those of source code.
+        rules: The rules for texts.
+        code: The rules for source code.
     """
 
     rules: TextRules
@@ -67,11 +66,11 @@ class TextSettings:
 
 @lru_cache(maxsize=8)
 def text_settings(languages: tuple[str, ...], most_words: int | None = None) -> TextSettings:
-    """Return the rules for languages; stores of the same ones share what they know of words.
+    """Return the rules for languages; stores with the same languages share their caches.
 
     Args:
         languages: As in `TextRules`.
-        most_words: How many words are remembered, where that is not to be as many as usual.
+        most_words: The size of the cache of words; None: the default.
 
     Raises:
         ValueError: there is no stemmer for a language.
@@ -89,12 +88,12 @@ def _current() -> TextSettings:
 
 
 def current_rules() -> TextRules:
-    """Return the rules by which texts of the store become terms whose code runs."""
+    """Return the rules for texts of the present store."""
     return _current().rules
 
 
 def code_rules() -> CodeRules:
-    """Return the rules by which source code of that store becomes terms."""
+    """Return the rules for source code of the present store."""
     return _current().code
 
 
@@ -104,7 +103,7 @@ def spans(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def without_invisible(text: str) -> str:
-    """Return ``text`` without characters that are no part of any word, not even its end."""
+    """Remove invisible characters, which neither belong to a word nor end it."""
     return text if text.isascii() else _INVISIBLE.sub("", text)
 
 
@@ -116,7 +115,7 @@ def tokens(text: str, rules: TextRules | None = None) -> list[Token]:
         words = (_ASCII_TOKEN if "-" in text else _DATELESS_TOKEN).findall(text)
     if rules is None:
         rules = current_rules()
-    # Long words are the exception.
+    # Long words are rare.
     if max(map(len, words), default=0) <= MAX_TERM:
         return [*map(rules.cached_token, words)]
     return [*map(rules.token, words)]
@@ -136,8 +135,8 @@ def stretches(text: str, size: int) -> Iterator[str]:
     yield text[start:]
 
 
-def asks(text: str) -> bool:
-    """Return whether a text ends as a question does; a remark in brackets after it is not the end."""
+def is_question(text: str) -> bool:
+    """Return whether a text ends as a question, apart from a remark in brackets."""
     end = text[-_END:]
     if _QUESTION_MARKS.isdisjoint(end):
         return False
@@ -145,9 +144,9 @@ def asks(text: str) -> bool:
 
 
 def metadata_text(metadata: bytes | str) -> str:
-    """Return the values of a JSON object, at any depth, as lines of text; names of fields are left out.
+    """Return the values of a JSON object at any depth as lines, without field names.
 
-    Numbers stand as they were written. ``null`` is no value.
+    Numbers keep their spelling. ``null`` is left out.
 
     Raises:
         ValueError: ``metadata`` is not JSON.

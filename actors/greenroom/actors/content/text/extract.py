@@ -1,4 +1,4 @@
-"""The sentences of a text that tell most of it, within a number of characters."""
+"""Extracts: the most informative sentences of a text, within a number of characters."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Final, NamedTuple
 from greenroom.actors.content.text.analyze import STOP_WORDS, spans
 
 LOOKED_AT: Final = 10_000
-"""Characters of a text that are looked at; what comes after them is left out."""
+"""Characters read at the beginning of a text; the rest is left out."""
 GAP: Final = " … "
 _END: Final = re.compile(r"(?<=[.!?…])\s+|\n+")
 _TELLING: Final = re.compile(r"\d|`|\bnot?\b|n't\b|\bnever\b|\bmust\b|https?:|_|\w\.\w|/", re.IGNORECASE)
 _FIRST: Final = 1.5
-"""What the first sentence counts for, which mostly says what the text is about."""
+"""The factor of the first sentence, which usually names the subject."""
 _TELLS: Final = 1.3
-"""What a sentence counts for that has a number, a name of code or a negation."""
+"""The factor of a sentence with a number, a name in code or a negation."""
 
 _LENGTH: Final = 20
-"""Characters that count besides those of a sentence, so that a word alone is not worth the most."""
+"""Added to the length of a sentence, so that single words do not score best."""
 
 
 class _Sentence(NamedTuple):
@@ -28,24 +28,29 @@ class _Sentence(NamedTuple):
     words: frozenset[str]
 
 
-def extracted(text: str, most: int) -> str:
-    """Return a text of at most ``most`` characters as it is, of a longer one its most telling sentences.
+def extract_sentences(text: str, most: int) -> str:
+    """Return a short text unchanged, of a longer one the most informative sentences.
 
-    They stay in their order, with `GAP` where something is left out. A sentence is worth the words that it
-    has, those that the text repeats more, by its length; one that says nothing new is left out.
+    Args:
+        text: The text.
+        most: The characters of the result at most.
+
+    Returns:
+        The sentences in their order, with `GAP` for omissions. The score of a sentence is the weight of its
+        words by its length; repeated words weigh more. Sentences without new words are left out.
     """
     if len(text) <= most:
         return text
     sentences = _sentences(text[:LOOKED_AT])
     counts = Counter(word for each in sentences for word in each.words)
     chosen: list[_Sentence] = []
-    told: set[str] = set()
+    covered: set[str] = set()
     room = most - len(GAP)
     for sentence in sorted(sentences, key=lambda each: (-_worth(each, counts), each.place)):
         size = len(sentence.text) + len(GAP)
-        if size <= room and not sentence.words <= told:
+        if size <= room and not sentence.words <= covered:
             chosen.append(sentence)
-            told |= sentence.words
+            covered |= sentence.words
             room -= size
     if not chosen:
         return text[: most - 1] + "…"
@@ -63,7 +68,7 @@ def _sentences(text: str) -> list[_Sentence]:
 
 
 def _worth(sentence: _Sentence, counts: Counter[str]) -> float:
-    """Return what a sentence tells, by character."""
+    """Return the score of a sentence by its length."""
     words = sum(3 + min(counts[word] - 1, 3) for word in sentence.words)
     worth = words / (len(sentence.text) + _LENGTH)
     worth *= _FIRST if sentence.place == 0 else 1.0
@@ -71,7 +76,7 @@ def _worth(sentence: _Sentence, counts: Counter[str]) -> float:
 
 
 def _joined(chosen: list[_Sentence], there: int, *, is_whole: bool) -> str:
-    """Return sentences as a text that shows where others are left out."""
+    """Join sentences, with marks where others are left out."""
     text = ""
     after = 0
     for sentence in chosen:

@@ -1,7 +1,7 @@
-"""Whether two texts are in the same language, as far as their letters and commonest words tell.
+"""Detect the language of texts by their scripts and most frequent words.
 
-A question has few words, so nothing is trained and nothing is loaded: a script is seen from one letter, and
-a language that is written in Latin letters from the words that every sentence of it has.
+Queries have few words, so there is no trained model: one letter shows a script, and common words show a
+language in Latin letters.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from greenroom.actors.content.text.words import STOP_WORDS
 
 ENGLISH: Final = "en"
 LONGEST: Final = 2_000
-"""Characters of a text that are looked at."""
+"""Characters of a text that are read."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _LATIN: Final = "LATIN"
 _TOGETHER: Final = {"HIRAGANA": "CJK", "KATAKANA": "CJK"}
-"""Scripts that stand in one text."""
+"""Scripts that are mixed in one text."""
 _SHARE: Final = 0.2
-"""Of the letters of texts so many are of a script that they are written in."""
+"""The least share of a script in the letters of texts that use it."""
 
 _ONLY_ENGLISH: Final = frozenset(["the", "of", "and", "to", "for", "with", "at", "by", "from", "on"])
-"""Words of an English phrase, where another language has them for something rarer."""
+"""Words that are more frequent in English than in another language that has them."""
 _WORDS: Final[Mapping[str, str]] = {
     "de": "der die das den dem des ein eine einen einem einer und oder aber nicht kein keine ist sind war "
     "wird werden wurde hat haben ich du er sie es wir ihr sein mein unser wie was wer wo wann warum welche "
@@ -73,22 +73,22 @@ _WORDS: Final[Mapping[str, str]] = {
 
 
 def is_another_language(query: str, texts: Iterable[str]) -> bool:
-    """Return whether a query may be in another language than texts: it is not seen that it is in theirs.
+    """Return whether a query may be in another language than texts.
 
-    A query of mere names and nouns may be in any language, and texts in which no word tells may be, too.
+    A query of only names and nouns counts as another language; texts without common words count as English.
     """
-    said = " ".join(each[:LONGEST] for each in texts)
-    own, theirs = _scripts(query[:LONGEST]), _scripts(said)
+    sample = " ".join(each[:LONGEST] for each in texts)
+    own, theirs = _scripts(query[:LONGEST]), _scripts(sample)
     if not own:
         return False
     script, _ = own.most_common(1)[0]
     if theirs[script] < _SHARE * theirs.total():
         return True
-    return script == _LATIN and language_of(query[:LONGEST]) != (language_of(said) or ENGLISH)
+    return script == _LATIN and language_of(query[:LONGEST]) != (language_of(sample) or ENGLISH)
 
 
 def language_of(text: str) -> str | None:
-    """Return the language of a text in Latin letters whose common words it has most of; None: not seen."""
+    """Return the language of a text in Latin letters, by common words; None if unclear."""
     counts: Counter[str] = Counter()
     for word in _WORD.findall(text.casefold()):
         counts.update(_LANGUAGES.get(_plain(word), ()))
@@ -104,7 +104,7 @@ def _plain(word: str) -> str:
 
 
 def _scripts(text: str) -> Counter[str]:
-    """Return how many letters of a text are of each script."""
+    """Count the letters of a text by script."""
     letters = Counter(each for each in text if each.isalpha())
     scripts: Counter[str] = Counter()
     for letter, times in letters.items():

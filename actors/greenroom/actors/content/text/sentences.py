@@ -1,4 +1,4 @@
-"""Where the sentences of a line end."""
+"""Split texts into sentences."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 from greenroom.actors.content.text.analyze import stretches
 
 STRETCH: Final = 2_000
-"""Characters of a text in which ends of sentences are looked for at once, about."""
+"""Characters searched for ends of sentences at once, about."""
 END: Final = re.compile(
-    # What may not be before it is looked for behind the mark: so few places are looked at.
+    # Lookbehinds after the mark, so that few places are tried.
     r"[.!?\u2026](?<!\b[A-Z].)(?<!\bMr.)(?<!\bMrs.)(?<!\bDr.)(?<!\bSt.)(?<!\bvs.)(?<!\be\.g.)(?<!\bi\.e.)"
     r"[\"'\u201d\u2019)\]*_`]{0,4}(?:\[\d{1,4}\]){0,4}\s+(?=[^a-z\s])"
     r"|[\u3002\uff01\uff1f]"

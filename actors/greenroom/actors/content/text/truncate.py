@@ -1,4 +1,4 @@
-"""Labels: the beginning of a text that somebody wrote, as one line that hides nothing."""
+"""Shorten texts: to a label of one line, or to the beginning and the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,21 @@ _HIDDEN: Final = re.compile(
 _ELLIPSIS: Final = "\u2026"
 
 
-def label(text: str) -> str:
-    """Return a text as one line that is short, in which nothing is hidden and no letters turn round."""
+def make_label(text: str) -> str:
+    """Shorten a text to one line without hidden characters or direction marks."""
     line = " ".join(_HIDDEN.sub(" ", text).split())
     return line if len(line) <= LABEL else f"{line[: LABEL - 1].rstrip()}{_ELLIPSIS}"
+
+
+def truncate_middle(text: str, most: int, gap: str = "\u2026") -> str:
+    """Cut out the middle of a text that is too long.
+
+    Args:
+        text: The text.
+        most: The characters of the result at most.
+        gap: Replaces the middle.
+    """
+    half = (most - len(gap)) // 2
+    if len(text) <= most:
+        return text
+    return f"{text[:half]}{gap}{text[-half:]}" if half > 0 else text[:most]

@@ -1,9 +1,8 @@
-"""Queries of stop words alone, "The Who": no index has these, so texts are looked through for them."""
+"""Queries of only stop words, "The Who": no index has them, so texts are scanned."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from greenroom.actors.content.text.analyze import current_rules, spans, without_invisible
@@ -11,52 +10,51 @@ from greenroom.actors.content.text.words import TextRules
 from greenroom.runtime import Slices
 
 MOST_READ: Final = 10_000
-"""Texts that one search looks through at most."""
-NEWEST_ALONE: Final = "words that are nearly everywhere were looked for in the newest memories alone"
+"""Texts that one search scans at most."""
+NEWEST_ALONE: Final = "very common words were searched in the newest memories only"
 _AS_TYPED, _OTHERWISE = 1.0, 0.5
 _MOST_BETWEEN: Final = 8
 _BETWEEN: Final = rf"[\s'\u2019-]{{1,{_MOST_BETWEEN}}}"
-"""What may stand between two words of one phrase."""
+"""The gap between two words of a phrase."""
 _MOST_WORDS: Final = 16
 _STRETCH: Final = 8_192
-"""Characters that are looked through at once: a text may be large, and others wait meanwhile."""
+"""Characters scanned in one slice, since other actors wait meanwhile."""
 
 
 class Verbatim(NamedTuple):
-    """The words of a query as they follow one another.
+    """The words of a query as a phrase.
 
     Attributes:
-        typed: Finds them as they were typed.
-        folded: Finds them with any capitals.
-        longest: The most characters of what is found.
+        typed: The pattern of the words as typed.
+        folded: The pattern of the words in any case.
+        longest: The characters of a match at most.
     """
 
     typed: re.Pattern[str]
     folded: re.Pattern[str]
     longest: int
 
-    def likeness(self, text: str, should_yield: Callable[[], bool]) -> Slices[float]:
-        """Return 1 for a text that has the words as they were typed, 0.5 with other capitals, else 0."""
+    def likeness(self, text: str) -> Slices[float]:
+        """Return 1 for the words as typed, 0.5 in another case, else 0."""
         best = 0.0
         for start in range(0, len(text), _STRETCH):
             end = start + _STRETCH
             found = self.folded.search(text, start, end + self.longest)
-            if found is not None and found.start() < end:  # else its end may be none, and the next one has it
+            if found is not None and found.start() < end:  # else the next slice finds it whole
                 best = _OTHERWISE
                 as_typed = self.typed.search(text, found.start(), end + self.longest)
                 if as_typed is not None and as_typed.start() < end:
                     return _AS_TYPED
-            if should_yield():
-                yield
+            yield
         return best
 
 
-def verbatim(query: str, rules: TextRules | None = None) -> Verbatim | None:
-    """Return how to look for a query of stop words; None for one with a word that an index may have.
+def build_verbatim(query: str, rules: TextRules | None = None) -> Verbatim | None:
+    """Return the pattern for a query of stop words; None if it has indexed words.
 
     Args:
         query: As typed.
-        rules: How texts became terms; the current ones unless given.
+        rules: The rules of the index; the current ones by default.
     """
     rules = rules or current_rules()
     words: list[str] = []

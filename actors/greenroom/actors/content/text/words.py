@@ -1,4 +1,4 @@
-"""Analysis of one word into terms, in one choice of languages; the rules are those of `analyze`."""
+"""Analysis of one word into terms, by the rules of `analyze`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ wouldn you your yours
 _YEAR = "january february march april may june july august september october november december"
 STOP_WORDS = frozenset(_COMMON.split())
 MAX_TERM = 64
-"""Characters of a word that tell it apart in the postings; the phrase key keeps the whole word."""
+"""Characters of a word in postings; the phrase key has the whole word."""
 
 _STRETCH = 64
 _MAX_STEM = 32  # nothing longer is a word of a language
@@ -31,7 +31,7 @@ _MIN_STEM = 3
 DATE = r"\b[0-9]{4}-(?:0[1-9]|1[0-2])-[0-3][0-9](?![0-9])"
 EMOJI_RANGES = "\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 _EMOJI = re.compile(f"[{EMOJI_RANGES}]")
-# Accents and pointing that readers of Latin, Greek, Cyrillic, Hebrew and Arabic leave out when they type.
+# Accents and pointing that people omit when they type Latin, Greek, Cyrillic, Hebrew and Arabic.
 _ACCENTS = re.compile(
     "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a"
     "\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u1ab0-\u1aff"
@@ -62,8 +62,8 @@ _SCRIPTS = {
     "tamil": re.compile("[0-9\u0b80-\u0bff]+"),
     "yiddish": re.compile("[0-9\u0590-\u05ff]+"),
 }
-"""What words of languages are written in; all others are written in Latin letters."""
-_VERSION = "1"  # another one means that every index is made anew
+"""The scripts of languages; all others use Latin letters."""
+_VERSION = "1"  # another version rebuilds every index
 _CODE = "code "
 
 
@@ -71,10 +71,10 @@ class Token(NamedTuple):
     """One token of a text.
 
     Attributes:
-        piece: What stands for it in a phrase key; "" for nothing.
-        terms: What a query with this token asks for: independent terms, each with terms that do as well
-            if a text has all of them. Empty for stop words and symbols.
-        posted: What a text with this token is found by.
+        piece: Its part of a phrase key; may be empty.
+        terms: The terms of a query with this token. Each has alternative terms that count if a text has all
+            of them. Empty for stop words and symbols.
+        posted: The terms in the postings of a text with this token.
     """
 
     piece: str
@@ -83,18 +83,18 @@ class Token(NamedTuple):
 
 
 class TextRules:
-    """The rules of analysis for one choice of languages.
+    """The rules of analysis for a choice of languages.
 
-    Stop words are left out for English alone: lists for other languages that are kept with as much
-    care as stemmers are did not turn up, and words that are in every text weigh little anyway.
+    Only English stop words are dropped: no lists of similar quality were found for other languages, and very
+    frequent words weigh little anyway.
 
     Args:
-        languages: Snowball's names of the languages, as "english"; none for no stemming at all.
-        remembered: How many words are not analysed again; half a kilobyte each.
+        languages: Snowball's names of the languages, such as "english"; empty for no stemming.
+        remembered: The size of the cache of words, half a kilobyte each.
 
     Attributes:
         languages: Their names, each once.
-        name: What tells these rules from others, those of other versions of this program included.
+        name: The identity of these rules, with the version of the analysis.
 
     Raises:
         ValueError: there is no stemmer for a language.
@@ -116,18 +116,18 @@ class TextRules:
     _compound = _CAMEL
 
     def labels(self, tags: Sequence[str]) -> Sequence[str]:
-        """Return what tags as a whole are known by: themselves."""
+        """Return the index labels of tags: the tags themselves."""
         return tags
 
     def token(self, word: str) -> Token:
         """Return a word's token."""
-        # Long words would fill the cache with what never comes again.
+        # Long words would fill the cache and hardly recur.
         return self.cached_token(word) if len(word) <= MAX_TERM else self._analyse(word)
 
     def terms(self, words: AbstractSet[str]) -> set[str]:
-        """Return what texts with words of small ASCII letters are found by, each at most `MAX_TERM` long.
+        """Return the terms of words of lower-case ASCII letters, each at most `MAX_TERM` long.
 
-        For hundreds that nobody may ever ask for again: ten times faster than `token`, and not kept.
+        For hundreds of words that may never recur: ten times faster than `token`, and without the cache.
         """
         if not self._stop_words.isdisjoint(words):
             words = words - self._stop_words
@@ -138,7 +138,7 @@ class TextRules:
             others = [word for word in kept if not _MIN_STEM <= len(word) <= _MAX_STEM]
             kept = [word for word in kept if _MIN_STEM <= len(word) <= _MAX_STEM]
         for script, stemmer in self._stemmers:
-            # Letters of one script are taken by all of its stemmers, and by no other.
+            # All stemmers of a script accept its letters, and no others do.
             if script.fullmatch("a"):
                 kept = stemmer.stemWords(kept)
         return {*kept, *others}
@@ -147,7 +147,7 @@ class TextRules:
         folded = _fold(word)
         first = folded[:1]
         if not (first.isalnum() or first == "_"):
-            # An emoji is a term; other symbols live in the phrase key only.
+            # An emoji is a term; other symbols are only in the phrase key.
             return _one(folded, folded) if _EMOJI.fullmatch(folded) else Token(folded)
         bare = folded.replace("_", "")
         if not bare or folded in self._stop_words:
@@ -160,7 +160,7 @@ class TextRules:
         if not parts:
             stem = self._stemmed(bare)
             return _one(stem, stem[:MAX_TERM] if bare.isalpha() else self._term(bare))
-        # A phrase finds user_name as two words, but getUserName as the one that its folded form is.
+        # In phrases user_name is two words, but getUserName is one, its folded form.
         piece = " ".join(parts) if "_" in folded else self._stemmed(bare)
         return Token(piece, ((self._term(bare), parts),), (self._term(bare), *parts))
 
@@ -207,8 +207,8 @@ class TextRules:
 class CodeRules(TextRules):
     """The rules of analysis for source code: HTTPServer is two words, and tags are symbols.
 
-    What is before a symbol's last dot is its scope, which is for words only. As a whole it is known by its
-    name, and getUser, get_user and GetUser are one.
+    The part before a symbol's last dot is its scope, which only counts as words. Its label is its name, in
+    which getUser, get_user and GetUser are equal.
     """
 
     _compound = _CODE_CAMEL
@@ -218,19 +218,19 @@ class CodeRules(TextRules):
         self.name = f"{_CODE}{self.name}"
 
     def labels(self, tags: Sequence[str]) -> Sequence[str]:
-        """Return the names of symbols, as `symbol_name` has them."""
+        """Return the labels of symbols: their normalized names."""
         names = (symbol_name(tag.rpartition(".")[2]) for tag in tags)
         return [name for name in names if name]
 
 
 def symbol_name(name: str) -> str:
-    """Return what spellings of a name have in common, as far as names of symbols are told apart."""
+    """Normalize the name of a symbol: without underscores, in lower case."""
     return name.replace("_", "").lower()[:MAX_TERM]
 
 
 @lru_cache(maxsize=8)
 def rules_named(name: str) -> TextRules | None:
-    """Return rules by their name, or None for those of another version of this program."""
+    """Return rules by their name, or None for another version of the analysis."""
     version, *languages = name.removeprefix(_CODE).split(" ")
     kind = CodeRules if name.startswith(_CODE) else TextRules
     try:
@@ -240,7 +240,7 @@ def rules_named(name: str) -> TextRules | None:
 
 
 def is_unspaced(text: str) -> bool:
-    """Return whether ``text`` is written entirely in a script without spaces."""
+    """Return whether a text is entirely in a script without spaces."""
     return _UNSPACED.fullmatch(text) is not None
 
 

@@ -1,10 +1,10 @@
-"""Days and instants: what a calendar and a time zone make of them.
+"""Calendar arithmetic: days and instants in a time zone.
 
-A `Days` is a run of whole local days, which knows no time zone; a `Span` is a run of instants. Days
-begin and end at local midnight, however many hours they have.
+`Days` are whole local days without a time zone; a `Span` is an interval of instants. Days begin and end at
+local midnight, whatever their length in hours.
 
-Where clocks are put back, a local time comes twice: a span begins with the first and ends with the
-last of them. Where they are put forward, the times left out mean what a clock shows that nobody put.
+When clocks are set back, a local time occurs twice: a span begins with the first and ends with the last one.
+When they are set forward, a skipped time means the time of a clock that was not changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Days:
     Attributes:
         first: The first day.
         end: The day after the last.
-        floating: Whether the year, or the week, was not said but chosen.
+        floating: Whether the year or the week was chosen, not given.
     """
 
     first: date
@@ -47,10 +47,10 @@ class Span:
     Attributes:
         start: The first instant.
         end: The instant after the last.
-        stop: Where a range ends that is said to go until this; `end` unless it is a time of day.
-        day: The local day on which it begins, for what is told relative to it.
+        stop: The end of a range "until" this; `end`, except for a time of day.
+        day: The local day on which it begins, for relative expressions.
         floating: As in `Days`.
-        begin: Where a range begins that is said to go on since this; `start` unless given.
+        begin: The begin of a range "since" this; `start` by default.
     """
 
     start: datetime
@@ -62,14 +62,14 @@ class Span:
 
 
 def instant(day: date, at: time, zone: tzinfo, *, last: bool = False) -> datetime:
-    """Return the instant at which clocks show a time on a day; of two of them the first or the last."""
+    """Return the instant of a local time; of two the first or the last."""
     local = datetime.combine(day, at, zone)
     first = local.astimezone(UTC)
     return max(first, local.replace(fold=1).astimezone(UTC)) if last else first
 
 
 def midnight(day: date, zone: tzinfo) -> datetime:
-    """Return the instant at which a day begins."""
+    """Return the start of a day."""
     return instant(day, time(), zone)
 
 
@@ -80,13 +80,13 @@ def span_of(days: Days, zone: tzinfo) -> Span:
 
 
 def clock_span(day: date, begin: timedelta, end: timedelta, zone: tzinfo) -> Span:
-    """Return the instants between two times of day, given as time since midnight on the clock.
+    """Return the span between two times of day, given as clock time since midnight.
 
-    They may lie beyond the day. As the end of a range the first of them counts.
+    They may lie beyond the day. As the end of a range the first one counts.
     """
     start = _on_clock(day, begin, zone, last=False)
     until = _on_clock(day, end, zone, last=end % ONE_DAY != timedelta(0))
-    if until <= start:  # clocks were put forward over all of it
+    if until <= start:  # clocks were set forward over all of it
         until = start + (end - begin)
     return Span(start, until, start, day)
 
@@ -97,32 +97,32 @@ def _on_clock(day: date, passed: timedelta, zone: tzinfo, *, last: bool) -> date
 
 
 def day_of_month(year: int, month: int, day: int) -> date | None:
-    """Return a date, or None where the month has no such day."""
+    """Return a date, or None if the month has no such day."""
     return date(year, month, day) if 1 <= day <= calendar.monthrange(year, month)[1] else None
 
 
 def add_months(day: date, months: int) -> date:
-    """Return the same day so many months later, or the month's last day if it has none such."""
+    """Return the same day some months later, or the last day of that month."""
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     if not date.min.year <= year <= date.max.year:
         raise OverflowError("the calendar has no such year")
     return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 
 
-def add(day: date, count: int, unit: str) -> date:
-    """Return the day so many calendar units later."""
+def add_units(day: date, count: int, unit: str) -> date:
+    """Return the day some calendar units later."""
     if unit in _MONTHS:
         return add_months(day, count * _MONTHS[unit])
     return day + timedelta(days=count * _DAYS[unit])
 
 
 def seconds_of(unit: str) -> int | None:
-    """Return the length of a unit of the clock; None for one of the calendar."""
+    """Return the seconds of a clock unit; None for a calendar unit."""
     return _LENGTHS.get(unit)
 
 
-def containing(day: date, unit: str) -> Days:
-    """Return the day, week, month … of the calendar in which a day lies; weeks begin on Monday."""
+def enclosing(day: date, unit: str) -> Days:
+    """Return the calendar day, week, month … that contains a day; weeks begin on Monday."""
     match unit:
         case "day":
             first = day
@@ -139,4 +139,4 @@ def containing(day: date, unit: str) -> Days:
             first = day.replace(month=1, day=1)
         case _:
             first = date(max(day.year - day.year % 10, 1), 1, 1)
-    return Days(first, add(first, 1, unit))
+    return Days(first, add_units(first, 1, unit))

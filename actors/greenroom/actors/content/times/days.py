@@ -1,7 +1,7 @@
-"""Phrases that mean whole days: "last week", "March 3", "the first Monday of May", "Q2 2026".
+"""Phrases for whole days: "last week", "March 3", "the first Monday of May".
 
-`FORMS` is the grammar: a pattern over the simplified text and what it means. Patterns may hold
-``{names}`` of `_PARTS`; what a group named ``rest`` matched is read by the same grammar.
+`FORMS` is the grammar: patterns over the simplified text, and their meanings. Patterns may contain
+``{names}`` of `_PARTS`; the text of a group ``rest`` is parsed by the same grammar.
 
 A name without a year or week, such as "March" or "Monday", means the newest one that has begun.
 """
@@ -15,7 +15,14 @@ from datetime import date, timedelta
 from functools import cache, partial
 from typing import Final
 
-from greenroom.actors.content.times.calendar import ONE_DAY, Days, add, add_months, containing, day_of_month
+from greenroom.actors.content.times.calendar import (
+    ONE_DAY,
+    Days,
+    add_months,
+    add_units,
+    day_of_month,
+    enclosing,
+)
 from greenroom.actors.content.times.reader import (
     AND_A_HALF,
     COUNT,
@@ -33,7 +40,7 @@ from greenroom.actors.content.times.reader import (
 )
 
 Occurrence = Callable[[int], Days | None]
-"""What a name means in one year, if anything."""
+"""Returns the days of a name in a year, if any."""
 
 WEEK_DAYS: Final = 7
 MONTHS_A_YEAR: Final = 12
@@ -62,7 +69,7 @@ _PARTS: Final = {
 
 
 def expand(pattern: str) -> re.Pattern[str]:
-    """Return a pattern of a table of forms, with the parts that it names put in."""
+    """Compile a pattern of a table of forms, with its named parts inserted."""
     return re.compile(re.sub(r"\{([a-z]+)\}", lambda part: _PARTS[part[1]], pattern), re.ASCII)
 
 
@@ -71,7 +78,7 @@ def expand(pattern: str) -> re.Pattern[str]:
 
 def _shifted(days: int) -> DaysMeaning:
     def meaning(reader: Reader, _: re.Match[str]) -> Days:
-        return containing(reader.today + timedelta(days=days), "day")
+        return enclosing(reader.today + timedelta(days=days), "day")
 
     return meaning
 
@@ -85,20 +92,20 @@ def _unit(reader: Reader, found: re.Match[str]) -> Days | None:
     unit = UNITS[found["unit"]]
     if reader.is_clock(unit) or unit == "fortnight":
         return None
-    return containing(add(reader.today, _direction(found["which"]), unit), unit)
+    return enclosing(add_units(reader.today, _direction(found["which"]), unit), unit)
 
 
 def _weekend(reader: Reader, _: re.Match[str]) -> Days:
     """Mean "at the weekend": the newest that has begun."""
-    days = containing(reader.today, "weekend")
-    return days if days.first <= reader.today else containing(add(reader.today, -1, "week"), "weekend")
+    days = enclosing(reader.today, "weekend")
+    return days if days.first <= reader.today else enclosing(add_units(reader.today, -1, "week"), "weekend")
 
 
 def _second_last(reader: Reader, found: re.Match[str]) -> Days | None:
     unit = UNITS[found["unit"]]
     if reader.is_clock(unit):
         return None
-    return containing(add(reader.today, -2 if found["way"] == "before last" else 2, unit), unit)
+    return enclosing(add_units(reader.today, -2 if found["way"] == "before last" else 2, unit), unit)
 
 
 def _ago(reader: Reader, found: re.Match[str]) -> Days | None:
@@ -110,8 +117,8 @@ def _ago(reader: Reader, found: re.Match[str]) -> Days | None:
     if reader.is_clock(unit):
         return None
     sign = 1 if found["way"] in {"from now", "hence"} or found[0].startswith("in ") else -1
-    ends = sorted((sign * math.floor(count), sign * math.ceil(count)))  # of a week and a half both weeks
-    first, last = (containing(add(reader.today, end, unit), unit) for end in ends)
+    ends = sorted((sign * math.floor(count), sign * math.ceil(count)))  # both weeks of a week and a half
+    first, last = (enclosing(add_units(reader.today, end, unit), unit) for end in ends)
     return Days(first.first, last.end)
 
 
@@ -120,7 +127,7 @@ def _few_ago(reader: Reader, found: re.Match[str]) -> Days | None:
     if reader.is_clock(unit):
         return None
     least, most = VAGUE[found["vague"]]
-    newest, oldest = (containing(add(reader.today, -count, unit), unit) for count in (least, most))
+    newest, oldest = (enclosing(add_units(reader.today, -count, unit), unit) for count in (least, most))
     return Days(oldest.first, newest.end)
 
 
@@ -131,12 +138,12 @@ def _beside(reader: Reader, found: re.Match[str]) -> Days | None:
     if rest is None or reader.is_clock(unit) or count != int(count):
         return None
     if found["way"] == "before":
-        return containing(add(rest.first, -int(count), unit), unit)
-    return containing(add(rest.end - ONE_DAY, int(count), unit), unit)
+        return enclosing(add_units(rest.first, -int(count), unit), unit)
+    return enclosing(add_units(rest.end - ONE_DAY, int(count), unit), unit)
 
 
 def number(word: str) -> float:
-    """Return the count that a word or digits mean."""
+    """Return the number that a word or digits mean."""
     whole = word.removesuffix(AND_A_HALF)
     known = NUMBERS.get(whole)
     return (float(whole) if known is None else known) + (0 if whole == word else 0.5)
@@ -149,7 +156,7 @@ def _weekday(reader: Reader, found: re.Match[str]) -> Days:
     wanted = WEEKDAYS[found["weekday"]]
     anchor = reader.anchor
     if reader.forward:
-        return containing(anchor + timedelta(days=(wanted - anchor.weekday()) % WEEK_DAYS), "day")
+        return enclosing(anchor + timedelta(days=(wanted - anchor.weekday()) % WEEK_DAYS), "day")
     first = anchor - timedelta(days=(anchor.weekday() - wanted) % WEEK_DAYS)
     return Days(first, first + ONE_DAY, floating=True)
 
@@ -160,10 +167,10 @@ def _which_weekday(reader: Reader, found: re.Match[str]) -> Days:
         case -1:
             first = today - timedelta(days=(today.weekday() - wanted - 1) % WEEK_DAYS + 1)
         case 0:
-            first = containing(today, "week").first + timedelta(days=wanted)
+            first = enclosing(today, "week").first + timedelta(days=wanted)
         case _:
             first = today + timedelta(days=(wanted - today.weekday() - 1) % WEEK_DAYS + 1)
-    return containing(first, "day")
+    return enclosing(first, "day")
 
 
 def _weekday_of(reader: Reader, found: re.Match[str]) -> Days | None:
@@ -178,7 +185,7 @@ def _weekday_of(reader: Reader, found: re.Match[str]) -> Days | None:
             return None
         return rest
     if rest.end - rest.first == timedelta(days=WEEK_DAYS) and rest.first.weekday() == 0:
-        return containing(rest.first + timedelta(days=wanted), "day")
+        return enclosing(rest.first + timedelta(days=wanted), "day")
     return None
 
 
@@ -193,24 +200,24 @@ def _nth_weekday(reader: Reader, found: re.Match[str]) -> Days | None:
     else:
         ahead = (wanted - rest.first.weekday()) % WEEK_DAYS + (nth - 1) * WEEK_DAYS
         day = rest.first + timedelta(days=ahead)
-    return containing(day, "day") if rest.first <= day < rest.end else None
+    return enclosing(day, "day") if rest.first <= day < rest.end else None
 
 
 # -- parts of something longer ----------------------------------------------
 
 
 def _nth_unit(reader: Reader, found: re.Match[str]) -> Days | None:
-    """Mean "the first week of March", which is its days 1 to 7, or "the last month of 2025"."""
+    """Mean "the first week of March", its days 1 to 7, or "the last month"."""
     rest, unit, nth = _whole(reader, found["rest"]), UNITS[found["unit"]], ORDINALS[found["ordinal"]]
     if rest is None or unit not in {"day", "week", "month", "quarter"}:
         return None
-    first = add(rest.first, nth - 1, unit) if nth > 0 else add(rest.end, nth, unit)
-    end = add(first, 1, unit)
+    first = add_units(rest.first, nth - 1, unit) if nth > 0 else add_units(rest.end, nth, unit)
+    end = add_units(first, 1, unit)
     return Days(first, end) if rest.first <= first and end <= rest.end else None
 
 
 def _whole(reader: Reader, text: str) -> Days | None:
-    """Read what a part is of; "the end of the year" is of this year."""
+    """Parse the whole of a part; "the end of the year" is of this year."""
     return reader.days(f"this {text}" if text in UNITS else text)
 
 
@@ -246,18 +253,18 @@ def _third(reader: Reader, found: re.Match[str]) -> Days | None:
 
 def _week_of(reader: Reader, found: re.Match[str]) -> Days | None:
     rest = reader.days(found["rest"])
-    return containing(rest.first, "week") if rest is not None and rest.is_one else None
+    return enclosing(rest.first, "week") if rest is not None and rest.is_one else None
 
 
 def _nth_day(reader: Reader, found: re.Match[str]) -> Days | None:
-    """Mean "the 3rd of last month", or "the 3rd": of the newest month that has it."""
+    """Mean "the 3rd of last month", or "the 3rd" of the newest possible month."""
     wanted = int(found["day"])
     if "rest" in found.groupdict():
         rest = reader.days(found["rest"])
         if rest is None or rest != Days(rest.first, add_months(rest.first, 1), rest.floating):
             return None
         day = day_of_month(rest.first.year, rest.first.month, wanted)
-        return None if day is None or rest.first.day != 1 else containing(day, "day")
+        return None if day is None or rest.first.day != 1 else enclosing(day, "day")
     for back in range(3):
         month = add_months(reader.anchor.replace(day=1), back if reader.forward else -back)
         day = day_of_month(month.year, month.month, wanted)
@@ -270,7 +277,7 @@ def _nth_day(reader: Reader, found: re.Match[str]) -> Days | None:
 
 
 def _name(found: re.Match[str]) -> Occurrence:
-    """Return what the name that was found means in one year."""
+    """Return the meaning of the matched name in a year."""
     groups = found.groupdict()
     if groups.get("holiday"):
         return partial(_in_year, *HOLIDAYS[groups["holiday"]])
@@ -349,7 +356,9 @@ def _name_in_year(reader: Reader, found: re.Match[str]) -> Days | None:
 def _name_in_rest(reader: Reader, found: re.Match[str]) -> Days | None:
     """Mean "March of last year", "the summer two years ago"."""
     rest = reader.days(found["rest"])
-    if rest is None or rest != Days(date(rest.first.year, 1, 1), add(rest.first, 1, "year"), rest.floating):
+    if rest is None or rest != Days(
+        date(rest.first.year, 1, 1), add_units(rest.first, 1, "year"), rest.floating
+    ):
         return None
     return _name(found)(rest.first.year)
 
@@ -388,7 +397,7 @@ def _iso_week(reader: Reader, found: re.Match[str]) -> Days | None:
     year = int(groups["year"]) if groups.get("year") else reader.today.isocalendar().year
     nth = groups.get("nth")
     try:
-        return containing(
+        return enclosing(
             date.fromisocalendar(year, int(found["week"]), int(nth or 1)), "day" if nth else "week"
         )
     except ValueError:
@@ -401,7 +410,7 @@ def _years(reader: Reader, found: re.Match[str]) -> Days:
     if first < 100:  # noqa: PLR2004  the nineties, without their century
         century = reader.today.year // 100 * 100
         first += century if century + first <= reader.today.year else century - 100
-    return containing(date(first, 1, 1), "decade")
+    return enclosing(date(first, 1, 1), "decade")
 
 
 _NAMES: Final = (
@@ -459,7 +468,7 @@ FORMS: Final[list[tuple[str, DaysMeaning]]] = [
     (r"(?P<first>\d{1,2})[-/](?P<other>\d{1,2})[-/]{year}", _slashed),
     (r"{year}[-/](?P<m>\d{1,2})", _year_month),
     (r"(?P<m>\d{1,2})/{year}", _year_month),
-    ("(?:year )?{year}", lambda _, found: containing(date(int(found["year"]), 1, 1), "year")),
+    ("(?:year )?{year}", lambda _, found: enclosing(date(int(found["year"]), 1, 1), "year")),
     (r"{year}-?w(?P<week>\d{1,2})", _iso_week),
     (r"{year}-?w(?P<week>\d\d)-?(?P<nth>[1-7])", _iso_week),
     (r"week (?P<week>\d{1,2})(?: {year})?", _iso_week),
@@ -478,5 +487,5 @@ FORMS: Final[list[tuple[str, DaysMeaning]]] = [
 
 @cache
 def forms() -> tuple[tuple[re.Pattern[str], DaysMeaning], ...]:
-    """Return the grammar, its patterns compiled when it is first needed."""
+    """Return the grammar, compiled on first use."""
     return tuple((expand(pattern), meaning) for pattern, meaning in FORMS)

@@ -1,23 +1,24 @@
-"""Times that a question names in passing: "what did we decide two weeks ago about the deploy?".
+"""Find times in a question: "what did we decide two weeks ago about the deploy?".
 
 The grammar is that of the time filter. It is tried on runs of words that may belong to a time, the longest
-first, if one of them is a sign of a time:
+first, if one of them indicates a time:
 
-1. "last", "past" and "this" want a unit, a weekday, a month or a season behind them; and "second" and
-   "minute" a number, for "last minute changes" are no time.
-2. "may", "march" and "spring" are also other words. They are times when a word before says so ("in March",
-   "last spring") or a day or a year stands beside.
-3. "every Monday" comes again and "by Friday" is a deadline: neither says when something was told. "in five
-   minutes" and "tomorrow" are ahead, and nothing was told there yet.
-4. "today" alone is when something was told if the question is about what was ("what did we decide today").
-   "Which database do we use today" asks for the present state.
-5. "Monday", "Q2", "Christmas" and "16.01.2024" alone are times, but may also be what it is about: "the Monday
-   standup". Their words are looked for, too, unless the question is about what was.
-6. A plain date ("16 January 2024", "in March") is not among them: `greenroom.actors.search.ranking.dates` reads it,
-   for it means the same whenever somebody asks, and without a year that month of any year.
+1. "last", "past" and "this" need a unit, a weekday, a month or a season after them, and "second" and "minute"
+   a
+   number: "last minute changes" are no time.
+2. "may", "march" and "spring" are also other words. They are times after certain words ("in March", "last
+   spring") or beside a day or a year.
+3. "every Monday" recurs and "by Friday" is a deadline: neither is a time of messages. "in five minutes" and
+   "tomorrow" are in the future, without messages yet.
+4. "today" alone is a time of messages if the question is about the past ("what did we decide today"). "Which
+   database do we use today" means the present state.
+5. "Monday", "Q2", "Christmas" and "16.01.2024" alone are times, but may also be the subject: "the Monday
+   standup". Their words are searched, too, unless the question is about the past.
+6. A plain date ("16 January 2024", "in March") is left to `greenroom.actors.search.ranking.dates`, since it
+   has the same meaning at any time, and without a year it means that month of any year.
 
-A filter takes "three weeks ago" for that calendar week. Here it is the day three weeks before now, and some
-days around, for nobody who says it has looked at a calendar.
+In a filter "three weeks ago" means that calendar week. Here it means the day three weeks before now and some
+days around it, since people do not consult a calendar for it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import islice
 from typing import Final, NamedTuple
 
-from greenroom.actors.content.times.calendar import ONE_DAY, add, day_of_month, midnight, seconds_of
+from greenroom.actors.content.times.calendar import ONE_DAY, add_units, day_of_month, midnight, seconds_of
 from greenroom.actors.content.times.days import number
 from greenroom.actors.content.times.reader import (
     COUNT,
@@ -47,10 +48,10 @@ from greenroom.actors.content.times.reader import (
 from greenroom.actors.content.times.resolve import Window, resolve
 
 MOST: Final = 4
-"""Times that are told of one text."""
+"""Times found in one text at most."""
 _READ: Final = 32
-"""Runs of words that are read of one text (0.1 ms each)."""
-_CHARACTERS: Final = 10_000  # of a longer text the beginning
+"""Runs of words parsed in one text at most (0.1 ms each)."""
+_CHARACTERS: Final = 10_000  # at the beginning of a longer text
 _LONGEST: Final = 8  # words of one expression
 
 
@@ -101,24 +102,24 @@ _NUMERIC_DATE: Final = re.compile(
     r"(?<![\w./-])(?P<first>\d{1,2})(?P<sign>[./])(?P<other>\d{1,2})(?P=sign)(?P<year>\d{4})(?![\w/-]|\.\w)"
 )
 _MONTHS: Final = 12
-_OUTSIDE: Final = 0.3  # of its length a time fades
+_OUTSIDE: Final = 0.3  # the fading of a time by its length
 _LEAST: Final = timedelta(hours=3)
-_OPEN: Final = timedelta(days=30)  # the length of what has no end
-_UNSURE: Final = 0.6  # of its unit "three weeks ago" fades
+_OPEN: Final = timedelta(days=30)  # the length of an open time
+_UNSURE: Final = 0.6  # the fading of "three weeks ago" by its unit
 _UNSURE_MOST: Final = timedelta(days=100)
-_FORGOTTEN: Final = 0.15  # ... or of how long ago it was
+_FORGOTTEN: Final = 0.15  # ... or by its distance
 
 
 class NamedTime(NamedTuple):
     """A time that a text names.
 
     Attributes:
-        start: Where its words begin in the text.
-        end: Where they end.
-        after: The first instant that is meant; None: any until ``before``.
-        before: The instant after the last; None: any since ``after``.
-        fading: How far outside something is hardly meant any more.
-        is_subject: Whether its words may also be what the text is about, or hold a plain date.
+        start: The start of its words in the text.
+        end: Their end.
+        after: Its first instant; None: unbounded.
+        before: The instant after its last; None: unbounded.
+        fading: The distance outside at which relevance has mostly faded.
+        is_subject: Whether its words may also be the subject of the text, or contain a plain date.
     """
 
     start: int
@@ -130,7 +131,7 @@ class NamedTime(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """A word of the text; ``core`` is it in small letters, without what stands around it."""
+    """A word of the text; ``core`` is in lower case, without punctuation."""
 
     start: int
     end: int
@@ -140,12 +141,12 @@ class _Word(NamedTuple):
 
 
 def times_in(text: str, now: datetime, zone: tzinfo, *, day_first: bool = False) -> list[NamedTime]:
-    """Return the times that a text names and that have begun, in order, `MOST` at most.
+    """Return the times in a text that have begun, in order, `MOST` at most.
 
     Args:
-        text: Anything.
+        text: Any text.
         now: The present instant, aware.
-        zone: Where days begin.
+        zone: The time zone of days.
         day_first: Whether 3/4/2026 is in April; if not, it may be either.
     """
     text = text[:_CHARACTERS]
@@ -165,7 +166,7 @@ def times_in(text: str, now: datetime, zone: tzinfo, *, day_first: bool = False)
             read = _read(text[first:last], now, zone)
             if read is not None:
                 cores = {word.core for word in words[start:end]}
-                # What was in "the week before 3 June" or "last summer" is told later, too, by the same words.
+                # Later messages mention "the week before 3 June" or "last summer" in the same words.
                 is_subject = (not was and _RELATIVE.isdisjoint(cores)) or not cores.isdisjoint(_SAID)
                 found.append(NamedTime(first, last, *read[0], read[1], is_subject))
                 start = end - 1
@@ -174,10 +175,10 @@ def times_in(text: str, now: datetime, zone: tzinfo, *, day_first: bool = False)
     return sorted(found, key=lambda each: each.start)
 
 
-def without(text: str, times: Sequence[NamedTime]) -> str:
-    """Return a text without the words that only name a time; the whole of it if it has no others."""
+def remove_times(text: str, times: Sequence[NamedTime]) -> str:
+    """Remove the words that only name a time, unless nothing else is left."""
     times = [each for each in times if not each.is_subject]
-    ends = [0, *(each.end for each in times)]  # of two readings of the same words the second cuts nothing
+    ends = [0, *(each.end for each in times)]  # the second reading of the same words cuts nothing
     starts = [*(each.start for each in times), len(text)]
     parts = (text[end:start].strip() for end, start in zip(ends, starts, strict=True))
     rest = " ".join(filter(None, parts))
@@ -202,7 +203,7 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def _ends(words: Sequence[_Word], start: int) -> Iterator[int]:
-    """Return where runs that begin here may end, the longest first."""
+    """Yield the possible ends of a run, the longest first."""
     end = start
     while end < min(len(words), start + _LONGEST) and _is_known(words[end].core):
         end += 1
@@ -216,7 +217,7 @@ def _is_known(core: str) -> bool:
 
 
 def _may_be_one(words: Sequence[_Word], start: int, end: int) -> bool:
-    """Return whether words may be an expression that says when something was told; see the module."""
+    """Return whether words may be a time of messages; see the module."""
     cores = [word.core for word in words[start:end]]
     if (start and words[start - 1].core in _AGAIN) or cores[-1] in _JOINING or cores[0] in _NO_BEGINNING:
         return False
@@ -245,7 +246,7 @@ def _is_sign(words: Sequence[_Word], at: int, start: int, end: int) -> bool:
 
 
 def _read(text: str, now: datetime, zone: tzinfo) -> tuple[Window, timedelta] | None:
-    """Return what an expression means that is no plain date and not ahead, and how it fades; or None."""
+    """Return an expression's window and fading; None for plain dates and the future."""
     simple = halves_first(" ".join(text.casefold().replace(",", " ").split()))
     if _PLAIN.fullmatch(simple) or _FULL_DATE.search(simple):
         return None
@@ -263,22 +264,22 @@ def _read(text: str, now: datetime, zone: tzinfo) -> tuple[Window, timedelta] | 
 
 
 def _around(count: float, unit: str, now: datetime) -> tuple[Window, timedelta]:
-    """Return the moment that was so long ago, or its day; the longer ago, the less exactly it is meant."""
+    """Return a past moment or its day; the fading grows with the distance."""
     unit, count = ("week", 2 * count) if unit == "fortnight" else (unit, count)
     if (seconds := seconds_of(unit)) is not None:
-        # In UTC, for a clock may have been put forward meanwhile.
+        # In UTC, since clocks may have been set forward meanwhile.
         moment = now.astimezone(UTC) - timedelta(seconds=count * seconds)
         return (moment, moment), max(timedelta(seconds=_UNSURE * seconds), _LEAST)
     whole, part = divmod(12 * count if unit == "year" else count, 1)
-    day = add(now.date(), -int(whole), "month" if unit == "year" else unit)
-    day -= (day - add(day, -1, unit)) * part
-    first, one = midnight(day, now.tzinfo or UTC), add(now.date(), -1, unit)
+    day = add_units(now.date(), -int(whole), "month" if unit == "year" else unit)
+    day -= (day - add_units(day, -1, unit)) * part
+    first, one = midnight(day, now.tzinfo or UTC), add_units(now.date(), -1, unit)
     unsure = min(now.date() - one, _UNSURE_MOST) * _UNSURE
     return (first, first + ONE_DAY), max(unsure, (now.date() - day) * _FORGOTTEN)
 
 
 def _numeric(text: str, zone: tzinfo, *, day_first: bool) -> Iterator[NamedTime]:
-    """Return dates as "16.01.2024" and "16/01/2024"; of the second form both that it may be."""
+    """Yield dates such as "16.01.2024" and "16/01/2024", both readings of an ambiguous one."""
     for found in _NUMERIC_DATE.finditer(text):
         first, other, year = int(found["first"]), int(found["other"]), int(found["year"])
         readings = {(first, other)}

@@ -1,7 +1,4 @@
-"""The recursive parser of one expression: it tries the grammar's forms in turn, and parses what they hold.
-
-The vocabulary, as tables, stands below it.
-"""
+"""The recursive parser of an expression of time, and the tables of its vocabulary."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Final, NamedTuple
 from greenroom.actors.content.times.calendar import ONE_DAY, Days, Span, day_of_month, seconds_of, span_of
 
 MAX_WORDS: Final = 16
-"""Longer phrases are refused, since what is inside of a form is tried at every place."""
+"""Characters of a phrase at most, since nested forms are tried at every place."""
 
 
 DaysMeaning = Callable[["Reader", re.Match[str]], Days | None]
@@ -55,7 +52,7 @@ WEEKDAYS: Final = {
     for name in names.split()
 }
 SEASONS: Final = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-"""The month in which a season begins; each has three. Those of the northern half of the globe."""
+"""The first month of each season of three months, in the northern hemisphere."""
 HOLIDAYS: Final = {
     "new year": (1, 1),
     "new years": (1, 1),
@@ -74,7 +71,7 @@ DAYTIMES: Final = {
     "evening": (18, 24),
     "night": (18, 29),
 }
-"""From which hour to which; a night goes on until five on the next day."""
+"""The first and last hour; a night lasts until five on the next day."""
 UNITS: Final = {
     **dict.fromkeys(("second", "seconds", "sec", "secs"), "second"),
     **dict.fromkeys(("minute", "minutes", "min", "mins"), "minute"),
@@ -134,7 +131,7 @@ NUMBERS: Final = {
 }
 AND_A_HALF: Final = " and a half"
 VAGUE: Final = {"a few": (2, 5), "few": (2, 5), "several": (3, 7)}
-"""Counts that are not one number: at least and at most."""
+"""Vague counts: at least and at most."""
 
 
 class Grammar(NamedTuple):
@@ -153,12 +150,12 @@ class Reader:
     """Parses phrases relative to a present time and a time zone.
 
     Args:
-        grammar: The forms that are tried.
+        grammar: The forms.
         now: The present instant, in UTC.
-        zone: Whose days count.
-        anchor: What names without a year or week are relative to; the present day unless given.
-        forward: Whether they mean the next one from there, not the newest one until there.
-        reasons: Collects why phrases that looked right mean nothing.
+        zone: The time zone of days.
+        anchor: The reference day of names without a year or week; by default today.
+        forward: Whether such names mean the next one from there, not the newest until there.
+        reasons: Collects why well-formed phrases have no meaning.
         day_first: Whether 3/4/2026 is in April; if not, it is refused.
     """
 
@@ -185,7 +182,7 @@ class Reader:
         self._spans: dict[str, Span | None] = {}
 
     def anchored(self, anchor: date, *, forward: bool) -> Reader:
-        """Return a reader to which names mean those next to another day."""
+        """Return a reader with another reference day."""
         return Reader(
             self.grammar,
             self.now,
@@ -199,7 +196,7 @@ class Reader:
     def span(self, text: str) -> Span | None:
         """Return the instants that a phrase means, or None."""
         if text not in self._spans:
-            self._spans[text] = None  # what holds itself means nothing
+            self._spans[text] = None  # a phrase within itself has no meaning
             self._spans[text] = self._read_span(text)
         return self._spans[text]
 
@@ -234,7 +231,7 @@ class Reader:
         return None
 
     def real_day(self, year: int, month: int, day: int) -> Days | None:
-        """Return a date that was written in numbers, or record that there is none such as a reason."""
+        """Return a date given in numbers; record a reason if it does not exist."""
         real = day_of_month(year, month, day) if 1 <= month <= 12 and year else None  # noqa: PLR2004
         if real is None:
             self.reasons.append(f"there is no day {year:04}-{month:02}-{day:02}")
@@ -242,12 +239,12 @@ class Reader:
         return Days(real, real + ONE_DAY)
 
     def is_clock(self, unit: str) -> bool:
-        """Return whether a unit is one of the clock, not of the calendar."""
+        """Return whether a unit is a clock unit."""
         return seconds_of(unit) is not None
 
 
 def halves_first(text: str) -> str:
-    """Return a phrase with "two and a half hours" for "two hours and a half"."""
+    """Rewrite "two hours and a half" as "two and a half hours"."""
     return _HALVES_LAST.sub(rf"\g<count>{AND_A_HALF} \g<unit>", text)
 
 

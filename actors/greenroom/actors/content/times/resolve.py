@@ -1,14 +1,14 @@
-"""From an English expression to a half-open interval, or an error that says it was not understood.
+"""Resolve an English expression of time to a half-open interval, or raise an error.
 
-Decided where English is not clear:
+Decisions where English is ambiguous:
 
 1. A name without a year or week ("March", "Monday", "summer") is the newest one that has begun; in a
-   range the end is found so, and the beginning is the newest one before it.
+   range this gives the end, and the beginning is the newest one before it.
 2. "last March" and "last Monday" have ended before today; "last week" is the calendar week before
    this one, "the past week" and "the last 7 days" go from that day's start until now.
 3. "3 days ago" is that whole day and "3 weeks ago" that calendar week; weeks begin on Monday.
    "3 hours ago" is that instant, half an hour more and less.
-4. Ranges contain both their ends, except that one which ends with a time of day ends there:
+4. Ranges include both ends, except that a time of day as the end is exact:
    "until Monday" contains Monday, "until 3pm" nothing after three. "after Monday" begins when Monday
    is over, "since Monday" with it, "before Monday" ends with Sunday.
 5. A night goes from 18:00 to 5:00, a morning from 5:00, an afternoon from 12:00, an evening from 18:00.
@@ -16,11 +16,11 @@ Decided where English is not clear:
    winter belongs to the year in which it begins.
 7. "3/4/2026" is refused, since it means two days, unless it is known that days come first.
 
-Libraries were tried on the table of `tests/test_timewords.py`. None answers with intervals. The best,
-timefhuman 0.1.5, places a moment inside the right one in 73 of 173 cases and elsewhere in 40;
-dateparser 1.5 in 66 and 8, and it knows no "last Monday" or "this morning"; parsedatetime 2.6 and
-recurrent 0.4.1 take a present of their own in some forms. A filter that is wrong hides memories, so
-the grammar is ours, a table in `days` and one in `spans`.
+Libraries were tried on the table of `tests/content/test_timewords.py`. None returns intervals. The best,
+timefhuman 0.1.5, returns a moment inside the right interval in 73 of 173 cases and outside in 40; dateparser
+1.5 in 66 and 8, without "last Monday" or "this morning"; parsedatetime 2.6 and recurrent 0.4.1 ignore the
+passed present in some forms. A wrong filter hides memories, so the grammar is our own: the tables in `days`
+and `spans`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _BEFORE_WORDS: Final = frozenset({"before", "prior to", "earlier than", "older t
 
 
 def resolve(expression: str, now: datetime, tz: tzinfo, *, day_first: bool = False) -> Window:
-    """Return the instants that an expression of time means, in UTC: from ``after`` until before ``before``.
+    """Resolve an expression of time to its window in UTC, with an exclusive end.
 
     Args:
         expression: English, up to 200 characters.
@@ -88,10 +88,10 @@ def resolve(expression: str, now: datetime, tz: tzinfo, *, day_first: bool = Fal
         day_first: Whether 3/4/2026 is in April; if not, it is refused.
 
     Returns:
-        The first instant and the one after the last; None where there is no such limit.
+        The first instant and the one after the last; None if unbounded.
 
     Raises:
-        ValueError: the expression is not understood; the sentence says so and gives examples.
+        ValueError: the expression is not understood; the sentence gives examples.
     """
     if now.tzinfo is None:
         raise TypeError("now needs a time zone")
@@ -112,7 +112,7 @@ def resolve(expression: str, now: datetime, tz: tzinfo, *, day_first: bool = Fal
 
 
 def warm() -> None:
-    """Compile the grammar's patterns, which takes some 20 ms the first time: call it in a thread."""
+    """Compile the grammar's patterns, which takes 20 ms: call it in a thread."""
     _grammar()
 
 
@@ -132,7 +132,7 @@ def _refuse(expression: str, reasons: list[str]) -> NoReturn:
 
 
 def _simplified(text: str) -> str:
-    """Return the expression in small letters, without articles, commas and other words that tell nothing."""
+    """Return the expression in lower case, without articles, commas and filler words."""
     text = unicodedata.normalize("NFKC", text).casefold()
     text = re.sub("[\u2010-\u2015\u2212]", "-", text)  # hyphens, dashes and the minus sign
     text = re.sub("(?<=year|tine)['\u2019`]s\\b", "s", text)  # New Year's Eve
@@ -210,7 +210,7 @@ def _splits(text: str, separator: str) -> Iterator[tuple[str, str]]:
 
 
 def _ends(begin: Reader, a: str, b: str) -> tuple[Span, Span] | None:
-    """Read both ends of a range, a name without a year relative to the other end."""
+    """Parse both ends of a range; names without a year are relative to the other."""
     first, last = begin.span(a), begin.span(b)
     if first is None or last is None:
         return None

@@ -1,6 +1,6 @@
-"""Phrases that mean instants: "this morning", "two hours ago", "the last three days", "yesterday at 3pm".
+"""Phrases for instants: "this morning", "two hours ago", "yesterday at 3pm".
 
-A time of day names the hour or minute that it begins; as an end of a range it is that instant alone.
+A time of day means the hour or minute that it begins; as an end of a range it is exact.
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from typing import Final
 
-from greenroom.actors.content.times.calendar import ONE_DAY, Days, Span, add, clock_span, midnight, seconds_of
+from greenroom.actors.content.times.calendar import (
+    ONE_DAY,
+    Days,
+    Span,
+    add_units,
+    clock_span,
+    midnight,
+    seconds_of,
+)
 from greenroom.actors.content.times.days import expand, number
 from greenroom.actors.content.times.reader import DAYTIMES, UNITS, VAGUE, Reader, SpanMeaning, alternatives
 
 INSTANT: Final = timedelta(microseconds=1)
-"""What has just been written belongs to "the last hour"."""
+"""Added to now, so that "the last hour" includes what was just written."""
 DAWN: Final = 5
-"""Until this hour a night is still that of the day before."""
+"""Until this hour a night belongs to the day before."""
 JUST_NOW: Final = timedelta(minutes=15)
 RECENT_DAYS: Final = 7
 HOURS_A_DAY: Final = 24
@@ -36,7 +44,7 @@ def _until_now(reader: Reader, start: datetime) -> Span:
 
 
 def _iso(reader: Reader, found: re.Match[str]) -> Span | None:
-    """Mean a time as RFC 3339 writes it: the second or minute that it names."""
+    """Mean a time in RFC 3339: its second or minute."""
     days = reader.real_day(int(found["year"]), int(found["m"]), int(found["d"]))
     hours, minutes, seconds = int(found["hour"]), int(found["minute"]), int(found["second"] or 0)
     if days is None or hours >= HOURS_A_DAY or max(minutes, seconds) >= 60:  # noqa: PLR2004
@@ -62,7 +70,7 @@ def _offset(text: str) -> timedelta:
 
 
 def _ago(reader: Reader, found: re.Match[str]) -> Span | None:
-    """Mean "two hours ago": from half a unit before until half a unit after."""
+    """Mean "two hours ago": half a unit before and after."""
     unit = UNITS[found["unit"]]
     seconds = seconds_of(unit)
     if seconds is None:
@@ -98,7 +106,7 @@ def _range_ago(reader: Reader, found: re.Match[str]) -> Span | None:
 
 
 def _last(reader: Reader, found: re.Match[str]) -> Span | None:
-    """Mean "the last three days": from the start of the day three days ago until now."""
+    """Mean "the last three days": from the start of the day until now."""
     unit = UNITS[found["unit"]]
     groups = found.groupdict()
     if groups.get("count") is None and groups.get("vague") is None:
@@ -112,7 +120,7 @@ def _last(reader: Reader, found: re.Match[str]) -> Span | None:
         return _until_now(reader, reader.now - timedelta(seconds=count * seconds))
     if count != int(count) or unit == "weekend":
         return None
-    return _until_now(reader, midnight(add(reader.today, -int(count), unit), reader.zone))
+    return _until_now(reader, midnight(add_units(reader.today, -int(count), unit), reader.zone))
 
 
 def _next(reader: Reader, found: re.Match[str]) -> Span | None:
@@ -123,7 +131,7 @@ def _next(reader: Reader, found: re.Match[str]) -> Span | None:
     elif count != int(count) or unit == "weekend":
         return None
     else:
-        end = midnight(add(reader.today, int(count), unit) + ONE_DAY, reader.zone)
+        end = midnight(add_units(reader.today, int(count), unit) + ONE_DAY, reader.zone)
     return Span(reader.now, end, end, reader.today)
 
 
@@ -198,7 +206,7 @@ def _floating(span: Span, days: Days) -> Span:
 
 
 def _bare_time(reader: Reader, found: re.Match[str]) -> Span | None:
-    """Mean "3pm": the newest that has come."""
+    """Mean "3pm": the newest one that has begun."""
     span = _at(reader, Days(reader.anchor, reader.anchor + ONE_DAY, floating=True), found["clock"])
     if span is not None and not reader.forward and reader.anchor == reader.today and span.start > reader.now:
         return _at(reader, Days(reader.today - ONE_DAY, reader.today, floating=True), found["clock"])
@@ -219,7 +227,7 @@ def _at(reader: Reader, days: Days, text: str) -> Span | None:
 
 
 def _clock(text: str) -> tuple[timedelta, timedelta] | None:
-    """Return a time of day as time since midnight, and how long what it names goes on."""
+    """Return a time of day as time since midnight, and its length."""
     if text in {"noon", "midday", "midnight"}:
         return timedelta(hours=0 if text == "midnight" else 12), timedelta(hours=1)
     half = text[-2:] if text.endswith("m") else ""
@@ -236,7 +244,7 @@ def _clock(text: str) -> tuple[timedelta, timedelta] | None:
 
 
 def _clock_range(reader: Reader, found: re.Match[str]) -> Span | None:
-    """Mean "yesterday between 9 and 11 am"; without a day it is the newest that has begun."""
+    """Mean "yesterday between 9 and 11 am"; without a day the newest that has begun."""
     groups = found.groupdict()
     days = _one_day(reader, found) if groups.get("rest") else Days(reader.today, reader.today + ONE_DAY)
     first, last = found["first"], found["last"]
@@ -255,7 +263,7 @@ def _clock_range(reader: Reader, found: re.Match[str]) -> Span | None:
 
 
 def _about(reader: Reader, found: re.Match[str]) -> Span | None:
-    """Mean "around March 3": as long again before and after."""
+    """Mean "around March 3": the same length before and after."""
     span = reader.span(found["rest"])
     if span is None:
         return None
@@ -317,5 +325,5 @@ FORMS: Final[list[tuple[str, SpanMeaning]]] = [
 
 @cache
 def forms() -> tuple[tuple[re.Pattern[str], SpanMeaning], ...]:
-    """Return the grammar, its patterns compiled when it is first needed."""
+    """Return the grammar, compiled on first use."""
     return tuple((expand(pattern), meaning) for pattern, meaning in FORMS)

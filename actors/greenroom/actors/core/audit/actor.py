@@ -1,4 +1,4 @@
-"""The audit actor: records deeds outside of actors, such as connections accepted or denied."""
+"""The audit actor: records actions outside of actors, such as accepted and denied connections."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _BACKUP: Final = b"b"
 
 
 _LOST: Final[WeakKeyDictionary[RuntimeClient, int]] = WeakKeyDictionary()
-"""How many notes found nobody who took them, since one did."""
+"""Records lost since the last one that was accepted, by runtime."""
 
 
 class _OfSession(msgspec.Struct):
-    """The part of a request's arguments that a record of its denial has."""
+    """The part of a request's arguments that goes into the record of its denial."""
 
     session_id: SessionId | None = None
 
@@ -39,7 +39,7 @@ _session_in: Final = msgspec.json.Decoder(_OfSession).decode
 
 
 class NoteDeed(Message[None], frozen=True, kw_only=True):
-    """Note what was done, or denied, outside of actors."""
+    """Record an action or a denial outside of actors."""
 
     action: str
     outcome: str = "done"
@@ -49,20 +49,20 @@ class NoteDeed(Message[None], frozen=True, kw_only=True):
     details: dict[str, str | int | float | bool | None] = msgspec.field(default_factory=dict)
 
 
-class BackupNoted(msgspec.Struct, frozen=True, kw_only=True):
-    """The last copy that was made of the store: when, in microseconds since 1970, whereto, and its size."""
+class LastBackup(msgspec.Struct, frozen=True, kw_only=True):
+    """The last backup: time in microseconds since 1970, path, and size."""
 
     at: int
     to: str
     bytes: int
 
 
-class ReadLastBackup(Message[BackupNoted | None], frozen=True, kw_only=True):
-    """Read which copy was made last; None where none was since this is noted."""
+class ReadLastBackup(Message[LastBackup | None], frozen=True, kw_only=True):
+    """Read the last backup; None if none was recorded."""
 
 
 class AuditActor(Actor):
-    """What it is told becomes rows of the journal; of its own it has the last backup.
+    """Appends rows to the journal. Its only own record is the last backup.
 
     b       the last backup
     """
@@ -82,15 +82,15 @@ class AuditActor(Actor):
         context.append_soon(audit_record.JOURNAL, row)
         to, size = message.details.get("to"), message.details.get("bytes")
         if message.action == "backup_store" and isinstance(to, str) and isinstance(size, int):
-            context.put(_BACKUP, BackupNoted(at=context.now, to=to, bytes=size))
+            context.put(_BACKUP, LastBackup(at=context.now, to=to, bytes=size))
 
     @handles(ReadLastBackup)
-    def read_backup(self, message: ReadLastBackup, context: Context) -> BackupNoted | None:  # noqa: ARG002  as every handler
-        """Answer which copy was made last."""
-        return context.get(_BACKUP, BackupNoted)
+    def read_backup(self, message: ReadLastBackup, context: Context) -> LastBackup | None:  # noqa: ARG002  as every handler
+        """Return the last backup."""
+        return context.get(_BACKUP, LastBackup)
 
 
-def tell(
+def record_action(
     runtime: RuntimeClient,
     action: str,
     *,
@@ -101,22 +101,22 @@ def tell(
     key_id: str | None = None,
     **details: Any,
 ) -> None:
-    """Note what was done or denied outside of actors, such as a connection that was let in or not.
+    """Record an action outside of actors, such as an accepted or denied connection.
 
-    It never fails and waits for nothing. Give no text that a stranger chose freely: records of the same are
+    It never fails or waits. Pass no text that an unauthenticated client chose freely: equal records are
     counted as one, and strangers must not be able to fill the log.
 
     Args:
         runtime: What `open_greenroom` opened.
-        action: What it was, such as ``authenticate``.
-        principal: Who did it, if that is known.
+        action: Its name, such as ``authenticate``.
+        principal: The caller, if known.
         outcome: ``done``, ``denied`` or ``failed``.
-        session: The session that it is about.
-        address: From where, if no principal says so.
-        key_id: By which API key, if no principal says so.
-        details: What else there is to say: short texts, numbers.
+        session: The session concerned.
+        address: The caller's address, without a principal.
+        key_id: The API key, without a principal.
+        details: More facts: short texts and numbers.
     """
-    deed = NoteDeed(
+    note = NoteDeed(
         action=action, outcome=outcome, session=session, address=address, key_id=key_id, details=details
     )
     lost = _LOST.pop(runtime, 0)
@@ -124,19 +124,19 @@ def tell(
         if lost:
             runtime.tell(LOG, NoteDeed(action="lose_records", outcome="failed", details={"records": lost}))
         lost = 0
-        runtime.tell(LOG, deed, principal=principal)
+        runtime.tell(LOG, note, principal=principal)
     except GreenroomError:  # too many, or the owner is away
         _LOST[runtime] = lost + 1
 
 
 def record_denial(runtime: RuntimeClient, principal: Principal, request: object, refusal: Refusal) -> None:
-    """Note a refusal for want of rights that no actor said.
+    """Record a denial that was raised outside of an actor.
 
-    What an actor refuses is noted where the actor is, before the refusal comes here.
+    A denial by an actor is recorded where the actor runs, before the refusal arrives here.
     """
     session, uri = getattr(request, "session_id", None), getattr(request, "uri", None)
     target = {"target": uri[: audit_record.LONGEST]} if isinstance(uri, str) else {}
-    _tell_denial(runtime, principal, type(request), refusal, session, **target)
+    _record_denial(runtime, principal, type(request), refusal, session, **target)
 
 
 def record_unread_denial(
@@ -144,16 +144,16 @@ def record_unread_denial(
 ) -> None:
     """Record the denial of a request before its arguments are read.
 
-    Of the arguments the record has the session alone.
+    Of the arguments only the session goes into the record.
     """
     try:
         session = _session_in(arguments).session_id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         session = None
-    _tell_denial(runtime, principal, request, refusal, session)
+    _record_denial(runtime, principal, request, refusal, session)
 
 
-def _tell_denial(
+def _record_denial(
     runtime: RuntimeClient,
     principal: Principal,
     request: type[Any],
@@ -164,7 +164,7 @@ def _tell_denial(
     if not refusal.is_denial:
         return
     refusal.is_denial = False
-    tell(
+    record_action(
         runtime,
         audit_record.action_of(request),
         principal=principal,

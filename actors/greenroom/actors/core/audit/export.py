@@ -1,4 +1,4 @@
-"""The audit log as lines of JSON, oldest record first, in parts of bounded size."""
+"""Export of the audit log as lines of JSON, oldest first, in bounded parts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from greenroom.actors.core.audit.query import (
     Outcome,
     Word,
     filters_of,
-    fits,
-    shown,
+    matches_filters,
+    to_audit_record,
 )
 from greenroom.actors.core.audit.record import AuditRow
+from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies.replies import Reply
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.runtime import Checkpoint, IndexReader, Query, Slices
+from greenroom.runtime import Checkpoint, IndexReader, Procedure, Slices
 
 MOST_RECORDS: Final = 1_000
 """Records in one part: about 300 kB."""
@@ -34,8 +35,8 @@ class AuditPart(Reply, frozen=True, kw_only=True):
     """Answers `ExportAuditLog`, oldest first.
 
     Attributes:
-        next_start: From where the next part goes on; null after the last one.
-        checkpoint: What the log was when the first part was read, up to which it goes; null in the others.
+        next_start: Where the next part starts; null after the last one.
+        checkpoint: The end of the export, taken with the first part; null in the others.
     """
 
     records: list[AuditRecord]
@@ -44,20 +45,25 @@ class AuditPart(Reply, frozen=True, kw_only=True):
     checkpoint: Checkpoint | None
 
 
-class ExportAuditLog(Query[AuditPart], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+@operation(
+    "export_audit_log",
+    scope="audit:read",
+)
+class ExportAuditLog(Procedure[AuditPart], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read the linked records of the audit log, oldest first, to keep them elsewhere.
 
     Attributes:
-        start: The first number that is wanted.
-        until: The last one; None, of the first part, for what there is.
+        start: The first number.
+        until: The last number; None in the first part: the newest.
     """
 
+    runs = "snapshot"
     flushes_journals: ClassVar[bool] = True
-    deed: ClassVar[str] = "export_audit"
+    audit_action: ClassVar[str] = "export_audit"
 
     action: Annotated[Word, Meta(description="such as add_message or authenticate")] | None = None
     outcome: Annotated[Outcome | None, Meta(description="how it ended")] = None
-    agent: Annotated[Word, Meta(description="whose deeds")] | None = None
+    agent: Annotated[Word, Meta(description="acting agent")] | None = None
     user: Annotated[Word, Meta(description="for which user")] | None = None
     key_id: Annotated[Word, Meta(description="by which API key")] | None = None
     session_id: types.SessionId | None = None
@@ -67,7 +73,7 @@ class ExportAuditLog(Query[AuditPart], frozen=True, metaclass=CheckedWhenBuilt, 
     until: Annotated[Number, Meta(description="last one; default the newest")] | None = None
 
     def run(self, reader: IndexReader) -> Slices[AuditPart]:
-        """Answer a part; each is a deed, too."""
+        """Return a part; reading it is recorded, too."""
         checkpoint = reader.checkpoint(audit_record.JOURNAL) if self.until is None else None
         until = self.until if checkpoint is None else checkpoint.count
         records: list[AuditRecord] = []
@@ -78,28 +84,33 @@ class ExportAuditLog(Query[AuditPart], frozen=True, metaclass=CheckedWhenBuilt, 
             if len(records) == MOST_RECORDS or scanned == MOST_SCANNED:
                 following = entry.number
                 break
-            found = shown(entry.value, entry.time, entry.times, entry.number)
-            if fits(self, found):
+            found = to_audit_record(entry.value, entry.time, entry.times, entry.number)
+            if matches_filters(self, found):
                 records.append(found)
-            if reader.should_yield():
-                yield
+            yield
         filters = sorted(name for name in filters_of(self) if name not in {"start", "until"})
         audit_record.record_read(
-            reader, reader.principal, self.deed, None, filters=filters, start=self.start, records=len(records)
+            reader,
+            reader.principal,
+            self.audit_action,
+            None,
+            filters=filters,
+            start=self.start,
+            records=len(records),
         )
         return AuditPart(records=records, count=len(records), next_start=following, checkpoint=checkpoint)
 
 
 class AuditLines:
-    """An export as lines: of each record its JSON, at the end of the checkpoint up to which it goes.
+    """An export as lines of JSON: the records, then the checkpoint.
 
     Args:
-        ask: Asks for a part.
-        first: The first part, with the filters.
+        ask: Requests a part.
+        first: The request for the first part, with the filters.
 
     Attributes:
-        count: How many records there were so far.
-        checkpoint: Up to where it goes, once the first part is here.
+        count: Records so far.
+        checkpoint: The end of the export, known after the first part.
     """
 
     def __init__(self, ask: Callable[[ExportAuditLog], Awaitable[AuditPart]], first: ExportAuditLog) -> None:
@@ -109,7 +120,7 @@ class AuditLines:
         self.checkpoint: Checkpoint | None = None
 
     async def more(self) -> bytes:
-        """Return the next lines; nothing once all are there."""
+        """Return the next lines; empty at the end."""
         while self._next is not None:
             part = await self._ask(self._next)
             self.checkpoint = self.checkpoint or part.checkpoint
@@ -122,11 +133,11 @@ class AuditLines:
                 return b"".join(lines)
         return b""
 
-    def _follow(self, asked: ExportAuditLog, part: AuditPart) -> None:
+    def _follow(self, request: ExportAuditLog, part: AuditPart) -> None:
         if part.next_start is None or self.checkpoint is None:
             self._next = None
         else:
-            self._next = msgspec.structs.replace(asked, start=part.next_start, until=self.checkpoint.count)
+            self._next = msgspec.structs.replace(request, start=part.next_start, until=self.checkpoint.count)
 
 
 def _line(value: Any) -> bytes:

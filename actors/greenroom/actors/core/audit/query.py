@@ -1,4 +1,4 @@
-"""Reading the audit log: by people who may, newest first, in pages."""
+"""Reading and verifying the audit log, newest first, in pages."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -9,18 +9,19 @@ from msgspec import Meta
 
 from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.audit.record import AuditRow
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies import paging
 from greenroom.actors.core.replies.replies import ListReply, Reply
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.core.validation.times import to_datetime
-from greenroom.runtime import Checkpoint, IndexReader, JournalReport, Query, RollbackGap, Slices
+from greenroom.runtime import Checkpoint, IndexReader, JournalReport, Procedure, RollbackGap, Slices
 
 MOST_SCANNED: Final = 20_000
-"""So many records are looked at for one page; then it ends, and its cursor goes on."""
+"""Records scanned for one page at most; its cursor continues from there."""
 
 ORDERLY: Final = timedelta(minutes=1)
-"""Records are in the order in which they were committed; their times are, but for less than this."""
+"""How far the times of records may deviate from the order of their commits."""
 
 _NAMED: Final = ("action", "outcome", "agent", "user", "key_id", "session_id")
 Outcome = Literal["done", "denied", "failed"]
@@ -31,17 +32,17 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One record of the audit log.
 
     Attributes:
-        number: Its place; null for one from before the log was linked.
+        number: Its place; null if it is older than the chain.
         time: When.
-        times: How often the same happened about then.
+        times: How often it happened around that time.
         action: What was done.
         outcome: How it ended.
-        agent: The agent; null for the server itself, or for somebody who is nobody yet.
+        agent: The agent; null for the server itself and for unauthenticated clients.
         agent_type: Its type.
-        user: Whom it works for.
-        key_id: By which API key it came.
-        address: From where.
-        session_id: The session that it is about.
+        user: The user it works for.
+        key_id: Its API key.
+        address: Its address.
+        session_id: The session concerned.
         details: Targets, sizes, counts; never contents.
     """
 
@@ -60,7 +61,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditLog(ListReply, frozen=True, kw_only=True):
-    """Answers `GetAuditLog`, newest first. ``scanned`` is how many records were looked at."""
+    """Answers `GetAuditLog`, newest first. ``scanned`` counts the records read."""
 
     lists: ClassVar[tuple[str, ...]] = ("records",)
 
@@ -70,14 +71,24 @@ class AuditLog(ListReply, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class GetAuditLog(Query[AuditLog], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+@operation(
+    "get_audit_log",
+    scope="audit:read",
+    tool=ToolText(
+        title="Read audit log",
+        description="See who did what and what was denied, newest first, never contents; page by page.",
+        weight=1,
+    ),
+)
+class GetAuditLog(Procedure[AuditLog], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read the audit log, newest first."""
 
+    runs = "snapshot"
     flushes_journals: ClassVar[bool] = True
 
     action: Annotated[Word, Meta(description="such as add_message or authenticate")] | None = None
     outcome: Annotated[Outcome | None, Meta(description="how it ended")] = None
-    agent: Annotated[Word, Meta(description="whose deeds")] | None = None
+    agent: Annotated[Word, Meta(description="acting agent")] | None = None
     user: Annotated[Word, Meta(description="for which user")] | None = None
     key_id: Annotated[Word, Meta(description="by which API key")] | None = None
     session_id: types.SessionId | None = None
@@ -87,7 +98,7 @@ class GetAuditLog(Query[AuditLog], frozen=True, metaclass=CheckedWhenBuilt, kw_o
     limit: types.Limit200 = 50
 
     def run(self, reader: IndexReader) -> Slices[AuditLog]:
-        """Answer a page; reading the log is a deed, too."""
+        """Return a page; reading the log is recorded, too."""
         filters = {name: value for name, value in filters_of(self).items() if name not in {"cursor", "limit"}}
         binding = f"audit {msgspec.json.encode(filters).decode()}"
         place = None if self.cursor is None else paging.decode(self.cursor, binding)
@@ -103,10 +114,9 @@ class GetAuditLog(Query[AuditLog], frozen=True, metaclass=CheckedWhenBuilt, kw_o
                 break
             scanned += 1
             position = place_of_row
-            if fits(self, found):
+            if matches_filters(self, found):
                 records.append(found)
-            if reader.should_yield():
-                yield
+            yield
         audit_record.record_read(reader, reader.principal, "get_audit_log", None, filters=sorted(filters))
         return AuditLog(
             records=records,
@@ -116,23 +126,23 @@ class GetAuditLog(Query[AuditLog], frozen=True, metaclass=CheckedWhenBuilt, kw_o
         )
 
 
-class ReadAuditLog(Query[AuditLog], frozen=True, kw_only=True):
-    """Read the audit log, oldest first, from a number on, as it grows."""
+class ReadAuditLog(Procedure[AuditLog], frozen=True, kw_only=True):
+    """Read the growing audit log, oldest first, from a number on."""
 
+    runs = "snapshot"
     flushes_journals: ClassVar[bool] = True
 
     start: int = 0
     limit: int = 1_000
 
     def run(self, reader: IndexReader) -> Slices[AuditLog]:
-        """Answer a page of linked records."""
+        """Return a page of linked records."""
         records: list[AuditRecord] = []
         for entry in reader.entries(audit_record.JOURNAL, AuditRow, start=self.start):
             if len(records) == self.limit:
                 break
-            records.append(shown(entry.value, entry.time, entry.times, entry.number))
-            if reader.should_yield():
-                yield
+            records.append(to_audit_record(entry.value, entry.time, entry.times, entry.number))
+            yield
         return AuditLog(records=records, count=len(records), scanned=len(records), next_cursor=None)
 
 
@@ -140,9 +150,9 @@ class AuditChecked(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `CheckAudit`.
 
     Attributes:
-        report: What is there, and what is wrong with it.
-        breaks: Where the log was found not to go on from what had been seen, when the store was opened.
-        checkpoint: What the log is now.
+        report: The number of records, and the faults.
+        breaks: Gaps after the last seen record, found when the store was opened.
+        checkpoint: The present end of the log.
     """
 
     report: JournalReport
@@ -150,15 +160,16 @@ class AuditChecked(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: Checkpoint
 
 
-class CheckAudit(Query[AuditChecked], frozen=True, kw_only=True):
-    """Check the audit log against its links, against what was seen of it before, and against checkpoints."""
+class CheckAudit(Procedure[AuditChecked], frozen=True, kw_only=True):
+    """Verify the audit log by its links, by its last seen state, and by checkpoints."""
 
+    runs = "snapshot"
     flushes_journals: ClassVar[bool] = True
 
     checkpoints: tuple[Checkpoint, ...] = ()
 
     def run(self, reader: IndexReader) -> Slices[AuditChecked]:
-        """Answer with what was found; a check is a deed, too."""
+        """Return the findings; a check is recorded, too."""
         report = yield from reader.check(audit_record.JOURNAL, self.checkpoints)
         breaks = reader.rollback_gaps(audit_record.JOURNAL)
         found = len(report.findings)
@@ -170,13 +181,13 @@ class CheckAudit(Query[AuditChecked], frozen=True, kw_only=True):
 
 
 class AuditGap(msgspec.Struct, frozen=True, kw_only=True):
-    """Records that had been seen and were not there when the store was opened.
+    """Records that were seen before and were missing when the store was opened.
 
     Attributes:
-        first: The first of them.
-        last: The last of them that was seen.
-        found_at: When that was found.
-        restored: Whether a backup had been put in the store's place by `greenroom restore`.
+        first: The first missing one.
+        last: The last seen one.
+        found_at: When the gap was found.
+        restored: Whether `greenroom restore` had replaced the store by a backup.
     """
 
     first: int
@@ -189,9 +200,9 @@ class AuditState(Reply, frozen=True, kw_only=True):
     """Answers `GetAuditState`.
 
     Attributes:
-        first: The number of the oldest record that is kept.
-        last: The number of the newest one.
-        gaps: Where the log did not go on from what had been seen of it.
+        first: The number of the oldest record.
+        last: The number of the newest record.
+        gaps: Records that were seen before and are missing.
     """
 
     first: int
@@ -199,13 +210,18 @@ class AuditState(Reply, frozen=True, kw_only=True):
     gaps: list[AuditGap]
 
 
-class GetAuditState(Query[AuditState], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Tell how much the audit log has and where some was missing, without a check of all of it."""
+@operation(
+    "get_audit_state",
+    scope="audit:read",
+)
+class GetAuditState(Procedure[AuditState], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Return the extent and the known gaps of the audit log, without a full check."""
 
+    runs = "snapshot"
     flushes_journals: ClassVar[bool] = True
 
     def run(self, reader: IndexReader) -> AuditState:
-        """Look at its two ends."""
+        """Read both ends of the log."""
         first = next(iter(reader.entries(audit_record.JOURNAL, AuditRow)), None)
         return AuditState(
             first=0 if first is None else first.number,
@@ -225,7 +241,7 @@ class AuditVerified(Reply, frozen=True, kw_only=True):
     Attributes:
         is_intact: Whether the log is what the server wrote.
         records: How many were checked.
-        wrong: What is wrong, in words.
+        wrong: The faults, in words.
         summary: All of it in a sentence.
     """
 
@@ -235,13 +251,18 @@ class AuditVerified(Reply, frozen=True, kw_only=True):
     summary: str
 
 
-class VerifyAudit(Query[AuditVerified], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Check every record of the audit log against its links, and against what was seen of it before."""
+@operation(
+    "verify_audit",
+    scope="audit:read",
+)
+class VerifyAudit(Procedure[AuditVerified], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Verify every record of the audit log by links and last seen state."""
 
+    runs = "snapshot"
     flushes_journals: ClassVar[bool] = True
 
     def run(self, reader: IndexReader) -> Slices[AuditVerified]:
-        """Answer with what was found."""
+        """Return the findings."""
         checked = yield from CheckAudit().run(reader)
         report, lost = checked.report, [gap for gap in checked.breaks if not gap.restored]
         wrong = [str(each) for each in report.findings]
@@ -250,13 +271,14 @@ class VerifyAudit(Query[AuditVerified], frozen=True, metaclass=CheckedWhenBuilt,
         return AuditVerified(is_intact=not wrong, records=report.rows, wrong=wrong, summary=summary)
 
 
-class CheckpointAudit(Query[Checkpoint], frozen=True, kw_only=True):
+class CheckpointAudit(Procedure[Checkpoint], frozen=True, kw_only=True):
     """Take a checkpoint of the audit log."""
 
+    runs = "snapshot"
     flushes_journals: ClassVar[bool] = True
 
     def run(self, reader: IndexReader) -> Checkpoint:
-        """Answer with it."""
+        """Return it."""
         return reader.checkpoint(audit_record.JOURNAL)
 
 
@@ -266,34 +288,34 @@ _UNLINKED: Final = b"o"
 
 
 def _newest_first(reader: IndexReader, after: bytes | None) -> Iterator[tuple[bytes, AuditRecord]]:
-    """Yield the linked records, then those from before, each with its place."""
+    """Yield the linked records, then older ones, each with its position."""
     if after is None or after.startswith(_LINKED):
         start = None if after is None else max(0, int.from_bytes(after[1:_PLACE_BYTES]) - 1)
         for entry in reader.entries(audit_record.JOURNAL, AuditRow, start=start, reverse=True):
             place = _LINKED + entry.number.to_bytes(_PLACE_BYTES - 1)
-            yield place, shown(entry.value, entry.time, entry.times, entry.number)
+            yield place, to_audit_record(entry.value, entry.time, entry.times, entry.number)
     old = after[1:] if after is not None and after.startswith(_UNLINKED) else None
     for row in reader.rows(audit_record.INDEX, AuditRow, start=old, reverse=True):
         if row.sort_key != old:
-            yield _UNLINKED + row.sort_key, shown(row.value, row.value.at, 1, None)
+            yield _UNLINKED + row.sort_key, to_audit_record(row.value, row.value.at, 1, None)
 
 
-def filters_of(asked: msgspec.Struct) -> dict[str, Any]:
-    """Return what is given of a request's fields."""
-    return {name: value for name, value in msgspec.structs.asdict(asked).items() if value is not None}
+def filters_of(request: msgspec.Struct) -> dict[str, Any]:
+    """Return the fields of a request that are set."""
+    return {name: value for name, value in msgspec.structs.asdict(request).items() if value is not None}
 
 
-def fits(asked: Any, found: AuditRecord) -> bool:
-    """Return whether a record fits the filters of a request for some."""
-    if any(getattr(asked, name) not in {None, getattr(found, name)} for name in _NAMED):
+def matches_filters(request: Any, found: AuditRecord) -> bool:
+    """Return whether a record matches the filters of a request."""
+    if any(getattr(request, name) not in {None, getattr(found, name)} for name in _NAMED):
         return False
-    if asked.after is not None and found.time < asked.after:
+    if request.after is not None and found.time < request.after:
         return False
-    return asked.before is None or found.time < asked.before
+    return request.before is None or found.time < request.before
 
 
-def shown(row: AuditRow, time: int, times: int, number: int | None) -> AuditRecord:
-    """Return a row as it is shown."""
+def to_audit_record(row: AuditRow, time: int, times: int, number: int | None) -> AuditRecord:
+    """Return the public view of a row."""
     return AuditRecord(
         number=number,
         time=to_datetime(time),

@@ -1,7 +1,7 @@
-"""The audit log: who did what when, and what was denied; never any content, and no secrets.
+"""Audit records: who did what when, and what was denied; never contents or secrets.
 
-What changes something is recorded in the commit of the change (`record`). Searches, denials and everything
-else that changes nothing is noted and follows within a second (`note`), so that nobody waits for it.
+A change is recorded in its own commit (`record`). Searches, denials and other reads are buffered and follow
+within a second (`record_read`), so no request waits for them.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from greenroom.actors.core.auth.principal import Principal
 from greenroom.runtime import Address, Context, Journal, Message, Refusal
 
 INDEX: Final = "audit"
-"""Where records were before there was a journal; they stay there until they are too old."""
+"""The index that held records before the journal existed; they stay there until they expire."""
 
 JOURNAL: Final = "audit"
 LONGEST: Final = 200
-"""Characters of a text in a record; more is cut off."""
+"""Characters of a text in a record; longer ones are truncated."""
 
 
 class AuditRow(msgspec.Struct, frozen=True, array_like=True):
     """One record. ``agent`` is None for what the server does by itself, such as expiry.
 
     Attributes:
-        at: When, in microseconds since 1970 UTC; 0 where the journal says it.
+        at: When, in microseconds since 1970 UTC; 0 where the journal has the time.
         agent: The agent's id.
-        session: The session that it is about.
-        action: What was done: a tool's name, mostly.
-        details: What else is known: targets, sizes, counts.
+        session: The session concerned.
+        action: What was done: usually a tool's name.
+        details: Targets, sizes, counts.
         outcome: ``done``, ``denied`` or ``failed``.
         agent_type: The agent's type.
-        user: Whom the agent works for.
-        key_id: By which API key it came.
-        address: Where its connection comes from.
+        user: The user the agent works for.
+        key_id: Its API key.
+        address: The address of its connection.
     """
 
     at: int
@@ -63,7 +63,7 @@ def row(
     details: dict[str, Any],
     outcome: str = "done",
 ) -> AuditRow:
-    """Return the record of a deed."""
+    """Return the record of an action."""
     if principal is None:
         return AuditRow(0, None, session, action, details, outcome)
     if principal.seen_by is not None:
@@ -83,7 +83,7 @@ def row(
 
 
 def record(context: Context, action: str, session: str | None, **details: Any) -> None:
-    """Stage an audit record of what the sender of the present message does."""
+    """Stage an audit record of an action of the present message's sender."""
     context.append(JOURNAL, row(context.principal, action, session, details))
 
 
@@ -96,12 +96,12 @@ def record_read(
     outcome: str = "done",
     **details: Any,
 ) -> None:
-    """Buffer an audit record of a read, such as a search; it is written with a later commit."""
+    """Buffer an audit record of a read; a later commit writes it."""
     notes.append_soon(JOURNAL, row(principal, action, session, details, outcome))
 
 
 def record_resource_read(context: Context, **size: Any) -> None:
-    """Record that the actor is read as a resource, and how much of it: counts by their names."""
+    """Record that the actor is read as a resource, with counts by name."""
     kind, key = context.address.kind, context.address.key
     if kind == "session":
         record_read(context, context.principal, "read_resource", key, **size)
@@ -113,8 +113,8 @@ def journal(*, ttl: int, max_bytes: int | None) -> Journal:
     """Return the journal of the audit log.
 
     Args:
-        ttl: After how many microseconds records may go.
-        max_bytes: How many bytes of records are kept.
+        ttl: Microseconds until records expire.
+        max_bytes: Bytes of records that are kept.
     """
     return Journal(JOURNAL, ttl=ttl, max_bytes=max_bytes, lost=_lost, broken=_broken, denied=_denied)
 
@@ -130,7 +130,7 @@ def _broken(first: int, last: int) -> AuditRow:
 def _denied(
     principal: Principal | None, address: Address | None, message: Message[Any], refusal: Refusal
 ) -> AuditRow:
-    """Return the record of a refusal for want of rights."""
+    """Return the record of a denial."""
     session = address.key if address is not None and address.kind == "session" else None
     details = details_of(refusal)
     if address is not None and session is None:
@@ -147,10 +147,10 @@ def details_of(refusal: Refusal) -> dict[str, Any]:
     return details
 
 
-def action_of(asked: type) -> str:
-    """Return the action's name of a request type: its ``deed``, or ``add_message`` for ``AddMessage``."""
-    deed: str | None = getattr(asked, "deed", None)
-    if deed is not None:
-        return deed
-    name = asked.__name__
+def action_of(request_type: type) -> str:
+    """Return the action of a request type: its ``audit_action``, else its name in snake case."""
+    action: str | None = getattr(request_type, "audit_action", None)
+    if action is not None:
+        return action
+    name = request_type.__name__
     return "".join(f"_{each.lower()}" if each.isupper() else each for each in name).lstrip("_")

@@ -1,23 +1,25 @@
-"""Names of corpora: pure functions. Who may see which says `policy`.
+"""Names of corpora: pure functions. `policy` decides who may see which.
 
 A corpus belongs to a user, to a project or to all: its *owner* is ``user:alice``, ``project:atlas`` or
-``all``, as in the names of namespaces. In full it is called ``user:alice:docs``. A word alone means one's own
-corpus of that name, and where there is none that of all. Who has no user owns what belongs to all.
+``all``, as in namespaces. Its full name is ``user:alice:docs``. A word alone means the caller's own corpus of
+that name, else that of all. A caller without a user owns the corpora of all.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from greenroom.actors.core.auth.policy import ALL, corpora_owner
 from greenroom.actors.core.auth.principal import Principal
 
 CATALOGUE_KIND = "corpora"
 CORPUS_KIND = "corpus"
+DEFAULT_CORPUS: Final = "default"
+EntityType = Literal["vendor", "library", "framework", "service"]
 
 
 class CorpusId(NamedTuple):
-    """A corpus: whose it is, and its name there."""
+    """A corpus: its owner, and its name there."""
 
     owner: str
     name: str
@@ -26,8 +28,8 @@ class CorpusId(NamedTuple):
         return f"{self.owner}:{self.name}"
 
 
-def meant(principal: Principal, name: str) -> tuple[CorpusId, ...]:
-    """Return the corpora that a name may mean, the likeliest first; there may be none of any of them."""
+def find_candidates(principal: Principal, name: str) -> tuple[CorpusId, ...]:
+    """Return the corpora that a name may mean, the likeliest first; they need not exist."""
     owner, _, last = name.rpartition(":")
     if owner:
         return (CorpusId(owner, last),)

@@ -1,4 +1,4 @@
-"""The domain's refusals, each worded once."""
+"""The refusals of the domain, each worded once."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Final
 from greenroom.runtime import Refusal
 
 MAX_VALUE_BYTES = 1_048_576
-"""The most that one value (a content, a metadata object, a memory value) may take as UTF-8."""
+"""Bytes of UTF-8 of one value (a content, a metadata object, a memory value) at most."""
 _CONTINUED: Final = "start_session with restore_from begins one that continues it"
 
 
 def session_not_found(session_id: str) -> Refusal:
-    """Unknown and forbidden sessions are refused with this same answer."""
+    """Refuse a session that is unknown or hidden, with the same reply."""
     return Refusal(
         "SESSION_NOT_FOUND",
         f"there is no session {session_id!r} that you may see; list_sessions shows those",
@@ -23,7 +23,7 @@ def session_not_found(session_id: str) -> Refusal:
 
 
 def session_closed(session_id: str, status: str) -> Refusal:
-    """The session has ended and takes no more writes."""
+    """Refuse a write to a session that has ended."""
     reopened = "" if status == "archived" else "reopen_session opens it again, and "
     return Refusal(
         "SESSION_CLOSED",
@@ -34,7 +34,7 @@ def session_closed(session_id: str, status: str) -> Refusal:
 
 
 def not_terminated(session_id: str, status: str) -> Refusal:
-    """Only a session that was terminated is opened again."""
+    """Refuse to reopen a session that is not terminated."""
     remedy = _CONTINUED if status == "archived" else "it is open"
     return invalid(
         "session_id",
@@ -44,7 +44,7 @@ def not_terminated(session_id: str, status: str) -> Refusal:
 
 
 def nothing_recorded() -> Refusal:
-    """There is nothing to record."""
+    """Refuse a request to record nothing."""
     return invalid(
         "files_accessed",
         "files_accessed: there is nothing to record; give files_accessed, recent_searches, decisions or "
@@ -53,7 +53,7 @@ def nothing_recorded() -> Refusal:
 
 
 def event_conflict(session_id: str, event_id: str) -> Refusal:
-    """The id that the caller gives an event is that of another one."""
+    """Refuse an event id that another event has."""
     return Refusal(
         "IDEMPOTENCY_CONFLICT",
         f"the session {session_id!r} has another event with the id {event_id!r}; append yours under an id "
@@ -64,7 +64,7 @@ def event_conflict(session_id: str, event_id: str) -> Refusal:
 
 
 def session_moved_on(session_id: str, last_event: str) -> Refusal:
-    """Another event came before the caller's, who says after which one theirs belongs."""
+    """Refuse an event whose predecessor is no longer the last event."""
     return Refusal(
         "VERSION_CONFLICT",
         f"the session {session_id!r} has got another event meanwhile; read it anew, then append yours",
@@ -74,7 +74,7 @@ def session_moved_on(session_id: str, last_event: str) -> Refusal:
 
 
 def resource_not_found(uri: str) -> Refusal:
-    """Unknown, forbidden and impossible URIs are refused with this same answer."""
+    """Refuse a URI that is unknown, hidden or malformed, with the same reply."""
     shown = uri[:200]
     return Refusal(
         "RESOURCE_NOT_FOUND",
@@ -84,7 +84,7 @@ def resource_not_found(uri: str) -> Refusal:
 
 
 def no_current_session(uri: str) -> Refusal:
-    """The client works in no session."""
+    """Refuse a URI of the current session where there is none."""
     return Refusal(
         "RESOURCE_NOT_FOUND",
         f"you work in no session, so there is no {uri[:200]!r}; start_session or restore_session first",
@@ -93,7 +93,7 @@ def no_current_session(uri: str) -> Refusal:
 
 
 def parent_not_found(message_id: int) -> Refusal:
-    """Unknown and hidden parents are refused with this same answer."""
+    """Refuse a parent message that is unknown or hidden, with the same reply."""
     return Refusal(
         "PARENT_MESSAGE_NOT_FOUND",
         f"there is no message {message_id} here that you may see; use a message_id from get_messages",
@@ -102,7 +102,7 @@ def parent_not_found(message_id: int) -> Refusal:
 
 
 def memory_not_found(key: str, scope: str) -> Refusal:
-    """No live entry, or no such version of it."""
+    """Refuse a key without a live entry, or without that version."""
     return Refusal(
         "MEMORY_NOT_FOUND",
         f"you have no {scope} memory {key!r}, or not that version; list_memory shows what there is",
@@ -112,12 +112,12 @@ def memory_not_found(key: str, scope: str) -> Refusal:
 
 
 def neither_id_nor_key() -> Refusal:
-    """A memory is named by its id or by its key, and by one of them alone."""
+    """Refuse a memory that is named by both id and key, or by neither."""
     return invalid("memory_id", "memory_id: give either memory_id or key")
 
 
 def key_exists(key: str, scope: str) -> Refusal:
-    """A live entry is there and the caller did not want it overwritten."""
+    """Refuse to overwrite a live entry without the caller's consent."""
     return Refusal(
         "KEY_EXISTS",
         f"you already have a {scope} memory {key!r}; choose another key or set overwrite to true",
@@ -127,7 +127,7 @@ def key_exists(key: str, scope: str) -> Refusal:
 
 
 def no_memory(named: str | None, *, where: str | None = None, hidden: bool = False) -> Refusal:
-    """Unknown, forbidden (``hidden``), expired and forgotten memories are refused with this same answer."""
+    """Refuse a memory that is unknown, ``hidden``, expired or forgotten, with the same reply."""
     place = "" if where is None else f" in {where!r}"
     refusal = Refusal(
         "MEMORY_NOT_FOUND",
@@ -140,7 +140,7 @@ def no_memory(named: str | None, *, where: str | None = None, hidden: bool = Fal
 
 
 def ambiguous_key(key: str, forms: Sequence[str], ids: Sequence[str | None]) -> Refusal:
-    """Several memories have a key in other forms of Unicode, as older programs stored them."""
+    """Refuse a key that several memories have in different Unicode forms, stored by older programs."""
     named = " and ".join(map(ascii, forms))
     return invalid(
         "key",
@@ -151,7 +151,7 @@ def ambiguous_key(key: str, forms: Sequence[str], ids: Sequence[str | None]) -> 
 
 
 def memory_exists(key: str, namespace: str) -> Refusal:
-    """A live memory is there and the caller wanted a new one."""
+    """Refuse to create a memory where a live one exists."""
     return Refusal(
         "KEY_EXISTS",
         f"there is already a memory {key!r} in {namespace!r}; choose another key or update that one",
@@ -161,7 +161,7 @@ def memory_exists(key: str, namespace: str) -> Refusal:
 
 
 def hidden_memory_exists(key: str) -> Refusal:
-    """A live memory of the same owner is there that the caller may not see."""
+    """Refuse the key of a live memory that the caller's API key does not reach."""
     return Refusal(
         "KEY_EXISTS",
         f"the memory {key!r} there is of projects that your API key does not reach; choose another key",
@@ -170,12 +170,12 @@ def hidden_memory_exists(key: str) -> Refusal:
 
 
 def timed_out(seconds: float) -> Refusal:
-    """The memories of a namespace could not be searched in time; ask again."""
+    """Refuse a search of a namespace that took too long; try again."""
     return Refusal("TIMED_OUT", f"it did not answer within {seconds:.2g} s")
 
 
 def version_conflict(key: str, namespace: str, expected: int, current: int, **details: Any) -> Refusal:
-    """The memory is not at the version that the caller expects; 0 stands for no memory."""
+    """Refuse a write that expects another version of a memory; 0 means no memory."""
     there = f"is at version {current}" if current else "is not there"
     return Refusal(
         "VERSION_CONFLICT",
@@ -190,7 +190,7 @@ def version_conflict(key: str, namespace: str, expected: int, current: int, **de
 
 
 def forgotten_meanwhile(key: str, namespace: str, version: int, *, is_forgotten: bool) -> Refusal:
-    """The memory is at the expected version, but forgotten, or there again, unlike the caller expects."""
+    """Refuse a write to a memory that was forgotten or restored since it was read."""
     became = "was forgotten" if is_forgotten else "is not forgotten"
     return Refusal(
         "VERSION_CONFLICT",
@@ -203,7 +203,7 @@ def forgotten_meanwhile(key: str, namespace: str, version: int, *, is_forgotten:
 
 
 def rated_meanwhile(key: str, expected: float | None, current: float | None) -> Refusal:
-    """The caller's last rating of a memory is another one than it wants to take back."""
+    """Refuse to withdraw a rating that is not the caller's last one."""
     last = "you have not rated" if current is None else f"you last rated {current:g}"
     return Refusal(
         "VERSION_CONFLICT",
@@ -215,7 +215,7 @@ def rated_meanwhile(key: str, expected: float | None, current: float | None) -> 
 
 
 def session_exists(session_id: str) -> Refusal:
-    """The id that the caller chose is taken."""
+    """Refuse a session id that is taken."""
     return Refusal(
         "KEY_EXISTS",
         f"the session id {session_id!r} is taken; choose another one or leave session_id out",
@@ -224,7 +224,7 @@ def session_exists(session_id: str) -> Refusal:
 
 
 def imitation(namespace: str, reserved: str) -> Refusal:
-    """A new root reads like that of a user, an agent or a project, and would be everybody's."""
+    """Refuse a new root that imitates an owner's and would be public."""
     return invalid(
         "namespace",
         f"namespace: {namespace!r} reads like one below {reserved!r} and would be open to everybody; "
@@ -233,7 +233,7 @@ def imitation(namespace: str, reserved: str) -> Refusal:
 
 
 def imitating_project(project_id: str, reserved: str) -> Refusal:
-    """A new session's project reads like one that is a user alone, and would be open to others."""
+    """Refuse a session's project that imitates a user's own, and would be open to others."""
     return invalid(
         "project_id",
         f"project_id: {project_id!r} reads like one that begins with {reserved!r} and would be open to "
@@ -242,40 +242,40 @@ def imitating_project(project_id: str, reserved: str) -> Refusal:
 
 
 def denial(refusal: Refusal) -> Refusal:
-    """Mark a refusal as one for want of rights; who is refused gets the same answer as ever."""
+    """Mark a refusal as a denial for the audit log; the reply stays the same."""
     refusal.is_denial = True
     return refusal
 
 
 def permission_denied(field: str, sentence: str, **details: Any) -> Refusal:
-    """The argument claims more than the caller's identity allows."""
+    """Refuse an argument that claims more than the caller's identity allows."""
     return denial(Refusal("PERMISSION_DENIED", sentence, field=field, **details))
 
 
 def scope_missing(what: str, scope: str) -> Refusal:
-    """The caller's key or token does not reach so far; it names the scope that would."""
+    """Refuse a request without its scope, and name the scope."""
     return denial(
         Refusal(
             "PERMISSION_DENIED",
-            f"{what} needs the scope {scope!r}, which you were not given; ask whoever gave you your key",
+            f"{what} needs the scope {scope!r}, which you were not given; ask the issuer of your key",
             scope=scope,
         )
     )
 
 
-def only_looks_on(what: str, agent: str) -> Refusal:
-    """Whoever looks on as another agent reads what agents work with, and does nothing else."""
-    sentence = f"you look on as {agent!r}, which reads and does nothing else; ask for {what} as yourself"
+def impersonation_is_read_only(what: str, agent: str) -> Refusal:
+    """Refuse a request other than a read while the caller impersonates an agent."""
+    sentence = f"you see as {agent!r}, which is read-only; ask for {what} as yourself"
     return denial(Refusal("PERMISSION_DENIED", sentence))
 
 
 def invalid(field: str, sentence: str, **details: Any) -> Refusal:
-    """An argument breaks a rule; ``sentence`` says which, beginning with the field's name."""
+    """Refuse an invalid argument; ``sentence`` begins with the field's name."""
     return Refusal("VALIDATION_ERROR", sentence, field=field, **details)
 
 
 def check_span(field: str, start: dt.datetime, end: dt.datetime) -> None:
-    """Check that a time, the argument ``field``, is not later than the one until which it goes.
+    """Check that a span, the argument ``field``, does not end before it starts.
 
     Raises:
         Refusal: ``VALIDATION_ERROR`` naming both.
@@ -288,7 +288,7 @@ def check_span(field: str, start: dt.datetime, end: dt.datetime) -> None:
 
 
 def too_large(field: str, size: int, limit: int = MAX_VALUE_BYTES) -> Refusal:
-    """A value takes more bytes than allowed."""
+    """Refuse a value with too many bytes."""
     return invalid(
         field,
         f"{field} has {size:,} bytes of UTF-8 and the limit is {limit:,} bytes",
@@ -299,7 +299,7 @@ def too_large(field: str, size: int, limit: int = MAX_VALUE_BYTES) -> Refusal:
 
 
 def too_long(field: str, size: int, limit: int) -> Refusal:
-    """A text has more characters than allowed."""
+    """Refuse a text with too many characters."""
     return invalid(
         field,
         f"{field} has {size:,} characters and the limit is {limit:,}; split it",
@@ -310,5 +310,5 @@ def too_long(field: str, size: int, limit: int) -> Refusal:
 
 
 def not_serializable(sentence: str, **details: Any) -> Refusal:
-    """The JSON cannot be kept or given back unharmed."""
+    """Refuse JSON that cannot be stored and returned unchanged."""
     return Refusal("SERIALIZATION_ERROR", sentence, **details)

@@ -1,4 +1,4 @@
-"""API key records and grants, and the principals that follow from them: values and pure functions."""
+"""API key records, grants, and the principals derived from them: values and pure functions."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from greenroom.actors.core.auth.tool_profiles import SchemaForm
 LIFETIME_DAYS: Final = 90
 OVERLAP_SECONDS: Final = 86_400
 OAUTH: Final = "oauth:"
-"""What the id of a credential begins with that is a token."""
+"""Prefix of the credential id of a token."""
 _TAG_BYTES: Final = 8
 
 KeyStatus = Literal["active", "expired", "revoked"]
 
 
 class KeyLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The limits of one key; None: the server's setting applies, or no limit where there is none.
+    """The limits of one key; None: the server's setting, or no limit.
 
     Attributes:
         rate: Requests a minute.
         burst: Requests at once.
-        stored_bytes: Bytes that it may have sent to be kept: the values of its requests that write.
-        sessions: Sessions that it may have created.
-        namespaces: Roots of namespaces that it may have begun, besides those of its agent and its user.
-        subscriptions: Resources that its connections may hear of.
+        stored_bytes: Bytes of values in all its writes.
+        sessions: Sessions that it may create.
+        namespaces: New namespace roots, besides those of its agent and its user.
+        subscriptions: Resources that its connections may subscribe to.
     """
 
     rate: int | None = None
@@ -53,14 +53,14 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         name: For people.
-        scopes: What it lets them do.
-        agent: The agent id that it is bound to; None: as its holder names itself.
+        scopes: What it permits.
+        agent: The agent id that it is bound to; None: the client chooses.
         agent_type: The agent type that it is bound to.
-        user: The user whom its holder works for.
-        projects: The projects whose member it is; None: every one.
-        limits: What it may take.
-        tools: The tool profiles that its holder is listed; empty: the server's.
-        schemas: The form of schemas that its holder is listed; None: the server's.
+        user: The user that its holder works for.
+        projects: The projects that it opens; None: all.
+        limits: Its limits.
+        tools: The tool profiles that are listed; empty: the server's.
+        schemas: The form of the listed schemas; None: the server's.
     """
 
     name: str
@@ -75,20 +75,20 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One key as it is kept; times in microseconds since 1970.
+    """A stored key; times in microseconds since 1970.
 
     Attributes:
-        key_id: What it is named by.
-        digest: What is kept of the key itself.
-        grant: Who has it, and what for.
-        created: When it was made.
-        created_by: The agent that made it.
-        expires: When it ends.
-        last_used: When it was used last, to a minute.
+        key_id: Its public id.
+        digest: The digest of the key.
+        grant: The identity and rights of its holder.
+        created: When it was created.
+        created_by: The agent that created it.
+        expires: When it expires.
+        last_used: Its last use, to the minute.
         revoked: When it was revoked.
-        replaces: The key that it was made for in rotation.
-        replaced_by: The key that was made for it.
-        origin: The first key of its rotations, under which is counted what its holder has; None: itself.
+        replaces: The key that it replaces in rotation.
+        replaced_by: The key that replaces it.
+        origin: The first key of its rotations, which counts the usage; None: itself.
     """
 
     key_id: str
@@ -107,7 +107,7 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"<key {self.key_id} of {self.grant.name!r}>"
 
     def status(self, now: int) -> KeyStatus:
-        """Return whether it opens anything."""
+        """Return its status at a time."""
         if self.revoked is not None:
             return "revoked"
         return "expired" if now >= self.expires else "active"
@@ -117,14 +117,14 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
     """An authenticated credential: a key, a token, or none.
 
     Attributes:
-        id: What is told of it, in the audit log and to limits: a key's id, or ``oauth:`` and a subject.
-        grant: Who they are, and what they may do.
+        id: Its name in the audit log and in limits: a key's id, or ``oauth:`` and a subject.
+        grant: The identity and rights.
         by_key: Whether it is an API key of this server.
-        expires: When it ends, in microseconds since 1970.
-        holder: What stands for whoever has it, whatever they showed before or show next: the first key of its
-            rotations, or an issuer's subject and client. What they may take is counted under it.
-        is_limited: Whether it is limited how often it may ask.
-        seen_by: The agent that shows it and looks on as the agent of the grant; None where it is that one.
+        expires: When it expires, in microseconds since 1970.
+        holder: Its holder across rotations and tokens, by which usage is counted: the first key of its
+            rotations, or an issuer's subject and client.
+        is_limited: Whether a rate limit applies.
+        seen_by: The agent that impersonates the agent of the grant; None without impersonation.
     """
 
     id: str
@@ -153,7 +153,7 @@ def check_claims(
     """Check the identity that a client claims against its grant.
 
     Raises:
-        Refusal: ``PERMISSION_DENIED``: they claim more than that.
+        Refusal: ``PERMISSION_DENIED``: the claims exceed the grant.
     """
     for what, bound, claimed in (("agent", grant.agent, agent), ("agent type", grant.agent_type, agent_type)):
         if bound is not None and claimed is not None and claimed != bound:
@@ -172,14 +172,14 @@ def principal_of(
     projects: frozenset[str],
     address: str | None,
 ) -> Principal:
-    """Return the principal of a client whose claims have passed `check_claims`.
+    """Return the principal of a client that passed `check_claims`.
 
     Args:
-        credential: What they showed.
-        agent: How they name themselves, which counts where the grant is bound to no agent: as `own_agent`.
-        agent_type: Their agent type, which counts likewise.
-        projects: Those of the grant's projects that they come for; empty for all of them.
-        address: Where they come from.
+        credential: Its credential.
+        agent: The claimed agent, used as in `own_agent` unless the grant is bound to one.
+        agent_type: The claimed agent type, used unless the grant is bound to one.
+        projects: The claimed projects of the grant; empty for all.
+        address: Its address.
     """
     grant = credential.grant
     return Principal(
@@ -195,10 +195,10 @@ def principal_of(
 
 
 def own_agent(credential: Credential, agent: str) -> str:
-    """Return the id of an agent that a grant is not bound to: with digits that are its user's alone.
+    """Return the id of an unbound agent, with its user's digits at the end.
 
-    What an agent keeps for itself is told apart by its id alone, so that nobody may choose that of
-    another user's agent. Where nobody knows the user, the key stands for one, through all its rotations.
+    An agent's own data is separated by its id alone, so no client may choose the id of another user's agent.
+    Without a user the key stands for one, through all its rotations.
     """
     user = credential.grant.user
     tag = _tag("key", credential.holder) if user is None else user_tag(user)
@@ -206,7 +206,7 @@ def own_agent(credential: Credential, agent: str) -> str:
 
 
 def user_tag(user: str) -> str:
-    """Return the digits that end the ids of a user's agents, as `own_agent` makes them."""
+    """Return the digits at the end of the ids of a user's agents, see `own_agent`."""
     return _tag("user", user)
 
 

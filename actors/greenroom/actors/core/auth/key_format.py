@@ -1,9 +1,8 @@
 """The format of API keys, ``gr_<key id>_<secret>``: pure functions of text.
 
-The id is public: it names the key in listings and in the audit log. The secret has 256 random bits, so
-nobody guesses it however fast a hash of it is computed, and a slow hash would only cost the server. What
-is kept is a digest under a key of the server (`RuntimeClient.derive`), so a stolen store does not even
-show whether a given secret is one of its.
+The id is public: it names the key in listings and in the audit log. The secret has 256 random bits, so it
+cannot be guessed even with a fast hash; a slow hash would only cost the server time. The store has a digest
+under a key of the server (`RuntimeClient.derive`), so a stolen store cannot even confirm a given secret.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Final, NamedTuple
 
 PREFIX: Final = "gr"
 PURPOSE: Final = "api keys"
-"""What the server's key for digests is derived for."""
+"""The purpose from which the server's digest key is derived."""
 
 _ID_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _ID_LENGTH: Final = 12
@@ -31,7 +30,7 @@ _LIKE_A_KEY: Final = re.compile(rf"({PREFIX}_[A-Za-z0-9]{{6,20}})_[A-Za-z0-9_-]{
 
 
 class ParsedKey(NamedTuple):
-    """A key, taken apart. It is nowhere shown."""
+    """A parsed key. Its representation hides the secret."""
 
     key_id: str
     secret: str
@@ -41,7 +40,7 @@ class ParsedKey(NamedTuple):
 
     @property
     def whole(self) -> str:
-        """The key as its holder has it."""
+        """The whole key as text."""
         return f"{PREFIX}_{self.key_id}_{self.secret}"
 
 
@@ -49,38 +48,38 @@ def new_key(choice: Callable[[str], str]) -> ParsedKey:
     """Generate a new random key.
 
     Args:
-        choice: Draws one letter of an alphabet, so that nobody can guess which: `secrets.choice`.
+        choice: Draws an unpredictable letter of an alphabet: `secrets.choice`.
     """
     key_id = "".join(choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
     return ParsedKey(key_id, "".join(choice(_SECRET_ALPHABET) for _ in range(_SECRET_LENGTH)))
 
 
-def read_key(text: str) -> ParsedKey | None:
-    """Return a key, taken apart; None for what is none."""
+def parse_key(text: str) -> ParsedKey | None:
+    """Parse a key; None if it is malformed."""
     match = _KEY.fullmatch(text)
     return None if match is None else ParsedKey(match[1], match[2])
 
 
 def digest_of(key: ParsedKey, pepper: bytes) -> bytes:
-    """Return the digest of a key that is stored.
+    """Return the digest of a key for storage.
 
     Args:
-        key: The key. Its id takes part, so that a digest cannot be moved to another key.
-        pepper: The server's key for this.
+        key: The key. The digest includes its id, so it cannot be moved to another key.
+        pepper: The server's digest key.
     """
     return hmac.digest(pepper, key.whole.encode(), hashlib.sha256)
 
 
-def fits(key: ParsedKey, pepper: bytes, digest: bytes) -> bool:
-    """Return whether a digest is that of a key, in a time that tells nothing of how much of it is right."""
+def matches_digest(key: ParsedKey, pepper: bytes, digest: bytes) -> bool:
+    """Return whether a digest belongs to a key, in constant time."""
     return hmac.compare_digest(digest_of(key, pepper), digest)
 
 
-def without_keys(text: str) -> str:
-    """Return a text with what looks like a key cut down to its id, for logs and answers."""
+def mask_keys(text: str) -> str:
+    """Replace each API key in a text by its id, for logs and replies."""
     return _LIKE_A_KEY.sub(r"\1_…", text) if f"{PREFIX}_" in text else text
 
 
 def has_key(text: str) -> bool:
-    """Return whether something in a text looks like a key."""
+    """Return whether a text contains an API key."""
     return f"{PREFIX}_" in text and _LIKE_A_KEY.search(text) is not None

@@ -1,8 +1,8 @@
 """Names of namespaces: pure functions of text.
 
 A namespace is 2 to 8 segments joined by a colon, such as ``user:alice:preferences``. Its *root*, the
-first two segments, says whose it is, and one actor has everything below one root. A memory's UUID
-begins with 48 bits that stand for the root, so that the actor can be found by the id alone.
+first two segments, names its owner, and one actor has everything below one root. A memory's UUID
+begins with a 48-bit tag of the root, so the id alone leads to the actor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AGENT = "agent:"
 USER = "user:"
 PROJECT = "project:"
 RESERVED = (AGENT, USER, PROJECT)
-"""What the roots of somebody begin with; all other roots are everybody's."""
+"""Prefixes of roots that have an owner; all other roots are public."""
 
 ROOT_TAG_BYTES = 6
 _MAX_SEGMENT = 100
@@ -30,7 +30,7 @@ MAX_ADDRESS = 200
 _ROOT_SEGMENTS = 2
 _DIGEST_CHARACTERS = 32
 _MAX_PART = 90
-"""With the longest name of an owner it fits into the key of an actor."""
+"""Together with the longest owner's name it fits into an actor's key."""
 _AGENT_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _ESCAPED = re.compile(r"(?:~[0-9a-f]{2})+")
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.@+-]")
@@ -38,7 +38,7 @@ _NO_PROJECT = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_SLUG = 60
 _PROJECT_DIGEST_BYTES = 4
 OF_A_FOLDER = re.compile(rf".*-[0-9a-f]{{{2 * _PROJECT_DIGEST_BYTES}}}")
-"""What `project_of_path` makes. No other segment of a namespace looks like that."""
+"""The form that `project_of_path` makes. No other segment has it."""
 
 
 def root_of(namespace: str) -> str:
@@ -46,11 +46,11 @@ def root_of(namespace: str) -> str:
     return ":".join(namespace.split(":", _ROOT_SEGMENTS)[:_ROOT_SEGMENTS])
 
 
-def imitated(namespace: str) -> str | None:
-    """Return the reserved prefix that a namespace imitates, such as ``user:``; None where it imitates none.
+def find_imitated(namespace: str) -> str | None:
+    """Return the reserved prefix that a namespace imitates, such as ``user:``; else None.
 
-    Names are compared byte for byte, so such a namespace is everybody's, whatever a reader takes it for.
-    Segments are ASCII, so nothing but the case can deceive.
+    Names are compared byte for byte, so an imitation is public, however it looks to a reader. Segments are
+    ASCII, so only the case can mislead.
     """
     first = namespace.split(":", 1)[0] + ":"
     plain = first.lower()
@@ -58,9 +58,9 @@ def imitated(namespace: str) -> str | None:
 
 
 def reads_as_users(project_id: str) -> bool:
-    """Return whether a project reads like the one that is a user alone, `USER` and a name, and is none.
+    """Return whether a project imitates a user's own project, `USER` and a name.
 
-    Names of projects are not ASCII, so letters of other widths and characters without ink deceive as well.
+    Project names are not ASCII, so letters of other widths and invisible characters can mislead, too.
     """
     plain = unicodedata.normalize("NFKC", project_id)
     seen = "".join(each for each in plain if each.isprintable() and not each.isspace()).casefold()
@@ -73,16 +73,16 @@ def is_below(namespace: str, prefix: str) -> bool:
 
 
 def below_root(prefix: str | None) -> str | None:
-    """Return leading segments if they say more than half a root does, to narrow what one owner has."""
+    """Return leading segments if they reach at least a whole root; else None."""
     return None if prefix is None or ":" not in prefix else prefix
 
 
 @lru_cache(maxsize=4_096)
 def segment(name: str) -> str:
-    """Return any name as a segment; different names become different segments.
+    """Encode any name as a segment; different names become different segments.
 
-    What a segment cannot hold is written as ``~`` and two hexadecimal digits a byte. One that gets too
-    long ends with a digest.
+    Characters that a segment cannot hold become ``~`` and two hexadecimal digits a byte. A long name ends
+    with a digest.
     """
     written = _FOREIGN.sub(lambda found: "".join(f"~{byte:02x}" for byte in found[0].encode()), name)
     if 0 < len(written) <= _MAX_SEGMENT:
@@ -91,7 +91,7 @@ def segment(name: str) -> str:
 
 
 def project_of_path(path: str) -> str:
-    """Return the project of a folder: its name, and digits that tell it from others of that name."""
+    """Return the project of a folder: its name and distinguishing digits."""
     plain = path.replace("\\", "/").rstrip("/") or "/"
     name = _NO_PROJECT.sub("-", plain.rpartition("/")[2]).strip("-.")[:_MAX_SLUG] or "workspace"
     digest = blake2b(plain.encode(errors="surrogatepass"), digest_size=_PROJECT_DIGEST_BYTES).hexdigest()
@@ -100,10 +100,9 @@ def project_of_path(path: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def project_in(namespace: str) -> str | None:
-    """Return the project that a namespace is about, going by its name alone.
+    """Return the project that a namespace names, as a segment; else None.
 
-    It is given as a segment: the name in a project's namespace, or in a user's or an agent's the part that
-    names the project of a folder.
+    That is the name in a project's namespace, or the segment of a folder's project in a user's or an agent's.
     """
     if namespace.startswith(PROJECT):
         return root_of(namespace)[len(PROJECT) :]
@@ -114,17 +113,17 @@ def project_in(namespace: str) -> str | None:
 
 
 def agent_namespace(principal: Principal) -> str:
-    """Return the namespace that is the agent's own."""
+    """Return the agent's own namespace."""
     return AGENT + principal.agent_id
 
 
 def user_namespace(principal: Principal) -> str:
-    """Return the namespace that is the user's own; without a user the agent's."""
+    """Return the user's own namespace; without a user the agent's."""
     return agent_namespace(principal) if principal.user is None else USER + segment(principal.user)
 
 
 def project_part(project_id: str | None) -> str:
-    """Return a project as a part of an actor's key and of a URI; empty for none."""
+    """Encode a project for an actor's key and a URI; empty for none."""
     if project_id is None:
         return ""
     written = segment(project_id)
@@ -132,20 +131,20 @@ def project_part(project_id: str | None) -> str:
 
 
 def workflow_key(principal: Principal, project: str) -> str:
-    """Return the key of the actor that has the principal's steps in a project, given as `project_part`."""
+    """Return the key of a principal's workflow actor in a project (a `project_part`)."""
     return f"{user_namespace(principal)}/{project}"
 
 
 def thread_key(principal: Principal, thread_id: str) -> str:
-    """Return the key of the actor that has a thread of the principal's user; each thread has another one."""
+    """Return the key of the actor of one thread of the principal's user."""
     written = segment(thread_id)
     if len(written) > _MAX_PART:
-        written = f"~~{_digest(thread_id)}"  # no segment is written so
+        written = f"~~{_digest(thread_id)}"  # no segment looks like this
     return f"{user_namespace(principal)}/{written}"
 
 
 def owner_of(namespace: str, otherwise: Principal) -> Principal:
-    """Return the user or the agent whose namespace it is, as a principal; for others ``otherwise``."""
+    """Return the owner of a namespace as a principal; ``otherwise`` for public and project ones."""
     first, name = root_of(namespace).split(":")
     if first + ":" == USER:
         return msgspec.structs.replace(otherwise, user=name_of_segment(name))
@@ -155,7 +154,7 @@ def owner_of(namespace: str, otherwise: Principal) -> Principal:
 
 
 def name_of_segment(written: str) -> str:
-    """Return the name that `segment` wrote so; one that no name is written as comes as it is."""
+    """Decode a segment; return a malformed one unchanged."""
     try:
         return _ESCAPED.sub(lambda run: bytes.fromhex(run[0].replace("~", "")).decode(), written)
     except UnicodeDecodeError:
@@ -164,7 +163,7 @@ def name_of_segment(written: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def memory_address(namespace: str) -> Address:
-    """Return the actor that has a namespace; that of an agent is addressed by the agent's id alone."""
+    """Return the address of a namespace's actor; an agent's is its id alone."""
     root = root_of(namespace)
     if root.startswith(AGENT):
         return Address(KIND, root[len(AGENT) :])
@@ -174,7 +173,7 @@ def memory_address(namespace: str) -> Address:
 
 
 def root_at(key: str) -> str:
-    """Return the root of the actor whose address has this key, unless it was too long for an address."""
+    """Return the namespace root of an actor's key; a long one is only a digest."""
     return key if ":" in key else AGENT + key
 
 
@@ -184,7 +183,7 @@ def tag_of_root(root: str) -> bytes:
 
 
 def tag_of_id(memory_id: str) -> bytes:
-    """Return the root's tag in a memory id."""
+    """Return the tag of the root in a memory id."""
     return bytes.fromhex(memory_id[:8] + memory_id[9:13])
 
 

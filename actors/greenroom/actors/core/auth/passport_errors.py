@@ -1,4 +1,4 @@
-"""The refusals of passports, each worded once. Nothing was restored in any of these cases."""
+"""The refusals of passports, each worded once. In all these cases nothing was restored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from greenroom.runtime import Refusal
 
 SHARED: Final = "hmac:"
-"""What the name of a signer begins with that is a secret shared by servers."""
+"""Prefix of a signer that is a secret shared by servers."""
 CODES: Final = frozenset(
     {
         "PASSPORT_INVALID",
@@ -22,18 +22,18 @@ CODES: Final = frozenset(
 
 
 def invalid(sentence: str) -> Refusal:
-    """It is no passport, or not as it was signed, or what is in it cannot be kept."""
+    """Refuse a passport that is malformed, was changed, or has contents that cannot be stored."""
     return Refusal("PASSPORT_INVALID", f"passport: {sentence}", field="passport")
 
 
 def untrusted(signer: str) -> Refusal:
-    """Nobody here trusts its signer."""
+    """Refuse a signer that is not trusted."""
     if signer.startswith(SHARED):
         remedy = (
             "it was signed with a secret that servers share, by GREENROOM_PASSPORT_SECRET: give the same here"
         )
     else:
-        # The reader asked a server, or used a command that has the option itself.
+        # The reader called a server, or ran a command that has this option itself.
         remedy = (
             "if you know the server that signed it, `greenroom serve` and `greenroom passport` trust it with "
             f"--trust-signer {signer}"
@@ -47,7 +47,7 @@ def untrusted(signer: str) -> Refusal:
 
 
 def expired(at: str) -> Refusal:
-    """Its time is over."""
+    """Refuse an expired passport."""
     return Refusal(
         "PASSPORT_EXPIRED",
         f"passport: it expired at {at}; export the session again",
@@ -57,7 +57,7 @@ def expired(at: str) -> Refusal:
 
 
 def redeemed() -> Refusal:
-    """It could be redeemed once, and was."""
+    """Refuse a one-time passport that was redeemed."""
     return Refusal(
         "PASSPORT_REDEEMED",
         "passport: it could be redeemed once, and was; export the session again",
@@ -66,7 +66,7 @@ def redeemed() -> Refusal:
 
 
 def redeemed_long_ago(at: str, session_id: str) -> Refusal:
-    """The same agent redeemed it, too long ago for a repeat."""
+    """Refuse a repeat by the same agent after 24 hours."""
     return Refusal(
         "PASSPORT_REDEEMED",
         f"passport: it could be redeemed once, and you did at {at}, as the session {session_id!r}; a repeat "
@@ -76,7 +76,7 @@ def redeemed_long_ago(at: str, session_id: str) -> Refusal:
 
 
 def redeemed_and_gone(session_id: str) -> Refusal:
-    """The same agent redeemed it, and the session that came of it is not there any more."""
+    """Refuse a repeat by the same agent whose restored session is gone."""
     return Refusal(
         "PASSPORT_REDEEMED",
         f"passport: it could be redeemed once, and you did; its session {session_id!r} is not here any more; "
@@ -86,7 +86,7 @@ def redeemed_and_gone(session_id: str) -> Refusal:
 
 
 def being_redeemed() -> Refusal:
-    """It can be redeemed once, and another agent of the same user has begun to."""
+    """Refuse a one-time passport that another agent of the user is redeeming."""
     return Refusal(
         "PASSPORT_REDEEMED",
         "passport: it can be redeemed once, and another agent of the same user has begun to; export the "
@@ -96,7 +96,7 @@ def being_redeemed() -> Refusal:
 
 
 def not_for_you() -> Refusal:
-    """It is for others."""
+    """Refuse a passport with another audience."""
     return Refusal(
         "PASSPORT_NOT_FOR_YOU",
         "passport: its audience is another server or another user; ask who gave it to you",
@@ -105,7 +105,7 @@ def not_for_you() -> Refusal:
 
 
 def sealed() -> Refusal:
-    """It is encrypted, and no passphrase came with it or a wrong one."""
+    """Refuse an encrypted passport without the right passphrase."""
     return Refusal(
         "PASSPHRASE_NEEDED",
         "passphrase: the passport is encrypted and this passphrase does not open it, or none was given",
@@ -114,7 +114,7 @@ def sealed() -> Refusal:
 
 
 def too_large(size: int, limit: int) -> Refusal:
-    """It is larger than a passport may be, or would be once it is unpacked."""
+    """Refuse a passport that is too large, packed or unpacked."""
     return Refusal(
         "PASSPORT_TOO_LARGE",
         f"passport: it has {size:,} bytes and the limit is {limit:,}; leave memories out",
@@ -125,7 +125,7 @@ def too_large(size: int, limit: int) -> Refusal:
 
 
 def too_many(count: int, limit: int) -> Refusal:
-    """The session has more messages than a passport may."""
+    """Refuse a session with more messages than a passport may have."""
     return Refusal(
         "PASSPORT_TOO_LARGE",
         f"session_id: you see {count:,} messages in it and a passport has at most {limit:,}",
@@ -136,7 +136,7 @@ def too_many(count: int, limit: int) -> Refusal:
 
 
 def unknown_claim() -> Refusal:
-    """A claim that this server did not sign, or whose passport it does not have any more."""
+    """Refuse a claim of another server, or of a passport that is gone."""
     return Refusal(
         "PASSPORT_INVALID",
         "passport: this claim is none of this server's, or what it claims is not here any more; a claim is "

@@ -1,30 +1,30 @@
 """The visibility policy, all in this module: pure functions of a principal and a value.
 
-Every read, search, statistic and notification asks these functions and decides
-nothing itself. They know neither actors nor storage.
+Every read, search, statistic and notification calls these functions and decides nothing itself. They know
+neither actors nor storage.
 
 1. A message's *audience* is fixed when it is written: ``public``, ``type:<agent type>`` or
    ``agent:<agent id>``. A principal sees it when the audience is among its own.
-2. Messages are stored by *partition*, the pair (audience, visibility), and a reader is handed its own
-   partitions only, so what is hidden is not even touched.
-3. A session without a project is seen by everyone, one with a project by its members. Every user is a
-   member of the project that is named as the user's namespace. To a key or a token it is that user's
-   alone, whichever projects and scopes it has.
-4. A memory is owned by one user, or by one agent: in the agent's own namespace, or where nobody knows
-   the user. A private one is seen by its owner, a shared one also by members of a project that it is shared
-   with, a public one by everyone. This class of visibility, its *partition*, is fixed when it is written.
-   A key or a token that is bound to projects sees of its owner's memories only those of these and of none.
-5. A namespace of a user or of an agent is written by that one alone, one of a project by its members,
-   any other by everyone.
-6. A corpus of documents is seen and filled by the user whose it is, by the members of its project, or by all.
-   One of all is renamed and dropped by who made it, or by an administrator. One that is the index of a
-   folder of code is seen by those alone, of these, who may read code.
-7. Steps of work are seen and recorded by the user whose they are, or by the agent where nobody knows the
-   user; those in a project by its members.
-8. What a principal may do at all is its scopes' affair, which `scopes` has the table of.
-9. The author of a memory is the agent that writes it. Administrators alone may name another author; without
-   keys everybody may.
-10. A change of a resource is published with a label that says who may hear of it: those who may see it.
+2. Messages are stored by *partition*, the pair (audience, visibility). A reader gets only its own partitions,
+   so hidden messages are not even touched.
+3. A session without a project is visible to everyone, one with a project to its members. Every user is a
+   member of the project that is named as the user's namespace. With keys and tokens it is open to that user
+   alone, whatever their projects and scopes.
+4. A memory is owned by one user, or by one agent: in the agent's own namespace, or without a user. A private
+   memory is visible to its owner, a shared one also to members of its projects, a public one to everyone.
+   This class of visibility, its *partition*, is fixed when it is written. A key or token that is bound to
+   projects sees its owner's memories of these projects and of no project.
+5. A namespace of a user or an agent is written by its owner only, one of a project by its members, any other
+   by everyone.
+6. A corpus of documents is seen and filled by its user, by the members of its project, or by all. One of all
+   is renamed and dropped by its creator, or by an administrator. The index of a code folder is also limited
+   to those who may read code.
+7. Workflow steps are seen and recorded by their user, or without a user by the agent; those in a project by
+   its members.
+8. What a principal may do at all depends on its scopes, see `scopes`.
+9. The author of a memory is the agent that writes it. Only administrators may name another author; without
+   keys everyone may.
+10. A change of a resource is published with a label for those who may see the resource.
 """
 
 from __future__ import annotations
@@ -49,14 +49,13 @@ from greenroom.actors.core.auth.namespaces import (
 )
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.auth.scopes import ADMIN, CODE, EVERYTHING
-from greenroom.actors.core.auth.scopes import NEEDED as NEEDED
 from greenroom.actors.core.auth.scopes import allows as allows
 
 Visibility = Literal["public", "private", "agent_only"]
 VisibilityFilter = Literal["all", "public", "private", "agent_only"]
 
 ALL = "all"
-"""The owner of corpora that are everybody's."""
+"""The owner of public corpora."""
 PUBLIC = "public"
 RESERVED_SESSION_IDS = frozenset({"all", "current"})
 
@@ -78,10 +77,10 @@ class MemoryPartition(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         scope: Who may see it: its owner, members of the same project, everyone.
-        user: The user who owns it, if it is a user.
-        agent: The agent that owns it, if it is an agent.
-        projects: Where it is shared, as segments: the project of the namespace, or those of the writer;
-            None: every one.
+        user: The user who owns it, if a user does.
+        agent: The agent that owns it, if an agent does.
+        projects: The projects that it is shared with, as segments: that of the namespace, or the writer's;
+            None: all.
     """
 
     scope: MemoryScope
@@ -94,10 +93,10 @@ class ChangeLabel(NamedTuple):
     """The label of a published change.
 
     Attributes:
-        audience: Who may hear of it ...
-        project_id: ... among those who may see this project's sessions ...
-        owner: ... and are, or see the corpora of, this owner; ``project:`` are the members of any project;
-            behind a slash follow the projects of a memory, see `memory_projects` ...
+        audience: Its subscribers must be in this audience ...
+        project_id: ... and may see this project's sessions ...
+        owner: ... and are this owner, or see its corpora; ``project:`` means members of any project;
+            after a slash follow the projects of a memory, see `memory_projects` ...
         scope: ... and have this scope.
     """
 
@@ -123,20 +122,20 @@ def audiences(principal: Principal) -> tuple[str, ...]:
 
 
 def may_see_message(principal: Principal, audience: str) -> bool:
-    """Return whether ``principal`` may know of a message of this audience."""
+    """Return whether ``principal`` may see a message of this audience."""
     return audience in audiences(principal)
 
 
 def partition_of(principal: Principal, visibility: Visibility) -> Partition:
-    """Return the partition in which a message of ``principal`` goes."""
+    """Return the partition of a new message of ``principal``."""
     return _COMMON if visibility == "public" else Partition(audience_of(principal, visibility), visibility)
 
 
 def partitions(principal: Principal, wanted: VisibilityFilter = "all") -> tuple[Partition, ...]:
-    """Return the partitions that ``principal`` may read, narrowed to one visibility unless ``all`` is wanted.
+    """Return the partitions that ``principal`` may read, of one visibility or of ``all``.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR`` for an unknown filter: never data.
+        Refusal: ``VALIDATION_ERROR``: the filter is unknown.
     """
     own = own_audience(principal.agent_id)
     readable = [Partition(PUBLIC, "public"), Partition(own, "private"), Partition(own, "agent_only")]
@@ -151,7 +150,7 @@ def partitions(principal: Principal, wanted: VisibilityFilter = "all") -> tuple[
 
 
 def may_see_session(principal: Principal, project_id: str | None) -> bool:
-    """Return whether ``principal`` may know of a session of this project (None: of no project)."""
+    """Return whether ``principal`` may see a session of this project (None: no project)."""
     if project_id is None:
         return True
     if project_id.startswith(USER):
@@ -163,9 +162,9 @@ def may_see_session(principal: Principal, project_id: str | None) -> bool:
 
 
 def memberships(principal: Principal) -> frozenset[str] | None:
-    """Return the projects that a principal was made a member of; None: all.
+    """Return the projects of a principal without other users' own projects; None: all.
 
-    Those of other users are left out.
+    Its own user's project is not among them unless it is named.
     """
     if principal.projects is None or not principal.is_authenticated:
         return principal.projects
@@ -173,15 +172,15 @@ def memberships(principal: Principal) -> frozenset[str] | None:
 
 
 def own_project(user: str) -> str:
-    """Return the project that is one user alone; that one is a member of it without being made one."""
+    """Return a user's own project; the user is always its member."""
     return USER + segment(user)
 
 
 @lru_cache(maxsize=4_096)
 def _own_projects(user: str) -> tuple[str, ...]:
-    """Return the ways to write a user's own project.
+    """Return the spellings of a user's own project.
 
-    It is written as the namespace is, or with the plain name. No two users have one in common: a plain name
+    It is spelled as the namespace, or with the plain name. No two users share a spelling: a plain name
     without a tilde is either its own segment or no segment.
     """
     return (own_project(user),) if "~" in user else (own_project(user), USER + user)
@@ -193,21 +192,21 @@ def _own_segments(user: str) -> tuple[str, ...]:
 
 
 _OF_USERS = segment(USER)
-"""How the segment begins of a project that is one user alone."""
+"""Prefix of the segment of a user's own project."""
 
 
 def own_audience(agent_id: str) -> str:
-    """Return the audience that is one agent alone."""
+    """Return the audience of one agent."""
     return f"agent:{agent_id}"
 
 
 def preferences_owner(principal: Principal) -> str:
-    """Return whose preferences a principal reads and writes: its user's, or its own where none is known."""
+    """Return the owner of a principal's preferences: its user, or without one the agent."""
     return principal.agent_id if principal.user is None else principal.user
 
 
 def label_of_owner(owner: str) -> ChangeLabel:
-    """Return the label of a change of what one user has, or one agent, whose namespace is ``owner``."""
+    """Return the label of a change of data with an owner's namespace."""
     if owner.startswith(AGENT):
         agent, slash, _ = owner[len(AGENT) :].partition("/")
         return ChangeLabel(own_audience(agent), owner=owner if slash else None)
@@ -216,7 +215,7 @@ def label_of_owner(owner: str) -> ChangeLabel:
 
 @lru_cache(maxsize=1_024)
 def labels_of_memory(partition: MemoryPartition, namespace: str = "") -> tuple[ChangeLabel, ...]:
-    """Return the labels of a change of a memory: who may hear of one of them are those who may see it."""
+    """Return the labels of a memory's change; together they reach its readers."""
     if partition.scope == "public":
         return (ChangeLabel(PUBLIC),)
     owners: list[str] = []
@@ -233,7 +232,7 @@ def labels_of_memory(partition: MemoryPartition, namespace: str = "") -> tuple[C
 
 
 def may_hear(principal: Principal, label: ChangeLabel) -> bool:
-    """Return whether ``principal`` may hear of a change."""
+    """Return whether ``principal`` may be notified of a change."""
     return (
         may_see_message(principal, label.audience)
         and may_see_session(principal, label.project_id)
@@ -243,7 +242,7 @@ def may_hear(principal: Principal, label: ChangeLabel) -> bool:
 
 
 def _is_of(principal: Principal, owner: str) -> bool:
-    """Return whether ``principal`` is one of those whom the owner in a label stands for."""
+    """Return whether the owner in a label includes ``principal``."""
     if owner == PROJECT:
         return _is_member_of_any(principal)
     owner, slash, projects = owner.partition("/")
@@ -258,8 +257,8 @@ def check_new_session(
     """Check what a caller claims for a session that it creates.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR`` for a reserved id, or a project that reads like a user's own and is
-            none; ``PERMISSION_DENIED`` for another user or for a project that the caller is no member of.
+        Refusal: ``VALIDATION_ERROR`` for a reserved id, or a project that imitates a user's own;
+            ``PERMISSION_DENIED`` for another user, or a project without membership.
     """
     if session_id in RESERVED_SESSION_IDS:
         raise auth_errors.invalid(
@@ -269,21 +268,23 @@ def check_new_session(
     if project_id is not None and reads_as_users(project_id):
         raise auth_errors.imitating_project(project_id, USER)
     if not may_see_session(principal, project_id):
-        raise auth_errors.permission_denied("project_id", f"project_id: you are no member of {project_id!r}")
+        raise auth_errors.permission_denied(
+            "project_id", f"project_id: you are not a member of {project_id!r}"
+        )
 
 
 def check_user(principal: Principal, user_id: str | None) -> None:
     """Check a ``user_id`` argument against the identity.
 
     Raises:
-        Refusal: ``PERMISSION_DENIED`` when the principal has a user and it is another one.
+        Refusal: ``PERMISSION_DENIED``: the principal has another user.
     """
     if user_id is not None and principal.user is not None and user_id != principal.user:
         raise auth_errors.permission_denied("user_id", "user_id: it must be your own; leave it out")
 
 
 def check_deletes_session(principal: Principal, user_id: str | None, created_by: str) -> None:
-    """Check that a caller may delete a session that it sees: its user, or where it names none, who made it.
+    """Check that a caller may delete a session: its user, else its creator.
 
     Raises:
         Refusal: ``PERMISSION_DENIED``.
@@ -296,24 +297,24 @@ def check_deletes_session(principal: Principal, user_id: str | None, created_by:
 
 
 def memory_owner(principal: Principal) -> str:
-    """Return the agent whose key-value memory ``principal`` reads and writes: its own, never another's."""
+    """Return the owner of the key-value memory of ``principal``: its own agent."""
     return principal.agent_id
 
 
 def agent_partition(agent_id: str) -> MemoryPartition:
-    """Return the partition of what an agent keeps for itself."""
+    """Return the partition of an agent's own key-value memory."""
     return MemoryPartition("private", None, agent_id)
 
 
 def memory_partition(
     principal: Principal, namespace: str, scope: MemoryScope | None = None
 ) -> MemoryPartition:
-    """Return the partition of what ``principal`` writes into a namespace.
+    """Return the partition of a memory that ``principal`` writes.
 
     Args:
-        principal: Who writes.
-        namespace: Where to.
-        scope: None: private in a user's and an agent's namespace, else shared.
+        principal: The writer.
+        namespace: The namespace.
+        scope: The visibility; None: private in a user's and an agent's namespace, else shared.
     """
     root = root_of(namespace)
     own = root.startswith((AGENT, USER))
@@ -327,10 +328,10 @@ def memory_partition(
 def moved_partition(
     partition: MemoryPartition, principal: Principal, namespace: str, scope: MemoryScope
 ) -> MemoryPartition:
-    """Return the partition of a memory whose owner gives it another scope.
+    """Return the partition of a memory after its owner changed the scope.
 
     Raises:
-        Refusal: ``PERMISSION_DENIED``: it is another's.
+        Refusal: ``PERMISSION_DENIED``: another principal owns it.
     """
     if scope == partition.scope:
         return partition
@@ -341,14 +342,14 @@ def moved_partition(
 
 
 def owns_memory(principal: Principal, partition: MemoryPartition) -> bool:
-    """Return whether a memory is ``principal``'s own."""
+    """Return whether ``principal`` owns a memory."""
     if partition.agent is not None:
         return partition.agent == principal.agent_id
     return partition.user is not None and partition.user == principal.user
 
 
 def may_see_memory(principal: Principal, partition: MemoryPartition, namespace: str = "") -> bool:
-    """Return whether ``principal`` may know of a memory in this partition and namespace."""
+    """Return whether ``principal`` may see a memory in this partition and namespace."""
     if partition.scope == "public":
         return True
     if owns_memory(principal, partition) and (
@@ -363,10 +364,7 @@ def may_see_memory(principal: Principal, partition: MemoryPartition, namespace: 
 
 
 def memory_projects(partition: MemoryPartition, namespace: str) -> tuple[str, ...]:
-    """Return the projects of a memory, as segments.
-
-    That is the project of its namespace, else those that it is shared with.
-    """
+    """Return the projects of a memory, as segments: its namespace's, else those that share it."""
     project = project_in(namespace)
     if project is not None:
         return (project,)
@@ -379,20 +377,20 @@ def is_narrowed(principal: Principal) -> bool:
 
 
 def may_see_about(principal: Principal, namespace: str) -> bool:
-    """Return whether a namespace alone lets ``principal`` know of its own memories there."""
+    """Return whether ``principal`` may see its own memories in a namespace, by the name alone."""
     project = project_in(namespace)
     return project is None or _is_open(principal, (project,))
 
 
 def _is_open(principal: Principal, projects: tuple[str, ...]) -> bool:
-    """Return whether memories of these projects, or of none, are open to their owner."""
+    """Return whether memories of these projects, or of none, are open to ``principal``, their owner."""
     if not projects or not is_narrowed(principal):
         return True
     return any(is_member(principal, each) for each in projects)
 
 
 def may_write_namespace(principal: Principal, namespace: str) -> bool:
-    """Return whether ``principal`` may write into a namespace, whatever there is in it."""
+    """Return whether ``principal`` may write into a namespace, whatever its contents."""
     root = root_of(namespace)
     if root.startswith(AGENT):
         return root == agent_namespace(principal) and may_see_about(principal, namespace)
@@ -404,15 +402,15 @@ def may_write_namespace(principal: Principal, namespace: str) -> bool:
 
 
 def may_name_authors(principal: Principal) -> bool:
-    """Return whether the authors that ``principal`` names for memories count; without a key they do."""
+    """Return whether ``principal`` may name other authors; without a key it may."""
     return allows(principal.scopes, ADMIN)
 
 
 def check_writes_namespace(principal: Principal, namespace: str) -> None:
-    """Check a namespace that a caller wants to write into.
+    """Check that a caller may write into a namespace.
 
     Raises:
-        Refusal: ``PERMISSION_DENIED``, whether or not there is anything in it.
+        Refusal: ``PERMISSION_DENIED``, whether or not the namespace has contents.
     """
     if not may_write_namespace(principal, namespace):
         raise auth_errors.permission_denied(
@@ -424,12 +422,12 @@ def check_writes_namespace(principal: Principal, namespace: str) -> None:
 
 
 def corpora_owner(principal: Principal) -> str:
-    """Return whose corpora a principal's own are; without a user they are everybody's."""
+    """Return the owner of a principal's own corpora; without a user that is `ALL`."""
     return ALL if principal.user is None else USER + segment(principal.user)
 
 
 def may_see_corpora(principal: Principal, owner: str) -> bool:
-    """Return whether ``principal`` may know of the corpora of an owner, and fill them."""
+    """Return whether ``principal`` may see and fill the corpora of an owner."""
     if owner == ALL:
         return True
     if owner.startswith(PROJECT):
@@ -438,21 +436,21 @@ def may_see_corpora(principal: Principal, owner: str) -> bool:
 
 
 def may_see_corpus(principal: Principal, owner: str, root: str | None) -> bool:
-    """Return whether ``principal`` may know of a corpus; of a workspace's folder who may read code."""
+    """Return whether ``principal`` may see a corpus; a workspace's needs `CODE`."""
     return may_see_corpora(principal, owner) and (root is None or allows(principal.scopes, CODE))
 
 
 def corpus_maker(principal: Principal) -> str:
-    """Return who makes a corpus: a user, an agent with a key but no user, or anybody without either."""
+    """Return a corpus's creator: the user, else an agent with a key, else `ALL`."""
     if principal.user is not None:
         return USER + segment(principal.user)
     return ALL if principal.key_id is None else agent_namespace(principal)
 
 
 def may_drop_corpus(principal: Principal, owner: str, made_by: str) -> bool:
-    """Return whether who may see a corpus may also rename and drop it.
+    """Return whether ``principal``, who may see a corpus, may also rename and drop it.
 
-    All scopes make an administrator only of who has them by a key: without keys everybody has all.
+    The scope `EVERYTHING` counts only with a key: without keys every caller has it.
     """
     if owner != ALL or made_by == corpus_maker(principal) or ADMIN in principal.scopes:
         return True
@@ -460,7 +458,7 @@ def may_drop_corpus(principal: Principal, owner: str, made_by: str) -> bool:
 
 
 def may_see_workflows(principal: Principal, key: str) -> bool:
-    """Return whether ``principal`` may know and record steps that the actor with a key has."""
+    """Return whether ``principal`` may see and record the steps of the workflow actor ``key``."""
     owner, _, project = key.partition("/")
     if owner != user_namespace(principal):
         return False
@@ -474,14 +472,14 @@ def may_see_workflows(principal: Principal, key: str) -> bool:
 
 
 def workflow_label(principal: Principal, project_id: str | None) -> ChangeLabel:
-    """Return the label of a change of what ``principal`` does in a project: its user hears of it."""
+    """Return the label of a change of workflow steps: it reaches the user of ``principal``."""
     if principal.user is None:
         return ChangeLabel(own_audience(principal.agent_id), project_id)
     return ChangeLabel(PUBLIC, project_id, owner=corpora_owner(principal))
 
 
 def is_member(principal: Principal, project: str) -> bool:
-    """Return whether ``principal`` is a member of a project, given as the segment of a namespace."""
+    """Return whether ``principal`` is a member of a project, given as a segment."""
     if project.startswith(_OF_USERS):
         if principal.user is not None and project in _own_segments(principal.user):
             return True

@@ -8,14 +8,14 @@ import msgspec
 
 MAX_NAME = 100
 NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
-"""What an agent id and an agent type look like."""
+"""The form of an agent id and an agent type."""
 LINK = "console:"
-"""What the id of a credential begins with that is the link of the folder's owner."""
+"""Prefix of the credential id of a console link of the folder's owner."""
 _SOME_KEY = "key"
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent as the server knows it; tool arguments never carry any of this.
+    """The identity of a caller. Tool arguments never carry any of it.
 
     Attributes:
         agent_id: 1-100 of ``A-Za-z0-9_.-``.
@@ -23,10 +23,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         user: The person behind the agent, when known.
         projects: The projects whose sessions the agent may see; None means every project.
         scopes: What the agent may do, as `scopes` says; everything unless given.
-        key_id: The API key by which it came, if by one; or what names its token or its link.
-        address: Where its connection comes from; for the audit log alone.
-        seen_by: The agent that looks on in this one's place, which is counted nowhere; None where
-            the agent itself asks.
+        key_id: Its API key, or the name of its token or link.
+        address: The address of its connection; for the audit log only.
+        seen_by: The agent that impersonates this one, which changes no counts; None without impersonation.
 
     Raises:
         ValueError: the agent id or type does not fit the alphabet or the length.
@@ -49,31 +48,31 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_authenticated(self) -> bool:
-        """Whether a key or a token says who it is.
+        """Whether a key or a token proves its identity.
 
-        The folder's owner and local programs come without one.
+        The folder's owner and local programs have none.
         """
         return self.key_id is not None and not self.key_id.startswith(LINK)
 
     @property
     def identity(self) -> Principal:
-        """The principal without its key, its address and who looks on: whose data is whose tells the rest."""
+        """The fields that decide about ownership, without key, address and impersonation."""
         return msgspec.structs.replace(self, key_id=None, address=None, seen_by=None)
 
     @property
     def sight(self) -> Principal:
-        """The identity, and whether it came by a key; two equal ones see the same."""
+        """The identity, and whether it is authenticated; two equal ones see the same."""
         key_id = _SOME_KEY if self.is_authenticated else None
         return msgspec.structs.replace(self, key_id=key_id, address=None, seen_by=None)
 
 
-def check_principal(given: object) -> Principal:
-    """Return what a program gives as a principal.
+def check_principal(value: object) -> Principal:
+    """Check that a program passes a principal, and return it.
 
     Raises:
-        TypeError: it is none, but the bare name of an agent or anything else.
+        TypeError: it is something else, such as the bare name of an agent.
     """
-    if isinstance(given, Principal):
-        return given
-    shown = f"Principal(agent_id={given!r})" if isinstance(given, str) else 'Principal(agent_id="...")'
-    raise TypeError(f"the principal is {given!r}, but a Principal says who asks; give {shown}")
+    if isinstance(value, Principal):
+        return value
+    example = f"Principal(agent_id={value!r})" if isinstance(value, str) else 'Principal(agent_id="...")'
+    raise TypeError(f"the principal is {value!r}, but must be a Principal; give {example}")

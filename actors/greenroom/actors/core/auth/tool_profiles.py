@@ -1,6 +1,6 @@
-"""The names of tool profiles and of forms of schemas: which tools a client is listed, and how.
+"""The names of tool profiles and schema forms for lists of tools.
 
-What each one lists is a matter of the protocol (`greenroom.transports`); a key only keeps the names.
+`greenroom.transports` decides what each of them lists; a key only stores the names.
 """
 
 from typing import Final, Literal, get_args

@@ -1,4 +1,4 @@
-"""Numbers of bytes as people spell them, and the bounds of settings."""
+"""Byte sizes as people write them, and the bounds of settings."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _UNITS: Final[dict[str, int]] = {
 
 
 class SizeRange(NamedTuple):
-    """The sizes from one number of bytes to another."""
+    """A range of sizes in bytes."""
 
     least: int
     most: int
 
     @property
     def allowed(self) -> str:
-        """What is allowed, as a sentence."""
+        """The allowed sizes, as a sentence."""
         return (
             "a size is a number of bytes, plain or with a unit such as 64MB or 256GiB, "
-            f"from {show_size(self.least)} to {show_size(self.most)}"
+            f"from {format_size(self.least)} to {format_size(self.most)}"
         )
 
     def read(self, value: str | int) -> int:
-        """Return the number of bytes that a text or a number means.
+        """Parse a size into bytes.
 
         Raises:
             ValueError, KeyError: it is no size, or out of range.
@@ -57,8 +57,8 @@ def _parse(text: str) -> int:
     return int(whole) * unit + part
 
 
-def show_size(size: int) -> str:
-    """Return the shortest exact spelling of a number of bytes, as a range reads it."""
+def format_size(size: int) -> str:
+    """Format a number of bytes as the shortest exact text that `SizeRange.read` parses."""
     spellings = [str(size)]
     for unit in ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB"):
         count, rest = divmod(size, _UNITS[unit.lower()])

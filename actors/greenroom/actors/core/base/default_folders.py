@@ -1,6 +1,6 @@
-"""Where this program's files lie unless somebody says otherwise, by the customs of each system.
+"""Default folders of this program's files, by the conventions of each system.
 
-Linux has folders for data, for configuration and for states; macOS has one for all of them.
+Linux has separate folders for data, configuration and state; macOS has one for all of them.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ def _folders() -> platformdirs.PlatformDirs:
     return platformdirs.PlatformDirs("greenroom", appauthor=False)
 
 
-def default_data() -> Path:
-    """The folder of the user's store.
+def default_data_folder() -> Path:
+    """Return the folder of the user's store.
 
-    It must be alone in its folder, so where a system has one folder for all that a program keeps, the store's
-    is within that; unless a store is in that folder itself, where older versions had it.
+    A store needs a folder of its own. Where a system has one folder for all files of a program, the store's
+    is below it, unless an older version left a store in that folder itself.
     """
-    kept = _folders().user_data_path
-    is_shared = kept == _folders().user_config_path
-    return kept / "data" if is_shared and not (kept / DATA_FILE).exists() else kept
+    folder = _folders().user_data_path
+    is_shared = folder == _folders().user_config_path
+    return folder / "data" if is_shared and not (folder / DATA_FILE).exists() else folder
 
 
-def default_models() -> Path:
-    """The folder of installed models: that of the environment, or one among the user's data."""
+def default_models_folder() -> Path:
+    """Return the folder of installed models: the environment's, or one in the user's data folder."""
     named = os.environ.get(MODELS_VARIABLE)
     return Path(named).expanduser() if named else _folders().user_data_path / MODELS_FOLDER
 
 
-def default_secrets() -> Path:
-    """The folder of secrets, among what is configured, which the data are not in."""
+def default_secrets_folder() -> Path:
+    """Return the folder of secrets, in the configuration folder, apart from the data."""
     return _folders().user_config_path / "secrets"
 
 
-def default_config() -> Path:
-    """The configuration file that is read when nobody names one."""
+def default_config_file() -> Path:
+    """Return the default configuration file."""
     return _folders().user_config_path / "config.toml"
 
 
-def default_states(of: str) -> Path:
-    """The folder of what a part of the program notes between its runs.
+def default_state_folder(of: str) -> Path:
+    """Return the folder for the state of a part of the program between runs.
 
     Args:
         of: The part, such as ``hooks``.

@@ -1,6 +1,6 @@
-"""Packages that may be missing: what needs them, which versions are here, and the command that installs them.
+"""Optional packages: what needs them, their versions, and the command that installs them.
 
-A part of the default install is left out where there is no wheel of it.
+A package of the default install is missing where there is no wheel of it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _UNKNOWN: Final = "0"
 
 
 class Part(NamedTuple):
-    """A part of the program that needs packages.
+    """A part of the program that needs optional packages.
 
     Attributes:
-        does: What it does, as in "reading PDF files".
-        packages: The names of the packages, by which they are installed.
+        does: Its purpose, as in "reading PDF files".
+        packages: The names of the packages on the index.
     """
 
     does: str
@@ -29,12 +29,12 @@ class Part(NamedTuple):
 
     @property
     def missing(self) -> list[str]:
-        """The packages that cannot be imported here."""
+        """The packages that are not installed."""
         return [each for each in self.packages if not _is_there(each)]
 
     @property
     def lack(self) -> str:
-        """What is missing and the command that installs it; empty where nothing is."""
+        """The missing packages and the command that installs them; empty without any."""
         missing = self.missing
         if not missing:
             return ""
@@ -42,18 +42,18 @@ class Part(NamedTuple):
 
     @property
     def versions(self) -> str:
-        """The versions of the packages; empty where one is missing."""
+        """The versions of the packages; empty if one is missing."""
         return "" if self.missing else " ".join(map(_version, self.packages))
 
 
-def install(extra: str) -> str:
+def install_command(extra: str) -> str:
     """Return the command that installs an extra."""
     return f"pip install 'greenroom[{extra}]'"
 
 
 @cache
 def missing_extras() -> tuple[str, ...]:
-    """Return the extras for users, by the metadata of this program, of which a package is not installed."""
+    """Return the extras for users of which a package is not installed."""
     from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 - takes long to import
 
     try:

@@ -1,4 +1,4 @@
-"""Opening files that others may change meanwhile: plain ones, and none below a link."""
+"""Open regular files safely while others change them: no device, no symbolic link."""
 
 from __future__ import annotations
 
@@ -13,49 +13,51 @@ FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOLDER_FLAGS: Final = (
     getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 )
-"""A folder on the way need not be readable, where the system can open it for nothing but that."""
+"""Folders on the way need not be readable where the system has `O_PATH`."""
 
-NO_PLAIN_FILE: Final = "it is no plain file"
+NOT_REGULAR: Final = "it is not a regular file"
 BELOW_A_LINK: Final = "a folder above it is a symbolic link"
 
 
 class UnreadableFileError(Exception):
-    """A file is not read; the sentence says why, beginning with "it"."""
+    """A file cannot be read; the sentence begins with "it" and says why."""
 
 
-def opened(path: str) -> io.FileIO:
-    """Open a plain file from the root down, each folder in the one above it: so none can become a link.
+def open_regular_file(path: str) -> io.FileIO:
+    """Open a regular file from the root down, each folder relative to its parent.
+
+    So no folder on the way can be replaced by a link meanwhile.
 
     Raises:
-        UnreadableFileError: it is none.
+        UnreadableFileError: it is not a regular file, or below a link.
         OSError: it cannot be opened.
     """
     *folders, name = (part for part in path.split("/") if part)
-    above = descended(folders)
+    above = open_folder_path(folders)
     try:
         descriptor = os.open(name, FILE_FLAGS, dir_fd=above)
     finally:
         os.close(above)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise UnreadableFileError(NO_PLAIN_FILE)
+        raise UnreadableFileError(NOT_REGULAR)
     return io.FileIO(descriptor)
 
 
-def descended(folders: Sequence[str]) -> int:
-    """Open a folder from the root down."""
+def open_folder_path(folders: Sequence[str]) -> int:
+    """Open a folder from the root down; return its descriptor."""
     above = os.open("/", FOLDER_FLAGS)
     for each in folders:
         try:
-            below = opened_folder(each, above, FOLDER_FLAGS)
+            below = open_folder(each, above, FOLDER_FLAGS)
         finally:
             os.close(above)
         above = below
     return above
 
 
-def opened_folder(name: str, above: int, flags: int) -> int:
-    """Open a folder in an opened one.
+def open_folder(name: str, above: int, flags: int) -> int:
+    """Open a folder in an open one; return its descriptor.
 
     Raises:
         UnreadableFileError: it is a link.

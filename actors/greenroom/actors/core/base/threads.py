@@ -1,4 +1,4 @@
-"""Work in threads beside the event loop: computations, few at a time, and slow imports."""
+"""Threads beside the event loop: computations, reads of files, and slow imports."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 
-from greenroom.runtime import Slices
+from greenroom.runtime import WAITING, Slices
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
 
 MOST_AT_ONCE: Final = 2
-"""A key that scrypt makes of a passphrase may take 256 MB while it is made."""
+"""Deriving a key from a passphrase by scrypt may take 256 MB."""
 READERS: Final = 4
-"""Files that are read at once; one may have 64 MB."""
+"""Files read at once; one may have 64 MB."""
 
 _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("passports aside")
 _readers: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("files read")
 
 
 async def run_in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
-    """Run a pure function in a thread; a caller that is cancelled does not wait for it."""
+    """Run a pure function in a thread; a cancelled caller does not wait for it."""
     limiter = _limiter_of(_limiter, MOST_AT_ONCE)
     return await trio.to_thread.run_sync(function, *arguments, limiter=limiter, abandon_on_cancel=True)
 
 
 async def read_in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
-    """Run a function that reads files, likewise: a slow disk holds up nobody but who reads."""
+    """Run a function that reads files in a thread; a slow disk delays only readers."""
     limiter = _limiter_of(_readers, READERS)
     return await trio.to_thread.run_sync(function, *arguments, limiter=limiter, abandon_on_cancel=True)
 
@@ -47,18 +47,18 @@ def _limiter_of(variable: trio.lowlevel.RunVar[trio.CapacityLimiter], most: int)
 
 
 _TURN = 0.001
-"""Seconds in which the import has the interpreter to itself as far as possible."""
+"""Seconds for which the import has the interpreter mostly to itself."""
 
 
-def imported(module: str) -> Slices[None]:
-    """Import ``module`` in a thread; yields until it is there, so that a handler blocks no other.
+def import_in_thread(module: str) -> Slices[None]:
+    """Import ``module`` in a thread and yield until it is done.
 
-    Numpy takes 0.1 s. An import that fails, fails again where its names are wanted.
+    Numpy takes 0.1 s. A failing import fails again where its names are used.
     """
     thread = _importing(module)
     while thread.is_alive():
         thread.join(_TURN)
-        yield
+        yield WAITING
 
 
 @cache
@@ -71,4 +71,4 @@ def _importing(module: str) -> Thread:
 def _import(module: str) -> None:
     import_module(module)
     if "numpy" in sys.modules:
-        import_module("numpy.ma")  # which `numpy.unique` imports when it is first called
+        import_module("numpy.ma")  # `numpy.unique` imports it on its first call

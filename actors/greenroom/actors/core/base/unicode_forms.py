@@ -1,6 +1,6 @@
-"""Unicode's composed and decomposed forms of a text, which compare as equal.
+"""Comparison of texts in Unicode's composed and decomposed forms.
 
-What is stored stays as it was given; only what is compared is composed (NFC).
+Stored texts stay as they were given; only compared texts are composed (NFC).
 """
 
 from __future__ import annotations
@@ -12,35 +12,36 @@ from typing import Final, Literal
 
 _STRETCH: Final = 64
 _PILE: Final = 32
-"""Characters that are composed at once, and more that join them: a run of marks takes quadratic time."""
+"""Characters normalized at once, and joining ones after them: long runs of marks take quadratic time."""
 _ALL_MIXES: Final = 3
 _ONE_CHANGE: Final = 8
-"""Characters with two forms in a text of which all mixes are looked at, and those with one change."""
+"""Characters with two forms, up to which all mixes are tried, and those with one change."""
 _JAMO: Final = ("\u1160", "\u11ff")
-"""Vowels and finals of Hangul, which are no marks, and join the syllable before them."""
+"""Hangul vowels and finals, which are no marks but join the syllable before them."""
 
 
-def composed(text: str) -> str:
-    """Return the text's composed form (NFC)."""
+def compose(text: str) -> str:
+    """Return the composed form (NFC) of a text."""
     return text if text.isascii() else _normalized("NFC", text)
 
 
 def forms(text: str) -> tuple[str, ...]:
-    """Return the forms that a text may be stored in: composed, as given, decomposed; each once."""
+    """Return the forms in which a text may be stored: composed, as given, decomposed."""
     if text.isascii():
         return (text,)
-    return tuple(dict.fromkeys((composed(text), text, _normalized("NFD", text))))
+    return tuple(dict.fromkeys((compose(text), text, _normalized("NFD", text))))
 
 
 def mixed_forms(text: str) -> tuple[str, ...]:
-    """Return `forms`, and those in which only some characters are composed, as far as they are few.
+    """Return `forms`, and mixed forms in which only some characters are composed.
 
-    All mixes of three characters; of up to eight those with one change, as where two texts were joined.
+    These are all mixes of up to three characters, and of up to eight those with one change, as where two
+    texts were joined.
     """
     found = dict.fromkeys(forms(text))
     if len(found) == 1 or len(text) > _STRETCH:
         return tuple(found)
-    whole = composed(text)
+    whole = compose(text)
     apart = [_normalized("NFD", each) for each in whole]
     places = [place for place, each in enumerate(whole) if apart[place] != each]
     mixes: Iterable[Iterable[bool]] = ()
@@ -61,12 +62,12 @@ def mixed_forms(text: str) -> tuple[str, ...]:
 
 
 def same_text(text: str, other: str) -> bool:
-    """Return whether two texts are equal but for their forms."""
-    return text == other or (not (text.isascii() and other.isascii()) and composed(text) == composed(other))
+    """Return whether two texts are equal apart from their forms."""
+    return text == other or (not (text.isascii() and other.isascii()) and compose(text) == compose(other))
 
 
-def place_in(text: str, at: int) -> int:
-    """Return the offset in a text for an offset in its composed form."""
+def map_offset(text: str, at: int) -> int:
+    """Map an offset in the composed form to the offset in the text."""
     if text.isascii():
         return at
     for start, stretch in _stretches(text):
@@ -77,14 +78,14 @@ def place_in(text: str, at: int) -> int:
     return len(text)
 
 
-def begins(text: str, prefix: str) -> bool:
-    """Return whether a text begins with another one, whatever the forms of both."""
-    return composed(text).startswith(composed(prefix))
+def starts_with(text: str, prefix: str) -> bool:
+    """Return whether a text starts with another one, whatever their forms."""
+    return compose(text).startswith(compose(prefix))
 
 
-def composed_bytes(text: bytes) -> bytes:
-    """Return UTF-8 in its composed form."""
-    return text if text.isascii() else composed(text.decode()).encode()
+def compose_bytes(text: bytes) -> bytes:
+    """Return the composed form (NFC) of UTF-8."""
+    return text if text.isascii() else compose(text.decode()).encode()
 
 
 def _normalized(form: Literal["NFC", "NFD"], text: str) -> str:
@@ -94,7 +95,7 @@ def _normalized(form: Literal["NFC", "NFD"], text: str) -> str:
 
 
 def _stretches(text: str) -> Iterator[tuple[int, str]]:
-    """Yield a long text in parts that nothing joins, each with where it begins."""
+    """Yield a long text in parts that no characters join, with offsets."""
     start = 0
     while start < len(text):
         end = min(len(text), start + _STRETCH)
@@ -120,7 +121,7 @@ def _place_in_stretch(text: str, at: int) -> int:
 
 
 def _joins(character: str) -> bool:
-    """Return whether a character may become one with what is before it."""
+    """Return whether a character may combine with the one before it."""
     if character.isascii():
         return False
     return unicodedata.category(character).startswith("M") or _JAMO[0] <= character <= _JAMO[1]

@@ -1,4 +1,4 @@
-"""The actor of all API keys of a store; it is asked when a key changes, not when one is used."""
+"""The actor of a store's API keys; it handles changes, not the use of keys."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import scopes as auth_scopes
 from greenroom.actors.core.auth.grants import Grant, KeyRecord, KeyUsage
-from greenroom.actors.core.auth.person import ERASED
+from greenroom.actors.core.erasure import ERASED, ErasedPart, EraseFrom
 from greenroom.actors.core.keys import requests
-from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.runtime import Actor, Address, Context, Refusal, Replay, Slices, handles
 
 KIND: Final = "keys"
 KEYS_ADDRESS: Final = Address(KIND, "all")
 CHANGED: Final = "greenroom:keys"
-"""The topic that tells of every change, under which no resource can be heard of."""
+"""The topic of every change of keys; it is no resource."""
 
 MOST_KEYS: Final = 10_000
 KEY_PREFIX: Final = b"k"
@@ -28,21 +27,21 @@ _ended = msgspec.json.Decoder(requests.KeyEnded).decode
 
 
 def key_not_found(key_id: str) -> Refusal:
-    """There is no such key."""
+    """Refuse a key id that does not exist."""
     return Refusal(
         "KEY_NOT_FOUND", f"there is no API key {key_id!r}; list_api_keys shows them", key_id=key_id
     )
 
 
-def quota_exceeded(what: str, limit: int, used: int, asked: int = 1) -> Refusal:
-    """The key's holder may not have so much more."""
+def quota_exceeded(what: str, limit: int, used: int, requested: int = 1) -> Refusal:
+    """Refuse a request beyond the quota of a key."""
     return Refusal(
         "QUOTA_EXCEEDED",
-        f"your key may have {limit:,} {what} and has had {used:,}, and this takes {asked:,} more; "
-        "nothing was done; ask whoever gave you your key",
+        f"your key may have {limit:,} {what} and has had {used:,}, and this takes {requested:,} more; "
+        "nothing was done; ask the issuer of your key",
         limit=limit,
         used=used,
-        asked=asked,
+        asked=requested,
         unit=what,
     )
 
@@ -54,13 +53,12 @@ class KeysActor(Actor):
 
     @handles(requests.KeepKey)
     def keep(self, request: requests.KeepKey, context: Context) -> Slices[KeyRecord]:
-        """Keep a new key."""
+        """Store a new key."""
         _check_admin(context)
         known = 0
         for _ in context.scan(msgspec.Raw, prefix=KEY_PREFIX):
             known += 1
-            if context.should_yield():
-                yield
+            yield
         if known >= MOST_KEYS:
             raise Refusal(
                 "QUOTA_EXCEEDED", f"there are {MOST_KEYS:,} API keys, which is the limit", limit=MOST_KEYS
@@ -81,7 +79,7 @@ class KeysActor(Actor):
 
     @handles(requests.ReplaceKey)
     def replace(self, request: requests.ReplaceKey, context: Context) -> KeyRecord:
-        """Keep a new key for an old one, which goes on for a while."""
+        """Store a new key for an old one, which stays valid for an overlap."""
         _check_admin(context)
         old = _find(context, request.replaces)
         status = old.status(context.now)
@@ -112,7 +110,7 @@ class KeysActor(Actor):
 
     @handles(requests.RevokeKey)
     def revoke(self, request: requests.RevokeKey, context: Context) -> KeyRecord:
-        """End a key; also when the store is full."""
+        """Revoke a key, even if the store is full."""
         _check_admin(context)
         record = _find(context, request.key_id)
         if record.revoked is not None:
@@ -126,10 +124,10 @@ class KeysActor(Actor):
         return record
 
     @handles(Replay)
-    def end_again(self, told: Replay, context: Context) -> None:
-        """End what had ended when an older store was brought back; keys that are not in it need nothing."""
+    def end_again(self, replay: Replay, context: Context) -> None:
+        """End keys again after an older store was restored; skip unknown keys."""
         context.use_reserve()
-        for ended in map(_ended, told.values):
+        for ended in map(_ended, replay.values):
             record = context.get(KEY_PREFIX + ended.key_id.encode(), KeyRecord)
             if record is None:
                 continue
@@ -142,7 +140,7 @@ class KeysActor(Actor):
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
-        """End a person's keys; of each stays that there was one: without any a server lets everybody in."""
+        """Revoke a person's keys; empty records stay: without any key a server is open."""
         context.use_reserve()
         found = 0
         for key, record in list(context.scan(KeyRecord, prefix=KEY_PREFIX)):
@@ -152,15 +150,14 @@ class KeysActor(Actor):
                     self._erase(context, record)
             elif not request.dry_run and request.person.has_agent(record.created_by):
                 context.put(key, msgspec.structs.replace(record, created_by=None))
-            if context.should_yield():
-                yield
+            yield
         return ErasedPart(counts={"api_keys": found} if found else {})
 
     def _erase(self, context: Context, record: KeyRecord) -> None:
         if record.revoked is None:
             ended = requests.KeyEnded(key_id=record.key_id, at=context.now, revoked=True)
             context.record_revocation(ended, until=record.expires)
-        nobodys = KeyRecord(
+        emptied = KeyRecord(
             key_id=record.key_id,
             digest=b"",
             grant=Grant(name=ERASED, scopes=frozenset()),
@@ -169,40 +166,39 @@ class KeysActor(Actor):
             expires=record.expires,
             revoked=record.revoked or context.now,
         )
-        _put(context, nobodys)
+        _put(context, emptied)
         context.delete(_USAGE + record.key_id.encode())
 
     @handles(requests.ReadKeys)
     def read(self, _: requests.ReadKeys, context: Context) -> Slices[requests.KeysRead]:
-        """Answer all keys, oldest first."""
+        """Return all keys, oldest first."""
         records: list[KeyRecord] = []
         for _key, record in context.scan(KeyRecord, prefix=KEY_PREFIX):
             records.append(record)
-            if context.should_yield():
-                yield
-        if context.principal is not None:  # else a process that lets people in reads them
+            yield
+        if context.principal is not None:  # without one a process loads its cache
             audit_record.record_read(context, context.principal, "list_api_keys", None, keys=len(records))
         return requests.KeysRead(keys=sorted(records, key=lambda record: record.created), now=context.now)
 
     @handles(requests.ChargeKey)
     def charge(self, request: requests.ChargeKey, context: Context) -> None:
-        """Charge a key's quota. Who comes with another credential than a key of this store has none."""
+        """Charge a key's quota; other credentials have none."""
         record = context.get(KEY_PREFIX + request.key_id.encode(), KeyRecord)
         if record is None:
             return
         place = _USAGE + (record.origin or record.key_id).encode()
         used = context.get(place, KeyUsage) or KeyUsage()
-        asked_for = {what: getattr(request, what) for what in KeyUsage.__struct_fields__}
-        after = KeyUsage(**{what: getattr(used, what) + asked for what, asked in asked_for.items()})
-        for what, asked in asked_for.items():
+        charges = {what: getattr(request, what) for what in KeyUsage.__struct_fields__}
+        after = KeyUsage(**{what: getattr(used, what) + charge for what, charge in charges.items()})
+        for what, charge in charges.items():
             limit, total = getattr(record.grant.limits, what), getattr(after, what)
-            if asked and limit is not None and total > limit:
-                raise quota_exceeded(what.replace("_", " "), limit, total - asked, asked)
+            if charge and limit is not None and total > limit:
+                raise quota_exceeded(what.replace("_", " "), limit, total - charge, charge)
         context.put(place, after)
 
     @handles(requests.NoteKeyUses)
     def note(self, request: requests.NoteKeyUses, context: Context) -> None:
-        """Write down when keys were used last; no reply is waited for, and no change is published."""
+        """Store the last use of keys; no change is published."""
         for key_id, used in request.uses.items():
             record = context.get(KEY_PREFIX + key_id.encode(), KeyRecord)
             if record is not None and used > (record.last_used or 0):
@@ -222,7 +218,7 @@ def _put(context: Context, record: KeyRecord) -> None:
 
 
 def _check_admin(context: Context) -> None:
-    """Refuse a principal without the admin scope; the transports do so, too."""
+    """Check for the admin scope, as the transports do, too."""
     if context.principal is None or not auth_scopes.allows(context.principal.scopes, auth_scopes.ADMIN):
         raise auth_errors.scope_missing("administering API keys", auth_scopes.ADMIN)
 
@@ -235,20 +231,20 @@ LOST: Final = KeyRecord(
     created_by=None,
     expires=0,
 )
-"""Stands for keys of which nothing is left: without any key a server would let everybody in."""
+"""Stands for keys that were lost completely: without any key a server would be open."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(KeyRecord).decode
 
 
-def revoked(records: Mapping[bytes, bytes], *, key: bytes, now: int) -> dict[bytes, bytes]:
-    """Revoke every key in the records of the keys' actor, which may lack some; at least one is there then.
+def revoke_all(records: Mapping[bytes, bytes], *, key: bytes, now: int) -> dict[bytes, bytes]:
+    """Revoke every key in the keys' actor after a repair; at least one record remains.
 
-    Nobody can say of a key that is still there what else was to be known of it.
+    A later change of a key, such as its revocation, may have been lost.
 
     Args:
-        records: Those that are sound.
-        key: What the keys of the keys' own records begin with.
+        records: The sound records.
+        key: The prefix of records of API keys.
         now: The time in microseconds since 1970.
     """
     mended = dict(records)

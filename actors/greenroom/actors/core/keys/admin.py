@@ -1,7 +1,7 @@
 """Create, list, rotate and revoke API keys: the requests of tools and the command line.
 
-The key itself is made by whoever asks and told once. Only its digest goes to the keys' actor, so it is in
-no message, no stored answer and no log.
+The process of the request makes the key and returns it once. Only its digest goes to the keys' actor, so the
+key is in no message, no stored reply and no log.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
-from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import scopes as auth_scopes
 from greenroom.actors.core.auth.grants import (
@@ -24,15 +23,16 @@ from greenroom.actors.core.auth.grants import (
     KeyRecord,
     KeyStatus,
 )
-from greenroom.actors.core.auth.key_format import KEY_ID, PURPOSE, ParsedKey, digest_of, new_key, without_keys
-from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.auth.key_format import KEY_ID, PURPOSE, ParsedKey, digest_of, mask_keys, new_key
 from greenroom.actors.core.auth.tool_profiles import TOOL_PROFILES, SchemaForm, ToolProfileName
+from greenroom.actors.core.client import Client
 from greenroom.actors.core.keys.actor import KEYS_ADDRESS
 from greenroom.actors.core.keys.requests import KeepKey, ReadKeys, ReplaceKey, RevokeKey
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies.replies import ListReply, Reply
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.core.validation.times import DAY, SECOND, optional_datetime, to_datetime
-from greenroom.runtime import RuntimeClient
+from greenroom.runtime import Procedure
 
 KeyName = Annotated[str, Meta(min_length=1, max_length=100, description="what people call it")]
 KeyId = Annotated[
@@ -56,31 +56,31 @@ Profiles = Annotated[list[ToolProfileName], Meta(max_length=len(TOOL_PROFILES))]
 Count = Annotated[int, Meta(ge=1, le=1 << 53)]
 
 _OF_ALL_PROJECTS = (auth_scopes.ADMIN, auth_scopes.AUDIT)
-"""Who administers gives out keys for any project, and the audit log tells of all."""
+"""Scopes that cover all projects: keys for any project, and the audit log."""
 
 
 class ApiKeyView(msgspec.Struct, frozen=True, kw_only=True):
-    """An API key, without what opens anything.
+    """The public view of an API key.
 
     Attributes:
-        key_id: What it is named by.
+        key_id: Its public id.
         name: For people.
-        status: Whether it opens anything.
-        scopes: What it lets its holder do.
-        agent: The agent that it is bound to; null: as its holder names itself.
+        status: Whether it is valid.
+        scopes: What it permits.
+        agent: The agent that it is bound to; null: the client chooses.
         agent_type: The agent type that it is bound to.
-        user: The user whom its holder works for.
-        projects: The projects whose member its holder is; null: every one.
-        limits: What it may take; null for what the server's settings say.
-        tools: The tool profiles that its holder is listed; empty: the server's.
-        schemas: The form of schemas that its holder is listed; null: the server's.
-        created_at: When it was made.
-        created_by: The agent that made it.
-        expires_at: When it ends.
-        last_used_at: When it was used last, to a minute, by what stays open to an hour; null: never.
+        user: The user that its holder works for.
+        projects: The projects that it opens; null: all.
+        limits: Its own limits; the server's settings apply to others.
+        tools: The tool profiles that are listed; empty: the server's.
+        schemas: The form of the listed schemas; null: the server's.
+        created_at: When it was created.
+        created_by: The agent that created it.
+        expires_at: When it expires.
+        last_used_at: Its last use, to the minute, for open connections to the hour; null: never.
         revoked_at: When it was revoked.
-        replaces: The key that it was made for in rotation.
-        replaced_by: The key that was made for it.
+        replaces: The key that it replaces in rotation.
+        replaced_by: The key that replaces it.
     """
 
     key_id: str
@@ -104,7 +104,7 @@ class ApiKeyView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApiKeyMade(Reply, frozen=True, kw_only=True):
-    """Answers `CreateApiKey` and `RotateApiKey`. ``api_key`` is told this once and is kept nowhere."""
+    """Answers `CreateApiKey` and `RotateApiKey`. ``api_key`` is returned this once and not stored."""
 
     api_key: str
     key: ApiKeyView
@@ -124,11 +124,20 @@ class ApiKeyRevoked(Reply, frozen=True, kw_only=True):
     key: ApiKeyView
 
 
-class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+@operation(
+    "create_api_key",
+    scope="admin",
+    writes=True,
+    tool=ToolText(
+        title="Create API key",
+        description="Make a key for an agent, a person or a program, with as few scopes as it "
+        "needs. api_key is shown this once.",
+    ),
+)
+class CreateApiKey(Procedure[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Make an API key."""
 
-    writes: ClassVar[bool] = True
-
+    runs = "here"
     name: KeyName
     scopes: Scopes
     agent: Annotated[AgentName, Meta(description="null = as its holder says")] | None = None
@@ -145,15 +154,16 @@ class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, metaclass=CheckedWhen
     tools: Annotated[Profiles, Meta(description="tools listed; null = as the server says")] | None = None
     schemas: Annotated[SchemaForm, Meta(description="their form; null = as the server says")] | None = None
 
-    async def run(self, runtime: RuntimeClient, principal: Principal) -> ApiKeyMade:
+    async def run(self, client: Client) -> ApiKeyMade:
         """Make the key.
 
         Raises:
             Refusal: ``VALIDATION_ERROR``: there is no such scope, or it is not for projects alone.
         """
+        runtime, principal = client.runtime, client.principal
         if strange := auth_scopes.unknown_scopes(self.scopes):
             known = ", ".join((*auth_scopes.SCOPES, *auth_scopes.WILDCARDS))
-            named = without_keys(", ".join(strange))[:200]
+            named = mask_keys(", ".join(strange))[:200]
             raise auth_errors.invalid("scopes", f"scopes: there is no {named}; {known}")
         if self.projects is not None and any(
             auth_scopes.allows(self.scopes, each) for each in _OF_ALL_PROJECTS
@@ -183,68 +193,101 @@ class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, metaclass=CheckedWhen
             schemas=self.schemas,
         )
         key = new_key(secrets.choice)
-        kept = KeepKey(
+        message = KeepKey(
             key_id=key.key_id,
             digest=digest_of(key, runtime.derive(PURPOSE)),
             grant=grant,
             lifetime=self.expires_in_days * DAY,
         )
-        return _made(key, await runtime.ask(KEYS_ADDRESS, kept, principal=principal))
+        return _made_reply(key, await runtime.ask(KEYS_ADDRESS, message, principal=principal))
 
 
-class ListApiKeys(Orchestration[ApiKeyList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+@operation(
+    "list_api_keys",
+    scope="admin",
+    tool=ToolText(
+        title="List API keys",
+        description="See which keys there are, whose, what for, until when, and when each was used last.",
+        weight=1,
+    ),
+)
+class ListApiKeys(Procedure[ApiKeyList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the API keys."""
+
+    runs = "here"
 
     include_ended: Annotated[bool, Meta(description="those that ended, too")] = True
 
-    async def run(self, runtime: RuntimeClient, principal: Principal) -> ApiKeyList:
+    async def run(self, client: Client) -> ApiKeyList:
         """Return them, oldest first."""
+        runtime, principal = client.runtime, client.principal
         read = await runtime.ask(KEYS_ADDRESS, ReadKeys(), principal=principal)
         views = [view_of(record, read.now) for record in read.keys]
         return ApiKeyList(keys=[view for view in views if self.include_ended or view.status == "active"])
 
 
-class RotateApiKey(Orchestration[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Make a key in the place of another one, which goes on for a while."""
+@operation(
+    "rotate_api_key",
+    scope="admin",
+    writes=True,
+    tool=ToolText(
+        title="Rotate API key",
+        description="Make a new key for the same holder; the old one goes on for overlap_seconds.",
+        overwrites=True,
+    ),
+)
+class RotateApiKey(Procedure[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Make a key that replaces another one, which stays valid for an overlap."""
 
-    writes: ClassVar[bool] = True
-
+    runs = "here"
     key_id: KeyId
     overlap_seconds: Annotated[
         int, Meta(ge=0, le=30 * 86_400, description="how long the old key goes on")
     ] = OVERLAP_SECONDS
     expires_in_days: Annotated[Days, Meta(description="null = as long as the old one had")] | None = None
 
-    async def run(self, runtime: RuntimeClient, principal: Principal) -> ApiKeyMade:
+    async def run(self, client: Client) -> ApiKeyMade:
         """Make the key.
 
         Raises:
             Refusal: ``KEY_NOT_FOUND``, or ``VALIDATION_ERROR``: the old key has ended or was replaced.
         """
+        runtime, principal = client.runtime, client.principal
         key = new_key(secrets.choice)
-        kept = ReplaceKey(
+        message = ReplaceKey(
             key_id=key.key_id,
             digest=digest_of(key, runtime.derive(PURPOSE)),
             replaces=self.key_id,
             overlap=self.overlap_seconds * SECOND,
             lifetime=None if self.expires_in_days is None else self.expires_in_days * DAY,
         )
-        return _made(key, await runtime.ask(KEYS_ADDRESS, kept, principal=principal))
+        return _made_reply(key, await runtime.ask(KEYS_ADDRESS, message, principal=principal))
 
 
-class RevokeApiKey(Orchestration[ApiKeyRevoked], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """End an API key at once, and everything that is open because of it."""
+@operation(
+    "revoke_api_key",
+    scope="admin",
+    writes=True,
+    tool=ToolText(
+        title="Revoke API key",
+        description="End a key for good, now, and every connection and subscription that came by it.",
+        overwrites=True,
+        repeatable=True,
+    ),
+)
+class RevokeApiKey(Procedure[ApiKeyRevoked], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Revoke an API key at once, and close everything that it opened."""
 
-    writes: ClassVar[bool] = True
-
+    runs = "here"
     key_id: KeyId
 
-    async def run(self, runtime: RuntimeClient, principal: Principal) -> ApiKeyRevoked:
+    async def run(self, client: Client) -> ApiKeyRevoked:
         """Revoke it.
 
         Raises:
             Refusal: ``KEY_NOT_FOUND``.
         """
+        runtime, principal = client.runtime, client.principal
         record = await runtime.ask(KEYS_ADDRESS, RevokeKey(key_id=self.key_id), principal=principal)
         return ApiKeyRevoked(key=view_of(record, record.revoked or record.created))
 
@@ -274,5 +317,5 @@ def view_of(record: KeyRecord, now: int) -> ApiKeyView:
     )
 
 
-def _made(key: ParsedKey, record: KeyRecord) -> ApiKeyMade:
+def _made_reply(key: ParsedKey, record: KeyRecord) -> ApiKeyMade:
     return ApiKeyMade(api_key=key.whole, key=view_of(record, record.created))

@@ -1,14 +1,14 @@
-"""The API keys cached in one process: authentication, and connections that end when their key ends.
+"""The API keys cached in one process: authentication, and closing connections of ended keys.
 
-The cache is loaded when it is opened and after each change that the bus publishes, so no actor is asked when
-a key is used, and a revocation reaches every process as fast as any other change.
+The cache is loaded when it is opened and after each change that the bus publishes. So the use of a key needs
+no actor, and a revocation reaches every process as fast as any other change.
 
 Invariants:
 
-- A key that has expired by the clock authenticates nobody, whatever was loaded.
+- A key that has expired by the clock authenticates no client, whatever was loaded.
 - Each connection held by a key is ended once, when the cache first sees that the key is no longer valid.
-- Once there is any key in the store, also one that ended, everybody needs one: the last key that ends
-  must not open the door.
+- Once the store has any key, even an ended one, every client needs a key: the end of the last key must not
+  open the server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 import trio
 
 from greenroom.actors.core.auth.grants import KeyRecord
-from greenroom.actors.core.auth.key_format import PURPOSE, fits, new_key, read_key
+from greenroom.actors.core.auth.key_format import PURPOSE, matches_digest, new_key, parse_key
 from greenroom.actors.core.keys.actor import CHANGED, KEYS_ADDRESS
 from greenroom.actors.core.keys.requests import NoteKeyUses, ReadKeys
 from greenroom.actors.core.validation.times import SECOND, to_datetime
@@ -32,10 +32,10 @@ from greenroom.runtime import Clock, GreenroomError, RuntimeClient, RuntimeClose
 logger = logging.getLogger(__name__)
 
 USES_SECONDS: Final = 60.0
-"""How often uses are written down, and how long the cache goes without a look at the clock."""
+"""Seconds between writes of last uses, and between looks at the clock at most."""
 
 OPEN_SECONDS: Final = 3_600.0
-"""How often it is written down that something is still open because of a key, which is a use, too."""
+"""Seconds between writes of the use of a key by an open connection."""
 
 RETRY_SECONDS: Final = 0.5
 _NOTHING: Final = bytes(32)
@@ -43,20 +43,20 @@ _NOT_VALID: Final = "the key is not valid on this server"
 
 
 class KeyRefusedError(Exception):
-    """A key that is not valid, or has ended; which part is wrong is not said."""
+    """A key is not valid. The sentence does not say which part is wrong."""
 
 
 class KeyEndedError(KeyRefusedError):
-    """A key whose secret is right was revoked or has expired. Its sentence says when, and what to do."""
+    """A key with the right secret has ended; the sentence says when."""
 
 
 class KeyCache:
     """The keys of a store, cached in one process; made by `open_key_cache`.
 
     Args:
-        runtime: Where the keys' actor is asked.
-        required: Whether a key is needed also when there is none in the store.
-        clock: Tells when keys expire.
+        runtime: The runtime of the keys' actor.
+        required: Whether a key is needed even if the store has none.
+        clock: The clock by which keys expire.
     """
 
     def __init__(self, runtime: RuntimeClient, *, required: bool, clock: Clock) -> None:
@@ -67,7 +67,7 @@ class KeyCache:
         self._pepper = b""
         self._uses: dict[str, int] = {}
         self._holds: set[Hold] = set()
-        self._nobody = new_key(secrets.choice)
+        self._dummy = new_key(secrets.choice)
 
     def __repr__(self) -> str:
         return f"<KeyCache of {len(self._keys)} keys>"
@@ -90,13 +90,15 @@ class KeyCache:
         """Return the record of a key that a client presents.
 
         Raises:
-            KeyEndedError: it is right, and was revoked or has expired.
+            KeyEndedError: its secret is right, and it was revoked or has expired.
             KeyRefusedError: it is not valid.
         """
-        shown = read_key(text)
-        known = None if shown is None else self._keys.get(shown.key_id)
-        # What is not there takes as long as what is wrong.
-        right = fits(shown or self._nobody, self._pepper, _NOTHING if known is None else known.digest)
+        presented = parse_key(text)
+        known = None if presented is None else self._keys.get(presented.key_id)
+        # An unknown key takes as long as a wrong one.
+        right = matches_digest(
+            presented or self._dummy, self._pepper, _NOTHING if known is None else known.digest
+        )
         if known is None or not right:
             raise KeyRefusedError(_NOT_VALID)
         self._check(known)
@@ -104,10 +106,10 @@ class KeyCache:
         return known
 
     def find(self, key_id: str) -> KeyRecord:
-        """Return a key that opened a connection before.
+        """Return the key of an open connection.
 
         Raises:
-            KeyRefusedError: it opens nothing any more.
+            KeyRefusedError: it is no longer valid.
         """
         known = self._keys.get(key_id)
         if known is None:
@@ -119,13 +121,13 @@ class KeyCache:
     def hold(
         self, key_id: str | None, end: Callable[[str], None], *, until: int | None = None
     ) -> Iterator[None]:
-        """Watch a connection while the block runs: end it when its key ends, or when one is needed (None).
+        """End a connection when its key ends, or without one when keys become required.
 
         Args:
-            key_id: The key.
+            key_id: The key; None: the connection has none.
             end: Called once, with the reason as a sentence; it must not wait.
-            until: Given, the connection came by a token instead, and ends within a minute of this time
-                (microseconds since 1970).
+            until: The expiry of the token that opened the connection instead of a key, in microseconds since
+                1970; the connection ends within a minute of it.
         """
         hold = Hold(end, key_id, until)
         self._holds.add(hold)
@@ -174,10 +176,10 @@ class KeyCache:
             self._check_hold(hold)
 
     async def run(self) -> None:
-        """Keep up with changes, the clock and uses, until the runtime is closed."""
+        """Process changes, expiry and uses until the runtime is closed."""
         with self._runtime.subscriber(0) as subscriber:
             subscriber.add(CHANGED)
-            fresh = False  # what changed before the subscription was heard by nobody
+            fresh = False  # changes before the subscription were missed
             while True:
                 try:
                     if not fresh:
@@ -190,18 +192,18 @@ class KeyCache:
                     self.write_uses(apart=USES_SECONDS)
                 except RuntimeClosedError:
                     return
-                except GreenroomError as error:  # the owner is away; another one comes
+                except GreenroomError as error:  # the owner ended; a takeover follows
                     logger.warning("the API keys could not be read: %s", error)
                     await trio.sleep(RETRY_SECONDS)
 
     def _pause(self) -> float:
-        """Return the seconds until a key expires, or until uses are written down."""
+        """Return the seconds until a key expires, or until uses are due to be written."""
         now = self._clock.now()
         due = [record.expires - now for record in self._keys.values() if record.expires > now]
         return min([USES_SECONDS, *(left / SECOND for left in due)])
 
     def write_uses(self, *, apart: float = 0.0) -> None:
-        """Write down the uses that come so many seconds after those that are written; never waits."""
+        """Store uses that are ``apart`` seconds later than the stored ones; never waits."""
         now = self._clock.now()
         for hold in self._holds:
             key = self._keys.get(hold.key_id or "")
@@ -241,12 +243,12 @@ class Hold:
 async def open_key_cache(
     runtime: RuntimeClient, *, required: bool = False, clock: Clock | None = None
 ) -> AsyncIterator[KeyCache]:
-    """Open the cache of a store's keys, kept up to date while the block runs; raises as `RuntimeClient.ask`.
+    """Open the key cache of a store while the block runs; raises as `RuntimeClient.ask`.
 
     Args:
         runtime: What `open_greenroom` opened.
-        required: Whether a key is needed also when there is none in the store.
-        clock: The runtime's.
+        required: Whether a key is needed even if the store has none.
+        clock: The runtime's clock.
     """
     cache = KeyCache(runtime, required=required, clock=clock if clock is not None else SystemClock())
     await cache.load()
@@ -254,5 +256,5 @@ async def open_key_cache(
         nursery.start_soon(cache.run)
         yield cache
         nursery.cancel_scope.cancel()
-        with suppress(GreenroomError):  # whoever owns the folder is away
+        with suppress(GreenroomError):  # the owner has ended
             cache.write_uses()

@@ -1,7 +1,7 @@
-"""Rates and counts that are limited in memory, without a clock or I/O.
+"""Rate limits and count limits in memory, without a clock or I/O.
 
-A `TokenBucket` holds tokens that come at a steady rate. It is one number: the time at which it would be full
-again if nothing more were taken (GCRA). Buckets outlive connections, so connecting again fills none.
+A `TokenBucket` gets tokens at a steady rate. It is one number: the time at which it would be full again if
+nothing more were taken (GCRA). Buckets outlive connections, so reconnecting does not refill one.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections import OrderedDict
 from typing import Final
 
 REMEMBERED: Final = 16_384
-"""Buckets that one process keeps; the one that was used longest ago goes first."""
+"""Buckets in one process; the least recently used one is dropped."""
 
 _MINUTE: Final = 60.0
 _MOMENT: Final = 1e-9
-"""Seconds that nobody waits: so much is lost when times are added and rounded."""
+"""Seconds of rounding error when times are added."""
 
 
 class TokenBucket:
     """A token bucket, by the generic cell rate algorithm (GCRA).
 
     Args:
-        rate: Tokens that come in a minute.
-        burst: Tokens that it holds at most.
+        rate: Tokens a minute.
+        burst: Its capacity.
     """
 
     __slots__ = ("_full_at", "_interval", "_room")
@@ -53,8 +53,8 @@ class TokenBuckets:
     """The buckets of many holders, by name.
 
     Args:
-        rate: Tokens that come in a minute, where a holder has no rate of its own.
-        burst: Tokens that a bucket holds at most, likewise.
+        rate: Tokens a minute, unless a holder has its own rate.
+        burst: The capacity, unless a holder has its own.
     """
 
     def __init__(self, rate: float, burst: int) -> None:
@@ -66,7 +66,7 @@ class TokenBuckets:
         return len(self._by_name)
 
     def of(self, name: str, rate: float | None = None, burst: int | None = None) -> TokenBucket:
-        """Return a holder's bucket, a new one where its rate or burst has changed."""
+        """Return a holder's bucket, a new one if its rate or burst changed."""
         rate, burst = rate or self._rate, burst or self._burst
         kept = self._by_name.get(name)
         if kept is not None and kept[1:] == (rate, burst):
@@ -89,12 +89,12 @@ class CountLimit:
         self.count = 0
 
     def add(self, count: int = 1) -> bool:
-        """Count more, unless that would be too many; return whether it was not."""
+        """Add to the count unless that exceeds the limit; return whether it was added."""
         if self.limit is not None and self.count + count > self.limit:
             return False
         self.count += count
         return True
 
     def remove(self, count: int = 1) -> None:
-        """Count fewer."""
+        """Subtract from the count."""
         self.count -= count

@@ -1,4 +1,4 @@
-"""Messages to the actor of the API keys. No tool sends them; none of them has a secret in it."""
+"""Messages to the actor of the API keys: no tools, no secrets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from greenroom.runtime import Message
 
 
 class KeepKey(Message[KeyRecord], frozen=True, kw_only=True):
-    """Keep a new key, of which only the digest is sent; a key of that id must not exist."""
+    """Store a new key by its digest; its id must be new."""
 
     key_id: str
     digest: bytes
@@ -18,7 +18,7 @@ class KeepKey(Message[KeyRecord], frozen=True, kw_only=True):
 
 
 class ReplaceKey(Message[KeyRecord], frozen=True, kw_only=True):
-    """Keep a new key with the grant of another one, which ends ``overlap`` microseconds from now."""
+    """Store a key with the grant of another one, which ends ``overlap`` microseconds from now."""
 
     key_id: str
     digest: bytes
@@ -28,13 +28,13 @@ class ReplaceKey(Message[KeyRecord], frozen=True, kw_only=True):
 
 
 class RevokeKey(Message[KeyRecord], frozen=True, kw_only=True):
-    """End a key, now and for ever; a second time does nothing."""
+    """Revoke a key; a second time does nothing."""
 
     key_id: str
 
 
 class KeyEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """That a key ends at a time, or was revoked then: what no restored backup brings back."""
+    """The end or revocation of a key, which restoring a backup must not undo."""
 
     key_id: str
     at: int
@@ -49,17 +49,17 @@ class KeysRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadKeys(Message[KeysRead], frozen=True, kw_only=True):
-    """Read all keys, oldest first; those that ended, too."""
+    """Read all keys, ended ones too, oldest first."""
 
 
 class NoteKeyUses(Message[None], frozen=True, kw_only=True):
-    """Take note of when keys were used last."""
+    """Store the last use of keys."""
 
     uses: dict[str, int]
 
 
 class ChargeKey(Message[None], frozen=True, kw_only=True):
-    """Count what the holder of a key is about to have, unless that would be too much."""
+    """Charge a key's quota for a request, unless that exceeds it."""
 
     key_id: str
     stored_bytes: int = 0

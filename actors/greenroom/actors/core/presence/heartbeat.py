@@ -1,4 +1,4 @@
-"""A process tells the owner of the folder of itself, from time to time and when it ends."""
+"""Heartbeats: each process reports to the owner of the folder regularly and when it ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from greenroom.actors.core.presence.actor import PRESENCE, TELL_SECONDS
+from greenroom.actors.core.presence.actor import HEARTBEAT_SECONDS, PRESENCE
 from greenroom.actors.core.presence.requests import (
     ConnectedClient,
     LeavePresence,
@@ -25,40 +25,40 @@ from greenroom.runtime import GreenroomError, RuntimeClient
 from greenroom.runtime.base.version import program_version
 
 LEAVE_SECONDS: Final = 0.1
-"""How long the owner may take to hear that this process ends: it forgets it soon in any case."""
+"""Seconds for reporting the end of this process; otherwise its presence expires soon."""
 EMBEDDED: Final = "embedded"
-"""How a program is connected that has the folder open itself."""
+"""The transport of a program that opens the folder itself."""
 logger = logging.getLogger(__name__)
 
 
-async def tell_of_process(
+async def send_heartbeats(
     runtime: RuntimeClient,
     process: str,
-    told: Callable[[], Awaitable[ProcessPresence]],
+    read_presence: Callable[[], Awaitable[ProcessPresence]],
     end_browser: Callable[[str], object],
 ) -> None:
-    """Tell the owner from time to time, until it is cancelled; then that the process ends.
+    """Send heartbeats to the owner until cancelled; then report the end of the process.
 
     Args:
         runtime: The open runtime of the process.
         process: Its id.
-        told: Returns what is told now.
-        end_browser: Logs out a browser that the owner names.
+        read_presence: Returns the present state of the process.
+        end_browser: Logs out a browser, by its id.
     """
     try:
         while True:
             try:
-                for browser in await runtime.ask(PRESENCE, TellPresence(process=await told())):
+                for browser in await runtime.ask(PRESENCE, TellPresence(process=await read_presence())):
                     end_browser(browser)
             except (GreenroomError, OSError) as error:  # a takeover, or an older owner
-                logger.debug("this process cannot tell of itself now: %s", error)
-            await trio.sleep(TELL_SECONDS)
+                logger.debug("this process cannot send a heartbeat now: %s", error)
+            await trio.sleep(HEARTBEAT_SECONDS)
     finally:
         with trio.move_on_after(LEAVE_SECONDS, shield=True):
             try:
                 await runtime.ask(PRESENCE, LeavePresence(process=process))
             except GreenroomError as error:
-                logger.debug("this process cannot tell that it ends: %s", error)
+                logger.debug("this process cannot report its end: %s", error)
 
 
 def is_owner(runtime: RuntimeClient) -> bool:
@@ -71,13 +71,13 @@ def is_owner(runtime: RuntimeClient) -> bool:
     return relay is None or relay.role == "owner"
 
 
-async def tell_of_program(runtime: RuntimeClient) -> None:
-    """Tell of the program that embeds a runtime, by the name of its file, until it is cancelled."""
+async def send_program_heartbeats(runtime: RuntimeClient) -> None:
+    """Send heartbeats of the program that embeds a runtime until cancelled."""
     process, since = secrets.token_hex(8), datetime.now(UTC)
     name = Path(sys.argv[0]).name if sys.argv and sys.argv[0] not in {"", "-c", "-m"} else "python"
     program = ConnectedClient(name=name, tool=None, agent=None, transport=EMBEDDED, since=since)
 
-    async def told() -> ProcessPresence:
+    async def read_presence() -> ProcessPresence:
         return ProcessPresence(
             id=process,
             pid=os.getpid(),
@@ -88,4 +88,4 @@ async def tell_of_program(runtime: RuntimeClient) -> None:
             traffic=Traffic(bounds=(), minutes=[], operations=[]),
         )
 
-    await tell_of_process(runtime, process, told, lambda _browser: None)
+    await send_heartbeats(runtime, process, read_presence, lambda _browser: None)

@@ -1,4 +1,4 @@
-"""Who is connected to the processes of a folder, and how much is asked of them: what each tells the owner."""
+"""Messages and replies about presence: connected clients, and the traffic of each process."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class ConnectedClient(msgspec.Struct, frozen=True, kw_only=True):
     """A client or a browser that is connected to a process.
 
     Attributes:
-        name: Its own name for itself; null where it told none.
-        tool: The tool that it is taken for.
-        agent: The agent that it works as; null where nobody has asked yet.
-        user: Whom that works for.
-        transport: How it is connected; ``browser`` for one that has logged in.
-        since: Since when.
-        open_requests: What it asked and is not answered.
-        key_id: The API key by which it came.
-        address: Where it comes from.
-        browser: What names a browser, to log it out.
+        name: Its own name; null if it sent none.
+        tool: The program that it seems to be.
+        agent: Its agent; null before its first request.
+        user: The user of that agent.
+        transport: Its transport; ``browser`` for a logged-in browser.
+        since: When it connected.
+        open_requests: Requests without a reply yet.
+        key_id: Its API key.
+        address: Its address.
+        browser: The id by which a browser is logged out.
     """
 
     name: str | None
@@ -54,9 +54,9 @@ class MinuteTraffic(msgspec.Struct, frozen=True, array_like=True):
     """The requests of one minute.
 
     Attributes:
-        minute: Which one, since 1970 UTC.
-        buckets: How many took how long: a count for each bound, and one beyond.
-        failed: How many of them ended with an error.
+        minute: The minute, since 1970 UTC.
+        buckets: The histogram of times: a count for each bound, and one beyond.
+        failed: How many ended with an error.
     """
 
     minute: int
@@ -65,7 +65,7 @@ class MinuteTraffic(msgspec.Struct, frozen=True, array_like=True):
 
 
 class OperationTraffic(msgspec.Struct, frozen=True, array_like=True):
-    """The requests of one kind in the last hour, likewise."""
+    """The requests of one operation in the last hour."""
 
     operation: str
     buckets: tuple[int, ...]
@@ -76,9 +76,9 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     """The requests of one process.
 
     Attributes:
-        bounds: The upper bounds of the time classes, in seconds.
-        minutes: The minutes of the last hour in which there were some, oldest first.
-        operations: Each kind of request in the last hour.
+        bounds: The upper bounds of the histogram, in seconds.
+        minutes: The minutes of the last hour with requests, oldest first.
+        operations: The operations of the last hour.
     """
 
     bounds: tuple[float, ...]
@@ -92,15 +92,15 @@ class ProcessPresence(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: Random, for the life of the process.
         pid: Its process id.
-        version: Of its program.
+        version: The version of its program.
         role: Whether it owns the folder.
-        since: When it was started.
-        clients: Who is connected to it.
+        since: When it started.
+        clients: Its connected clients.
         clients_left_out: How many more there are.
         connections: Open connections of each transport.
-        traffic: What was asked of it.
-        hooks_waiting: Events of hooks that wait to be taken; of the owner alone.
-        hooks_refused: Events of hooks that could not be read, likewise.
+        traffic: Its requests.
+        hooks_waiting: Hook events in the spool; only from the owner.
+        hooks_refused: Unreadable hook events; only from the owner.
     """
 
     id: str
@@ -117,26 +117,26 @@ class ProcessPresence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TellPresence(Message[list[str]], frozen=True, kw_only=True):
-    """Tell the owner of the folder of a process. Not a tool.
+    """Send the owner of the folder a heartbeat of a process. Not a tool.
 
-    It is answered with the browsers that the process is to log out.
+    The reply lists the browsers that the process must log out.
     """
 
     process: ProcessPresence
 
 
 class LeavePresence(Message[None], frozen=True, kw_only=True):
-    """Say that a process ends. Not a tool."""
+    """Report that a process ends. Not a tool."""
 
     process: str
 
 
 class ReadPresence(Message[list[ProcessPresence]], frozen=True, kw_only=True):
-    """Read what processes told in the last seconds, the owner first. Not a tool."""
+    """Read the processes of the last seconds, the owner first. Not a tool."""
 
 
 class EndBrowserSession(Message[bool], frozen=True, kw_only=True):
-    """Have a browser logged out by its process; answered with whether there is such a one. Not a tool."""
+    """Have a browser logged out; the reply says whether it is known. Not a tool."""
 
     browser: str
 
@@ -145,3 +145,31 @@ class BrowserEnded(Reply, frozen=True, kw_only=True):
     """Answers `EndBrowser`."""
 
     browser: str
+
+
+class RatesOfMinute(msgspec.Struct, frozen=True, kw_only=True):
+    """The requests of a minute: rate, failures, and the median and 99th percentile of times."""
+
+    minute: datetime
+    per_second: float
+    failed: int
+    median_ms: float | None
+    p99_ms: float | None
+
+
+class OperationRate(msgspec.Struct, frozen=True, kw_only=True):
+    """The requests of one operation in the last hour."""
+
+    operation: str
+    calls: int
+    failed: int
+    median_ms: float | None
+    p99_ms: float | None
+
+
+class Rates(msgspec.Struct, frozen=True, kw_only=True):
+    """The requests of the last hour of all processes, the most frequent operations first."""
+
+    calls: int
+    minutes: list[RatesOfMinute]
+    operations: list[OperationRate]

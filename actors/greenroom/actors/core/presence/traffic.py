@@ -1,12 +1,11 @@
-"""What was asked of all processes together: rates and times of requests; pure functions."""
+"""Traffic of all processes together: rates and times of requests; pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
-from greenroom.actors.app.administration.replies import OperationRate, Rates, RatesOfMinute
-from greenroom.actors.core.presence.requests import Traffic
+from greenroom.actors.core.presence.requests import OperationRate, Rates, RatesOfMinute, Traffic
 from greenroom.actors.core.validation.times import to_datetime
 
 _MINUTE: Final = 60 * 1_000_000
@@ -20,7 +19,7 @@ def rates_of(traffic: Iterable[Traffic], now: int) -> Rates:
     """Return the rates and times of the requests of several processes.
 
     Args:
-        traffic: Of each; those with other time classes than the first cannot be added, and are left out.
+        traffic: The traffic of each; histograms with other bounds than the first are left out.
         now: The time in microseconds since 1970 UTC.
     """
     all_of_them = list(traffic)
@@ -56,9 +55,9 @@ def rates_of(traffic: Iterable[Traffic], now: int) -> Rates:
 
 
 def quantile(bounds: Sequence[float], buckets: Sequence[int], share: float) -> float | None:
-    """Return the time in milliseconds that a share of the calls kept, as if each class were filled evenly.
+    """Return a quantile of the times in milliseconds, interpolated within its bucket.
 
-    None without calls, and beyond the last bound, of which nothing is known.
+    None without calls, and beyond the last bound.
     """
     wanted, seen, low = share * sum(buckets), 0, 0.0
     if not wanted:

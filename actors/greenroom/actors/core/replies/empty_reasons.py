@@ -1,4 +1,4 @@
-"""Why an answer is empty: every reason there is, with its code, its sentence and what to do about it."""
+"""Why a reply is empty: every reason, with its code, its sentence and its remedy."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from msgspec import UNSET, UnsetType
 from greenroom.actors.core.auth.scopes import tools_of
 
 _LONGEST: Final = 200
-"""Characters of a value that a sentence quotes."""
+"""Characters of a quoted value at most."""
 _NEAR: Final = 0.6
 
 
 class EmptyBecause(msgspec.Struct, frozen=True, kw_only=True):
-    """Why an answer is empty.
+    """Why a reply is empty.
 
     Attributes:
         code: One of `REASONS`.
         sentence: The reason, for people and models.
-        remedy: What to do about it; absent where there is nothing that the caller could do.
+        remedy: What to do about it; absent where the caller can do nothing.
     """
 
     code: str
@@ -31,22 +31,22 @@ class EmptyBecause(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str | UnsetType = UNSET
 
     def with_parameter(self, today: str, older: str) -> EmptyBecause:
-        """Return the same with a parameter by its older name."""
+        """Return the same with the older name of a parameter."""
         named = re.compile(rf"\b(fits|and|change|or) {re.escape(today)}\b")
-        said = {
+        texts = {
             "sentence": named.sub(rf"\1 {older}", self.sentence),
             "remedy": UNSET if self.remedy is UNSET else named.sub(rf"\1 {older}", self.remedy),
         }
-        return msgspec.structs.replace(self, **said)
+        return msgspec.structs.replace(self, **texts)
 
 
 class Reason(NamedTuple):
-    """A reason why an answer is empty; braces stand for what `because` is given.
+    """A reason why a reply is empty; braces stand for the arguments of `explain_empty`.
 
     Attributes:
         sentence: The reason.
-        remedy: What to do about it; empty for nothing.
-        tool: The tool that the remedy names: who may not call it is not given the remedy.
+        remedy: What to do about it; may be empty.
+        tool: The tool that the remedy names; callers who may not call it get no remedy.
     """
 
     sentence: str
@@ -59,9 +59,9 @@ REASONS: Final[dict[str, Reason]] = {
     "filter_matches_nothing": Reason(
         "of the {what} that you may see here none fits {filters}{near}", "change {names}"
     ),
-    "nothing_relevant": Reason("none of the {what} has to do with what was asked", "ask in other words"),
+    "nothing_relevant": Reason("none of the {what} has to do with the query", "ask in other words"),
     "no_embedder": Reason(
-        "by words none of the {what} has to do with what was asked, and nothing else compares: {why}",
+        "by words none of the {what} has to do with the query, and nothing else compares: {why}",
         "ask in their words; `greenroom embedder install` gives the server a model for what words mean",
     ),
     "corpus_unknown": Reason(
@@ -79,11 +79,11 @@ REASONS: Final[dict[str, Reason]] = {
         "read_file",
     ),
     "not_read": Reason(
-        "by syntax none of the {what} has to do with what was asked, and {why}",
+        "by syntax none of the {what} has to do with the query, and {why}",
         "code_search with a regular expression looks in all texts",
         "code_search",
     ),
-    "index_off": Reason("nobody keeps an index of the folder here", "read_file reads any file", "read_file"),
+    "index_off": Reason("no process indexes the folder here", "read_file reads any file", "read_file"),
     "not_indexed": Reason("{path} is not in the index, so nothing can be compared with it"),
     "stands_alone": Reason("of the workspace {target} knows only itself: {ways}"),
     "unknown_ids": Reason(
@@ -97,7 +97,7 @@ REASONS: Final[dict[str, Reason]] = {
         "{count}",
         "suggest_entities",
     ),
-    "all_declared": Reason("the documents repeat no names that nobody has declared"),
+    "all_declared": Reason("all names that the documents repeat are declared"),
     "learning_off": Reason(
         "no {what} were recorded, and calls of tools are not: the server runs without learn-workflows",
         "record_workflow_step records one",
@@ -107,10 +107,14 @@ REASONS: Final[dict[str, Reason]] = {
     "nothing_new": Reason("no {what} that you may see came since", "ask again later"),
     "goes_on": Reason("none of the {what} that were looked at so far fits", "next_cursor goes on"),
     "no_more": Reason("the page before was the last", "begin again without {filters}"),
+    "damaged": Reason(
+        "what there may be cannot be read: {why}",
+        "`greenroom doctor` says what is damaged; `greenroom repair` saves the rest",
+    ),
     "over_budget": Reason("none of the {what} that were found fits into max_tokens", "allow more tokens"),
     "unexplained": Reason("nothing was found, and it could not be looked up in time why", "ask again"),
 }
-"""Every reason, by its code. Who adds one says it here, and nowhere else."""
+"""Every reason, by its code. Add new ones only here."""
 
 _MAKERS: Final[dict[str, Reason]] = {
     "sessions": Reason("", "start_session begins one", "start_session"),
@@ -122,46 +126,46 @@ _MAKERS: Final[dict[str, Reason]] = {
     "collections of documents": Reason("", "ingest_documents makes one", "ingest_documents"),
     "steps": Reason("", "record_workflow_step records one", "record_workflow_step"),
 }
-"""How there come to be some of what is not stored yet."""
+"""The remedy where nothing of a kind is stored yet."""
 
 
-def because(scopes: Iterable[str], code: str, **said: object) -> EmptyBecause:
-    """Return the reason of a code.
+def explain_empty(scopes: Iterable[str], code: str, **facts: object) -> EmptyBecause:
+    """Return the reason for an empty reply by its code.
 
     Args:
-        scopes: Those of the caller, who is advised to call no other tools than these open.
+        scopes: The caller's scopes; the remedy names only tools that these open.
         code: One of `REASONS`.
-        said: What its sentence and its remedy leave open.
+        facts: The values for its sentence and its remedy.
     """
     reason = REASONS[code]
-    advice = _MAKERS.get(str(said.get("what")), reason) if code == "nothing_stored" else reason
+    advice = _MAKERS.get(str(facts.get("what")), reason) if code == "nothing_stored" else reason
     is_open = not advice.tool or advice.tool in tools_of(frozenset(scopes))
     return EmptyBecause(
         code=code,
-        sentence=reason.sentence.format(**said),
-        remedy=advice.remedy.format(**said) if advice.remedy and is_open else UNSET,
+        sentence=reason.sentence.format(**facts),
+        remedy=advice.remedy.format(**facts) if advice.remedy and is_open else UNSET,
     )
 
 
-def no_match(
+def explain_no_match(
     scopes: Iterable[str], what: str, filters: Mapping[str, object], known: Callable[[str], Collection[str]]
 ) -> EmptyBecause:
-    """Return that filters leave nothing of what there is.
+    """Return the reason that filters match nothing.
 
     Args:
-        scopes: As `because` has them.
+        scopes: As in `explain_empty`.
         what: What was filtered.
         filters: The filters and their values.
-        known: Returns what the caller may see of the values that a filter compares.
+        known: Returns the visible values that a filter compares.
     """
-    near = next(filter(None, (did_you_mean(value, known(name)) for name, value in filters.items())), "")
-    said = " and ".join(_quoted(name, value) for name, value in filters.items())
+    near = next(filter(None, (suggest_spelling(value, known(name)) for name, value in filters.items())), "")
+    quoted = " and ".join(_quoted(name, value) for name, value in filters.items())
     names = " or ".join(filters)
-    return because(scopes, "filter_matches_nothing", what=what, filters=said, names=names, near=near)
+    return explain_empty(scopes, "filter_matches_nothing", what=what, filters=quoted, names=names, near=near)
 
 
-def did_you_mean(wanted: object, known: Collection[str]) -> str:
-    """Return the end of a sentence that names what is spelled nearly like a text, or one of several."""
+def suggest_spelling(wanted: object, known: Collection[str]) -> str:
+    """Return the end of a sentence that suggests known names with a similar spelling."""
     words = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []
     folded = {each.casefold(): each for each in known}
     near = [
@@ -174,6 +178,6 @@ def did_you_mean(wanted: object, known: Collection[str]) -> str:
 
 
 def _quoted(name: str, value: object) -> str:
-    """Return a filter as a sentence names it: with its value, if that is short."""
+    """Return a filter for a sentence, with its value if that is short."""
     text = repr(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
     return f"{name} {text}" if len(text) <= _LONGEST else name

@@ -1,4 +1,4 @@
-"""Grades of what a search finds, by its measured relevance; and the least that a caller takes."""
+"""Grades of search results by measured relevance, and the thresholds of a caller."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Final, Literal, NamedTuple
 
 Grade = Literal["high", "medium", "low"]
 GRADES: Final[Mapping[Grade, float]] = {"high": 0.5, "medium": 0.1, "low": 0.0}
-"""The least relevance of each grade: a hit of grade high is right at least as often as it is wrong."""
+"""The least relevance of each grade. A hit of grade high is right at least half the time."""
 WEAK: Final = 0.25
-"""A list of memories is weak where the measured chance that it has a right answer is less."""
+"""Below this measured chance of a right answer, a list of memories is weak."""
 GOOD: Final = 0.7
-"""A list of passages is weak where none has a better score, as 95 of 100 right answers have that have half of
-the query's words."""
+"""A list of passages without a better score is weak: 95 % of right answers with half of the query's words
+exceed it."""
 
 
 class Least(NamedTuple):
-    """The least that a search answers."""
+    """The thresholds of a search."""
 
     score: float
     relevance: float
@@ -31,7 +31,7 @@ def grade_of(relevance: float) -> Grade:
 
 
 def least_of(score: float | Grade | None, relevance: float | Grade | None) -> Least:
-    """Return the least of both as numbers; a word compares the grade, whichever of them it is given for."""
+    """Return both thresholds as numbers; a word means a grade of relevance in either argument."""
     grades = [GRADES[each] for each in (score, relevance) if isinstance(each, str)]
     return Least(
         0.0 if score is None or isinstance(score, str) else score,

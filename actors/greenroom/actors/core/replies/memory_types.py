@@ -1,4 +1,4 @@
-"""The parameter types of requests about memories and searches, with their limits; vectors of the embedder."""
+"""Parameter types of requests about memories and searches, with their limits."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ AKind = Annotated[MemoryKind, Meta(description="fact, event or how-to")]
 AScope = Annotated[Scope, Meta(description="who may see it")]
 AMode = Annotated[SearchMode, Meta(description="meaning, exact words, or also quality")]
 ATagMatch = Annotated[TagMatch, Meta(description="any or all of tags")]
-"""The same as parameters, with a word on them."""
+"""The same as parameters, with descriptions."""
 
 MAX_TAG = 200
 MAX_POSITION = (1 << 53) - 1
 MAX_CONTENT_BYTES = 1_048_576
 MAX_IMPORTED_BYTES = 16 * 1_048_576
-"""The most that a content or value takes as UTF-8 when it comes by import; by a tool it is 1 MB."""
+"""Bytes of UTF-8 of an imported content or value at most; by a tool it is 1 MB."""
 DEFAULT_IMPORTANCE = 0.5
 
 _SEGMENT = "[A-Za-z0-9_.@+~-]{1,100}"
@@ -41,7 +41,7 @@ Namespace = Annotated[
         extra={"takes": _TAKES_NAMESPACE},
     ),
 ]
-"""Where a memory lies. One actor owns what begins with the same two segments."""
+"""The namespace of a memory. One actor has all namespaces with the same two first segments."""
 
 NamespacePrefix = Annotated[
     str,
@@ -59,7 +59,7 @@ Below = Annotated[
         extra={"takes": "1 to 8 segments joined by a colon, such as project, user:alice or project:atlas:ui"},
     ),
 ]
-"""Whole leading segments of namespaces, for what asks several owners: ``project`` means all projects."""
+"""Leading segments of namespaces, for searches over several owners: ``project`` means all projects."""
 MemoryContent = Annotated[str, Meta(min_length=1, max_length=MAX_CONTENT_BYTES, description="text to keep")]
 MemoryId = Annotated[
     str,
@@ -75,10 +75,10 @@ Author = Annotated[Name, Meta(description="the agent who wrote it")]
 
 
 class ImportSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the source of a memory says of it: a claim, for readers alone.
+    """The provenance that an import claims for a memory, for readers only.
 
     Attributes:
-        created_by: The author, as the source says.
+        created_by: The claimed author.
     """
 
     created_by: Author
@@ -88,19 +88,19 @@ AnImportSource = Annotated[ImportSource, Meta(extra_json_schema=UNLISTED)]
 
 
 def import_source(created_by: str | None) -> ImportSource | UnsetType:
-    """Return the claim of a source; not set where it names no other author."""
+    """Return the claim of an import; unset without another author."""
     return UNSET if created_by is None else ImportSource(created_by=created_by)
 
 
 def changer(author: str | None, updated_by: str | None) -> str | UnsetType:
-    """Return who wrote the newest version; not set where that is the author."""
+    """Return the author of the newest version; unset if it is the first author."""
     return UNSET if updated_by is None or updated_by == author else updated_by
 
 
 def author_text(
     author: str | None, imported: ImportSource | UnsetType, changed_by: str | UnsetType = UNSET
 ) -> str:
-    """Return an author for people to read, with what the source of an import says and who changed it."""
+    """Return an author for people, with the claim of an import and the last editor."""
     text = author or ""
     if not isinstance(imported, UnsetType):
         text = f"imported by {author}, says {imported.created_by}"
@@ -110,7 +110,7 @@ def author_text(
 def by_author(
     author: str | None, imported: ImportSource | UnsetType, changed_by: str | UnsetType = UNSET
 ) -> str:
-    """Return an author to follow what is named, empty without one."""
+    """Return an author as the end of a phrase; empty without one."""
     text = author_text(author, imported, changed_by)
     if isinstance(imported, UnsetType):
         return f" by {text}" if text else ""
@@ -125,14 +125,14 @@ Rating = Annotated[float, Meta(ge=-1, le=1, description="-1 misleading, 1 helpfu
 ExpectedVersion = Annotated[int, Meta(ge=0, description="refuse unless newest; 0 = none")]
 MaxTokens = Annotated[int, Meta(ge=1, description="tokens at most")]
 MaxAgeDays = Annotated[float, Meta(gt=0)]
-Unreviewed = Annotated[bool, Meta(description="nobody has looked at it")]
+Unreviewed = Annotated[bool, Meta(description="no one has looked at it")]
 Note = Annotated[str, Meta(max_length=2_000, description="why")]
 TaskId = Name
 KeyPrefix = Prefix
 SearchWords = Annotated[str, Meta(min_length=1, max_length=10_000, description="what you want to know")]
 
 MAX_DIMENSIONS = 16_384
-"""Four times those of large models; all vectors of a root are in memory."""
+"""Four times the dimensions of large models; all vectors of a root are in memory."""
 Embedding = Annotated[
     list[float],
     Meta(max_length=MAX_DIMENSIONS, description="for query, a vector"),
@@ -140,7 +140,7 @@ Embedding = Annotated[
 EmbeddingSpace = Annotated[str, Meta(min_length=1, max_length=1_000, description="of that vector")]
 
 MAX_CHANGES = 1_000
-"""Changes of memories in one commit: it bounds how long everybody's writes wait for it."""
+"""Changes of memories in one commit: it limits how long other writes wait for it."""
 _MAX_SECONDS = 100 * 366 * 86_400
 ExpiresIn = Annotated[float, Meta(gt=0, le=_MAX_SECONDS, description="seconds")]
 Expiry = Annotated[str, Meta(description="date or time")]
@@ -150,7 +150,7 @@ Purge = Annotated[
     Meta(description="for good, history too; by key, also what was forgotten before"),
 ]
 StoreMetadata = Annotated[GivenObject, Meta(description="any more of yours, or that as JSON text")]
-"""A JSON object: `KNOWN` members mean the same as arguments, any others are kept as they are."""
+"""A JSON object: `KNOWN` members have the meaning of arguments, others are stored unchanged."""
 KNOWN = ("tags", "importance", "expiry", "scope")
 
 
@@ -176,54 +176,15 @@ Budget = Annotated[int, Meta(ge=1, le=1_000_000, description="tokens at most")]
 Task = Annotated[str, Meta(min_length=1, max_length=10_000, description="what you are about to do")]
 
 
-class Vectors(msgspec.Struct, frozen=True, kw_only=True):
-    """The vectors of one text, as small integers.
-
-    Attributes:
-        scale: What ``values`` are multiplied with, so that the vector has unit length.
-        values: The sentence's vector, int8.
-        tokens: The vectors of its tokens, int8, one after the other; None where the embedder has none.
-        token_scale: What ``tokens`` are multiplied with.
-    """
-
-    scale: float
-    values: bytes
-    tokens: bytes | None = None
-    token_scale: float = 0.0
-
-
 class TimeSpan(msgspec.Struct, frozen=True):
-    """A time that a query names in its own words, in microseconds since 1970.
+    """A span of time that a query names in words, in microseconds since 1970.
 
     Attributes:
-        after: Where it begins; None: nowhere.
-        before: Where it ends, not included; None: nowhere.
-        fading: How far outside something is hardly meant any more, in microseconds.
+        after: Its start; None: unbounded.
+        before: Its end, not included; None: unbounded.
+        fading: The distance outside at which relevance has mostly faded, in microseconds.
     """
 
     after: int | None
     before: int | None
     fading: int
-
-
-class QueryVectors(msgspec.Struct, frozen=True, kw_only=True):
-    """A query as an embedder sees it.
-
-    Attributes:
-        space: Which vectors it can be compared with: the embedder's name, version and dimensions.
-        words: The query's words.
-        rows: Their vectors, float32, one after the other.
-        sentence: The whole query's vector, float32; None: the mean of the words' vectors, weighted by
-            how rare they are among the memories that are searched.
-        older: The same query in spaces of embedders before this one, in which some still search.
-    """
-
-    space: str
-    words: list[str]
-    rows: bytes
-    sentence: bytes | None = None
-    older: tuple[QueryVectors, ...] = ()
-
-    def in_space(self, space: str | None) -> QueryVectors | None:
-        """Return the query in this space, or None when it is not known there."""
-        return next((each for each in (self, *self.older) if each.space == space), None)

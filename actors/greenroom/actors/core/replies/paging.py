@@ -1,12 +1,11 @@
-"""Token budgets of answers, and cursors: lists cut to whole items, and the opaque position where they go on.
+"""Token budgets of replies, and cursors, the opaque positions in lists.
 
-Each model counts tokens differently, and no model's tokenizer is at hand. A token is four bytes of
-UTF-8 here: English prose has some 4.2 to a token in today's models and JSON some 3; a letter of Greek or
-Cyrillic has two bytes, a Chinese character three, which errs on the side of too many tokens.
+Each model counts tokens differently, and no tokenizer is available. Here a token is four bytes of UTF-8:
+English prose has about 4.2 bytes a token in today's models, JSON about 3. A Greek or Cyrillic letter has two
+bytes, a Chinese character three, which overestimates the tokens.
 
-A cursor carries check bytes over itself and over the request it belongs to, so a
-mangled one, or one from another listing, is refused instead of misread. It is no
-secret and grants nothing: what lies behind it goes through the policy again.
+A cursor carries check bytes over itself and its request, so a damaged one, or one from another listing, is
+refused. It is no secret and grants nothing: the policy applies to every page.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MAX_CHARS = 200
 
 
 class OverBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is larger than the whole budget: what it costs, about, and how it is read alone."""
+    """An item larger than the whole budget: its tokens and its names."""
 
     tokens: int
     message_id: int | None = None
@@ -45,11 +44,11 @@ class BudgetedList(msgspec.Struct, Generic[T], frozen=True):
     """The part of a list that fits into a token budget.
 
     Attributes:
-        kept: What fits, in the order of the list.
-        passed: Behind how many of the list the next page begins: each of these is kept or named.
-        tokens: What the kept ones cost; not told where there is no budget.
-        left_out: How many of the list are not kept; not told where there is no budget.
-        over_budget: The names of those that alone are larger than the budget; not told where there are none.
+        kept: The items that fit, in the order of the list.
+        passed: The number of items before the next page; each is kept or named.
+        tokens: The tokens of the kept items; unset without a budget.
+        left_out: The number of items not kept; unset without a budget.
+        over_budget: The items that exceed the budget alone; unset without any.
     """
 
     kept: list[T]
@@ -60,7 +59,7 @@ class BudgetedList(msgspec.Struct, Generic[T], frozen=True):
 
 
 def estimate_tokens(text: str | bytes) -> int:
-    """Return about how many tokens a text is: its bytes in UTF-8 by four, rounded up."""
+    """Estimate the tokens of a text: its bytes of UTF-8 by four, rounded up."""
     size = (
         len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode(errors="surrogatepass"))
     )
@@ -68,26 +67,26 @@ def estimate_tokens(text: str | bytes) -> int:
 
 
 def tokens_of_size(size: int) -> int:
-    """Return about how many tokens so many bytes of UTF-8 are."""
+    """Estimate the tokens of a number of bytes of UTF-8."""
     return -(-size // BYTES_PER_TOKEN)
 
 
 def tokens_of(thing: Any) -> int:
-    """Estimate how many tokens a value takes as JSON."""
+    """Estimate the tokens of a value as JSON."""
     return estimate_tokens(msgspec.json.encode(thing))
 
 
-def take_in_order(
+def fit_to_budget(
     things: Sequence[T], max_tokens: int | None, name: Callable[[T], dict[str, Any]]
 ) -> BudgetedList[T]:
-    """Take items in order until the budget is spent; None: everything.
+    """Keep items in order until the budget is spent.
 
-    One that alone is larger than the budget is named and passed over: it must not hide the others.
+    An item that exceeds the budget alone is named and skipped, so that it does not hide the others.
 
     Args:
-        things: What there is, best or first first.
-        max_tokens: The budget.
-        name: Returns by which member and value of `OverBudget` a thing is known.
+        things: The items, in order.
+        max_tokens: The budget; None: no limit.
+        name: Returns the members of `OverBudget` that name an item.
     """
     if max_tokens is None:
         return BudgetedList(list(things), len(things))
@@ -108,9 +107,9 @@ def take_in_order(
 
 
 def take_fitting(things: Sequence[T], max_tokens: int) -> tuple[list[T], int]:
-    """Return the things that fit into a budget, the first ones first, and what they cost.
+    """Return the items that fit into a budget, tried in order, and their tokens.
 
-    One that does not fit is passed over, and those after it still have their chance.
+    Items after one that does not fit are still tried.
     """
     kept, spent = [], 0
     for thing in things:
@@ -122,20 +121,20 @@ def take_fitting(things: Sequence[T], max_tokens: int) -> tuple[list[T], int]:
 
 
 def encode(position: bytes, binding: str) -> str:
-    """Return ``position`` as text that is good for the listing named by ``binding`` only."""
+    """Encode a position as a cursor that is valid only for the listing ``binding``."""
     return base64.urlsafe_b64encode(position + _check(position, binding)).rstrip(b"=").decode()
 
 
 def decode(cursor: str, binding: str, size: int | None = None) -> bytes:
-    """Return the position in a cursor of the same listing.
+    """Decode the position in a cursor of a listing.
 
     Args:
         cursor: The cursor.
         binding: The name of the listing.
-        size: How many bytes every position of that listing has; None: any number.
+        size: The bytes of every position of that listing; None: any number.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: mangled, made up, or from another listing.
+        Refusal: ``VALIDATION_ERROR``: damaged, forged, or from another listing.
     """
     if len(cursor) > MAX_CHARS:
         raise _invalid()
@@ -144,16 +143,16 @@ def decode(cursor: str, binding: str, size: int | None = None) -> bytes:
     except (ValueError, binascii.Error):
         raise _invalid() from None
     position, check = sealed[:-CHECK_BYTES], sealed[-CHECK_BYTES:]
-    # Encoding again catches the spare bits of the last character.
+    # Encoding it again finds changed spare bits in the last character.
     if check != _check(position, binding) or encode(position, binding) != cursor:
         raise _invalid()
-    if size is not None and len(position) != size:  # anybody can compute check bytes
+    if size is not None and len(position) != size:  # any client can compute check bytes
         raise _invalid()
     return position
 
 
 def decode_number(cursor: str, binding: str) -> int:
-    """Return the position in a cursor of the same listing, where each is a number above 0 of eight bytes.
+    """Decode a cursor of a listing with numbers above 0 of eight bytes as positions.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``, as `decode`.
@@ -165,8 +164,8 @@ def decode_number(cursor: str, binding: str) -> int:
 
 
 def _check(position: bytes, binding: str) -> bytes:
-    told_apart = len(position).to_bytes(2) + position + binding.encode()
-    return blake2b(told_apart, digest_size=CHECK_BYTES, person=b"greenroom cursor").digest()
+    checked = len(position).to_bytes(2) + position + binding.encode()
+    return blake2b(checked, digest_size=CHECK_BYTES, person=b"greenroom cursor").digest()
 
 
 def _invalid() -> Refusal:

@@ -1,7 +1,7 @@
 """Replies of the tools. Field names are the wire's; times are aware and UTC.
 
-Where ``max_tokens`` was given, ``left_out`` is how many of those within ``limit`` are not in the answer, and
-``over_budget`` names those of them that are larger than it alone. The next page begins behind these.
+With ``max_tokens``, ``left_out`` counts the items within ``limit`` that are not in the reply, and
+``over_budget`` names those that exceed the budget alone. The next page begins after these.
 """
 
 from datetime import datetime
@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.core.auth.policy import Visibility, VisibilityFilter
+from greenroom.actors.core.replies.damage import Damaged
 from greenroom.actors.core.replies.empty_reasons import EmptyBecause
 from greenroom.actors.core.replies.memory_types import AnImportSource
 from greenroom.actors.core.replies.paging import OverBudget
@@ -22,17 +23,22 @@ Scope = Literal["session", "global"]
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What every success carries."""
+    """The base of every successful reply.
+
+    Attributes:
+        damaged: Entries missing because they are damaged on disk; unset without any.
+    """
 
     success: bool = True
+    damaged: Annotated[Damaged, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
 
 
 class ListReply(Reply, frozen=True, kw_only=True):
-    """What every search and listing carries.
+    """The base of the replies of searches and listings.
 
     Attributes:
-        lists: The members that hold what was found; the answer is empty where all of them are.
-        empty_because: Why it is.
+        lists: The members with the results; the reply is empty if all of them are.
+        empty_because: The reason for an empty reply.
     """
 
     lists: ClassVar[tuple[str, ...]]
@@ -41,19 +47,19 @@ class ListReply(Reply, frozen=True, kw_only=True):
 
     @property
     def lacks_reason(self) -> bool:
-        """Whether it is empty, and does not say why."""
-        for name in self.lists:  # each answer is asked, and `any` takes three times as long
+        """Whether it is empty without a reason."""
+        for name in self.lists:  # runs for every reply, and `any` takes three times as long
             if getattr(self, name):
                 return False
         return self.empty_because is UNSET
 
 
 class PartialReply(ListReply, frozen=True, kw_only=True):
-    """What an answer carries of which something may be missing.
+    """The base of replies that may be incomplete.
 
     Attributes:
-        partial: Present when something may be missing that another call finds.
-        partial_reason: What, and why.
+        partial: Set if another call may find more.
+        partial_reason: What may be missing, and why.
     """
 
     partial: bool | UnsetType = UNSET
@@ -64,7 +70,7 @@ TooLarge = Annotated[list[OverBudget], Meta(extra_json_schema=BRIEF)]
 
 
 class MessageView(msgspec.Struct, frozen=True, kw_only=True):
-    """A message as a reader that may see it gets it."""
+    """A message as its readers get it."""
 
     message_id: int
     sender: str
@@ -94,7 +100,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures over what the reader may see."""
+    """Statistics of the visible messages."""
 
     message_count: int
     unique_agents: int
@@ -102,7 +108,7 @@ class SessionStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A session in a listing; ``message_count`` and ``last_activity`` are over what the reader may see."""
+    """A session in a listing, with the count and the last activity of visible messages."""
 
     session_id: str
     purpose: str
@@ -163,23 +169,23 @@ class MessageAdded(Reply, frozen=True, kw_only=True):
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of a tool, complete."""
+    """A complete call of a tool."""
 
     tool: str
     arguments: dict[str, Any]
 
 
 Continued = Annotated[str | UnsetType, Meta(extra_json_schema=UNLISTED)]
-"""The session that had ended and that another one continues; few do."""
+"""The ended session that a session continues; few do."""
 UnlistedCall = Annotated[ToolCall | UnsetType, Meta(extra_json_schema=UNLISTED)]
-"""A call that reads on, where there is one."""
+"""The call that continues reading, if any."""
 
 
 class MessagePage(ListReply, frozen=True, kw_only=True):
-    """Answers `GetMessages`; ``total`` counts every visible message that fits the filter and ``since_id``.
+    """Answers `GetMessages`; ``total`` counts the visible messages after filters.
 
-    Where nothing was said yet ``continues`` names the session that this one continues, and ``earlier`` is the
-    call that reads it.
+    In a session without messages, ``continues`` names the session that it continues, and ``earlier`` is the
+    call that reads that one.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("messages",)
@@ -208,8 +214,8 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
 class SearchResults(PartialReply, frozen=True, kw_only=True):
     """Answers `SearchContext`; ``truncated``: visible messages or matches were left out.
 
-    ``partial``: it went by words alone, or some messages were not compared by what they mean, for the reason
-    that is said; another time it finds more.
+    ``partial``: the search used words only, or some messages were not compared by meaning; a later search may
+    find more.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("results",)
@@ -239,7 +245,7 @@ class SenderMessages(ListReply, frozen=True, kw_only=True):
 
 
 class TimeRange(msgspec.Struct, frozen=True, kw_only=True):
-    """The two ends that were asked for, both included."""
+    """The requested span; both ends are included."""
 
     start: datetime
     end: datetime
@@ -272,10 +278,10 @@ class MemoryRead(Reply, frozen=True, kw_only=True):
     """Answers `GetMemory`; for an older version ``updated_at`` is when that version was stored.
 
     Attributes:
-        namespace: Where it lies, unless it is the agent's own. A content is a string as ``value`` then.
-        also_in: Other namespaces in which the key was found on the way.
-        imported: What the source of an import says of its author, where who imported it is the author.
-        other_forms: Keys with memories of their own that differ from it in the form of Unicode alone.
+        namespace: Its namespace, unless it is the agent's own; then ``value`` is the content, a string.
+        also_in: Other namespaces in which the key was found.
+        imported: The author that an import claims; the importer is the author.
+        other_forms: Keys of other memories that differ only in the form of Unicode.
     """
 
     key: str
@@ -293,7 +299,7 @@ class MemoryRead(Reply, frozen=True, kw_only=True):
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry without its value, whose size is in bytes of JSON."""
+    """An entry without its value; the value's size is in bytes of JSON."""
 
     key: str
     scope: Scope
@@ -321,7 +327,7 @@ class MemoryList(ListReply, frozen=True, kw_only=True):
 class MemoryDeleted(Reply, frozen=True, kw_only=True):
     """Answers `DeleteMemory`; ``existed`` says whether there was a live entry.
 
-    Where there was none, ``did_you_mean`` has keys of one's own that look like it.
+    If not, ``did_you_mean`` has similar keys of the caller.
     """
 
     key: str

@@ -10,11 +10,11 @@ from greenroom.actors.core.replies.replies import Reply
 
 
 class SignalPart(msgspec.Struct, frozen=True, kw_only=True):
-    """What a signal adds to the strength of a result: its value times its weight.
+    """The part of a signal in a result's strength: its value times its weight.
 
     Attributes:
-        weight: From the table of weights; null for what is in no table.
-        share: Its part of the strength, by which the score is made: those of all signals make 1.
+        weight: From the table of weights; null if it has none.
+        share: Its share of the strength; all shares add up to 1.
     """
 
     name: str
@@ -24,7 +24,7 @@ class SignalPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def signal_parts(parts: Mapping[str, float], weights: Mapping[str, float]) -> list[SignalPart]:
-    """Return parts of a strength with what they are of it, the strongest first."""
+    """Return the parts of a strength with their shares, the strongest first."""
     strength = sum(parts.values())
     found = [
         SignalPart(
@@ -40,11 +40,11 @@ def signal_parts(parts: Mapping[str, float], weights: Mapping[str, float]) -> li
 
 
 class NamedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked about by its name, as one actor ranks it, whether it is among the best or not.
+    """A result requested by name, as one actor ranks it.
 
     Attributes:
-        place: Where it is among all that was found there, from 1 on; None where it has nothing of the query.
-        parts: What each signal added to its strength.
+        place: Its rank among all results there, from 1; None if it does not match the query.
+        parts: The part of each signal in its strength.
     """
 
     score: float
@@ -57,14 +57,14 @@ class ResultExplained(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: A passage's corpus and number, a message's id, a file's path.
-        title: Where it stands, or by whom it is.
-        text: How it begins, or what of it has most of the query.
-        place: Where it is in its mode, from 1 on; null where it is not among the best.
+        title: Its location, or its author.
+        text: Its beginning, or the part that matches best.
+        place: Its rank in its mode, from 1; null if it is not among the best.
         score: Its measured relevance, 0-1.
         signals: The strongest first.
-        decided: What made the score, where it is more than the signals.
-        corpus: Of a passage or a file its corpus; null for messages, as ``path``.
-        path: Of its document, or of itself.
+        decided: What else determined the score.
+        corpus: The corpus of a passage or a file; null for messages.
+        path: The path of the document or file; null for messages.
     """
 
     id: str
@@ -79,14 +79,14 @@ class ResultExplained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResultsOfMode(msgspec.Struct, frozen=True, kw_only=True):
-    """What one mode finds, best first.
+    """The results of one mode, best first.
 
     Attributes:
-        places: The place of each of the first fifty, by its id.
+        places: The ranks of the first fifty, by id.
         total: How many there are.
         milliseconds: How long it took.
-        how: How the query was carried out, in words.
-        partial: Why some may be missing that another time would be found.
+        how: How the query was executed, in words.
+        partial: Why it may be incomplete.
     """
 
     mode: str
@@ -99,12 +99,12 @@ class ResultsOfMode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WhyThatResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Why what was asked about is where it is in a mode, or not there.
+    """Why a requested item has its rank in a mode, or none.
 
     Attributes:
-        place: Its place; null where it is not among the first fifty.
-        reasons: Why it is not there, in words.
-        hit: How it is ranked; null where it is unknown, or has no rank.
+        place: Its rank; null if it is not among the first fifty.
+        reasons: Why it is missing, in words.
+        hit: How it is ranked; null if it is unknown or has no rank.
     """
 
     mode: str
@@ -117,10 +117,10 @@ class ResultsExplained(Reply, frozen=True, kw_only=True):
     """Answers `ExplainDocuments`, `ExplainSessionSearch` and `ExplainCode`.
 
     Attributes:
-        corrected: What was looked for instead of words that are nowhere.
-        unknown: Words that are nowhere, and that nothing is like.
-        about: About what was asked about, by mode.
-        meanings: What each signal that counted is for, by its name.
+        corrected: Searched spellings for unknown words.
+        unknown: Unknown words without a similar one.
+        about: The requested item, by mode.
+        meanings: The meaning of each signal that counted, by name.
     """
 
     query: str
@@ -134,7 +134,7 @@ class ResultsExplained(Reply, frozen=True, kw_only=True):
 def meanings_of(
     modes: Sequence[ResultsOfMode], about: Sequence[WhyThatResult], known: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return what the signals of results are for."""
+    """Return the meanings of the signals in results."""
     hits = [hit for mode in modes for hit in mode.hits]
     hits += [each.hit for each in about if each.hit is not None]
     names = {part.name for hit in hits for part in hit.signals}

@@ -1,23 +1,25 @@
-"""What an operation notes while it is carried out: its sources, and whether a cache had them."""
+"""Sources of a reply, collected while an operation runs, with hits and misses of caches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Literal
 
 import msgspec
 
-from greenroom.actors.app.savings.requests import CacheLevel
+CacheLevel = Literal["client", "memory"]
+"""Caches: what this client has read already, and replies in memory."""
 
 
 class Sources(msgspec.Struct):
-    """The sources of one answer.
+    """The sources of one reply.
 
     Attributes:
-        wholes: What it was made from, the best first: what tells it from others, and its size in bytes.
+        wholes: The sources, the best first: an identifying name, and the size in bytes.
         again: Bytes that would have been read again.
-        caches: Each look into a cache, and whether it was there.
+        caches: Each lookup in a cache, and whether it was a hit.
     """
 
     wholes: list[tuple[str, int]] = msgspec.field(default_factory=list)
@@ -25,38 +27,38 @@ class Sources(msgspec.Struct):
     caches: list[tuple[CacheLevel, bool]] = msgspec.field(default_factory=list)
 
 
-_NOTED: ContextVar[Sources | None] = ContextVar("sources", default=None)
+_SOURCES: ContextVar[Sources | None] = ContextVar("sources", default=None)
 
 
 @contextmanager
-def noting() -> Iterator[Sources]:
-    """Collect what is noted in this task while the block runs."""
+def collect_sources() -> Iterator[Sources]:
+    """Collect the sources of this task while the block runs."""
     sources = Sources()
-    token = _NOTED.set(sources)
+    token = _SOURCES.set(sources)
     try:
         yield sources
     finally:
-        _NOTED.reset(token)
+        _SOURCES.reset(token)
 
 
-def are_wanted() -> bool:
-    """Return whether somebody collects what is noted."""
-    return _NOTED.get() is not None
+def is_collecting() -> bool:
+    """Return whether sources are collected in this task."""
+    return _SOURCES.get() is not None
 
 
 def note_whole(what: str, size: int) -> None:
-    """Note a source, and how many bytes it has as a whole."""
-    if (sources := _NOTED.get()) is not None:
+    """Add a source with its whole size in bytes."""
+    if (sources := _SOURCES.get()) is not None:
         sources.wholes.append((what, size))
 
 
 def note_again(size: int) -> None:
-    """Note that so many bytes would have been read again."""
-    if (sources := _NOTED.get()) is not None:
+    """Add bytes that would have been read again."""
+    if (sources := _SOURCES.get()) is not None:
         sources.again += size
 
 
 def note_cache(level: CacheLevel, *, is_hit: bool) -> None:
-    """Note a look into a cache."""
-    if (sources := _NOTED.get()) is not None:
+    """Add a lookup in a cache."""
+    if (sources := _SOURCES.get()) is not None:
         sources.caches.append((level, is_hit))

@@ -1,4 +1,4 @@
-"""URIs of resources, most of which are also topics of changes, and the other topics of resources."""
+"""URIs of resources, most of which are also topics of changes, and other topics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from urllib.parse import quote, unquote
 
 OWN: str = "greenroom|omnimemory"
-"""The schemes under which what a user takes from tool to tool is found."""
+"""The schemes of resources that follow a user from tool to tool."""
 
 SESSION = re.compile(r"session://([A-Za-z0-9_.-]{1,128})")
 MEMORY = re.compile(r"agent://([A-Za-z0-9_.-]{1,100})/memory(?:\?cursor=([A-Za-z0-9_-]+))?")
@@ -19,7 +19,7 @@ CORPUS = re.compile(f"greenroom://corpus/({_FULL_NAME})")
 WORKSPACE = re.compile(f"greenroom://workspace/({_FULL_NAME})")
 DOCUMENT = re.compile(f"greenroom://document/({_FULL_NAME})/(.+)")
 _ANY_NAME = r"([^/?#\s]{1,1536})"
-"""A name of 128 characters, each of them escaped."""
+"""Room for 128 escaped characters."""
 WORKFLOW = re.compile(rf"(?:{OWN})://workflows/((?:([A-Za-z0-9_.@+~-]{{1,90}})\.)?([0-9a-f]{{16}}))")
 PREFERENCES = re.compile(f"(?:{OWN})://user/(?:{_ANY_NAME}/)?preferences")
 PROJECT = re.compile(f"(?:{OWN})://project/{_ANY_NAME}")
@@ -46,17 +46,17 @@ def memories_uri(namespace: str) -> str:
 
 
 def corpus_uri(corpus: str) -> str:
-    """Return the URI of a corpus by its name in full."""
+    """Return the URI of a corpus by its full name."""
     return f"greenroom://corpus/{corpus}"
 
 
 def document_uri(corpus: str, path: str) -> str:
-    """Return the URI of a document of a corpus, which is named in full."""
+    """Return the URI of a document by its path and its corpus's full name."""
     return f"greenroom://document/{corpus}/{quote(path, safe='/')}"
 
 
 def workspace_uri(corpus: str) -> str:
-    """Return the URI of a workspace by the name of its corpus in full."""
+    """Return the URI of a workspace by its corpus's full name."""
     return f"greenroom://workspace/{corpus}"
 
 
@@ -71,23 +71,23 @@ def project_uri(project_id: str) -> str:
 
 
 def conversation_uri(session_id: str) -> str:
-    """Return the URI of what was said in a session."""
+    """Return the URI of the conversation of a session."""
     return f"greenroom://conversation/{session_id}"
 
 
 def workflow_uri(project: str, pattern: str) -> str:
-    """Return the URI of a pattern; ``project`` as in an actor's key, empty for none."""
+    """Return the URI of a workflow pattern; ``project`` as in an actor's key, or empty."""
     return f"greenroom://workflows/{project}.{pattern}" if project else f"greenroom://workflows/{pattern}"
 
 
 def pattern_of_uri(uri: str) -> tuple[str, str] | None:
-    """Return the project, as in an actor's key, and the pattern that a URI names; None for other URIs."""
+    """Return the project and the workflow pattern of a URI; None for other URIs."""
     named = WORKFLOW.fullmatch(uri)
     return None if named is None else (named[2] or "", named[3])
 
 
-def name_in(written: str) -> str | None:
-    """Return a name as it was before it was escaped for a URI; None for what is no text."""
+def decode_name(written: str) -> str | None:
+    """Decode a name in a URI; None if it is no text."""
     try:
         return unquote(written, errors="strict")
     except UnicodeDecodeError:
@@ -100,17 +100,17 @@ def is_of_workspace(uri: str) -> bool:
 
 
 def is_of_conversation(uri: str) -> bool:
-    """Return whether a URI names what was said in a session."""
+    """Return whether a URI names the conversation of a session."""
     return CONVERSATION.fullmatch(uri) is not None
 
 
 def is_of_current_session(uri: str) -> bool:
-    """Return whether a URI means the session that the client works in."""
+    """Return whether a URI means the client's current session."""
     return CURRENT.fullmatch(uri) is not None
 
 
 def corpus_of_uri(uri: str) -> tuple[str, str | None] | None:
-    """Return the corpus that a URI names, and the path where it is a document's; None for other URIs."""
+    """Return the corpus and the document path of a URI; None for other URIs."""
     if named := CORPUS.fullmatch(uri) or WORKSPACE.fullmatch(uri):
         return named[1], None
     if named := DOCUMENT.fullmatch(uri):
@@ -119,7 +119,7 @@ def corpus_of_uri(uri: str) -> tuple[str, str | None] | None:
 
 
 def cursor_of(uri: str) -> str | None:
-    """Return the cursor in the URI of an agent's memory, None where it is read from the beginning."""
+    """Return the cursor in the URI of an agent's memory; None without one."""
     named = MEMORY.fullmatch(uri)
     return None if named is None else named[2]
 
@@ -133,20 +133,15 @@ def preferences_topic(owner: str) -> str:
 
 
 def project_topic(project: str, scope: str) -> str:
-    """Return the topic of that part of a project which needs a scope; the project is named by its segment."""
+    """Return the topic of a project's part that needs a scope; ``project`` is a segment."""
     return f"project/{project}/{scope}"
 
 
 def client_topic(token: str) -> str:
-    """Return the topic of which session a client works in, by the token that tells it from others."""
+    """Return the topic of a client's current session, by the client's token."""
     return f"client/{token}"
 
 
 def work_topic(session_id: str) -> str:
-    """Return the topic of what each user keeps of the work in a session, which the label says whose it is."""
+    """Return the topic of a session's work context; the label limits it to its user."""
     return f"work/{session_id}"
-
-
-def is_of_savings(uri: str) -> bool:
-    """Return whether a URI names what the reader's user saved."""
-    return SAVINGS.fullmatch(uri) is not None

@@ -1,8 +1,8 @@
-"""Where a decoder found a wrong value: the argument's name, its type and its JSON.
+"""Find the argument that a decoder refused: its name, its type and its JSON.
 
-msgspec gives the place as a path such as ``$.filters.tags[0]``. In it a member of an object with free names
-is ``[...]``, so each member is decoded to find the wrong one. Values stay the bytes that came: a number may
-be larger than any that can be encoded.
+msgspec gives the place as a path such as ``$.filters.tags[0]``. A member of an object with free names is
+``[...]`` in it, so each member is decoded to find the wrong one. Values stay the received bytes: a number may
+be too large to be encoded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, get_args, get_origin
 
 import msgspec
 
-from greenroom.actors.core.auth.key_format import without_keys
+from greenroom.actors.core.auth.key_format import mask_keys
 from greenroom.actors.core.validation.validation_messages import choices_of, part_of
 
 _PATH: Final = re.compile(r" - at (`key` in )?`\$([^`]*)`$")
@@ -24,13 +24,13 @@ _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class ArgumentPlace(NamedTuple):
-    """A place in some arguments.
+    """A place in the arguments of a request.
 
     Attributes:
-        steps: The way to it: names of members, and positions in arrays.
+        steps: Its path: names of members, and positions in arrays.
         hint: Its type.
         value: Its JSON.
-        is_key: Whether a name in the object there is meant.
+        is_key: Whether a name in the object there is wrong.
     """
 
     steps: tuple[str | int, ...]
@@ -40,19 +40,19 @@ class ArgumentPlace(NamedTuple):
 
     @property
     def field(self) -> str:
-        """The argument's name, such as ``filters.tags[0]``; empty for all arguments together."""
+        """The argument's name, such as ``filters.tags[0]``; empty for the arguments as a whole."""
         name = ""
         for step in self.steps:
-            shown = f"[{step}]" if isinstance(step, int) else without_keys(step)[:_NAME_SHOWN]
+            shown = f"[{step}]" if isinstance(step, int) else mask_keys(step)[:_NAME_SHOWN]
             name += shown if isinstance(step, int) or not name else f".{shown}"
         return name
 
 
 def find_place(problem: str, request_type: Any, raw: bytes) -> ArgumentPlace:
-    """Return the place of a finding of msgspec, or the nearest one above it.
+    """Return the place of an error of msgspec, or the nearest one above it.
 
     Args:
-        problem: The finding.
+        problem: The error.
         request_type: What the arguments were decoded to.
         raw: The JSON of the arguments.
     """
@@ -69,7 +69,7 @@ def find_place(problem: str, request_type: Any, raw: bytes) -> ArgumentPlace:
 
 
 def members_of(value: bytes) -> dict[str, msgspec.Raw]:
-    """Return the members of a JSON object; none of any other value."""
+    """Return the members of a JSON object; empty for other values."""
     try:
         return _members(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -77,21 +77,21 @@ def members_of(value: bytes) -> dict[str, msgspec.Raw]:
 
 
 def elements_of(value: bytes) -> list[msgspec.Raw]:
-    """Return the elements of a JSON array; none of any other value."""
+    """Return the elements of a JSON array; empty for other values."""
     try:
         return _elements(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
 
 
-def replaced(raw: bytes, steps: Sequence[str | int], value: bytes | None) -> bytes:
-    """Return JSON in which the value at a place is another one, or in which that member is left out."""
+def replace_value(raw: bytes, steps: Sequence[str | int], value: bytes | None) -> bytes:
+    """Return JSON with another value at a place, or without that member."""
     if not steps:
         return raw if value is None else value
     step, *below = steps
     parts: Any = _elements(raw) if isinstance(step, int) else _members(raw)
     if below:
-        parts[step] = msgspec.Raw(replaced(bytes(parts[step]), below, value))
+        parts[step] = msgspec.Raw(replace_value(bytes(parts[step]), below, value))
     elif value is None:
         del parts[step]
     else:

@@ -1,4 +1,4 @@
-"""Requests that are checked when a program builds them, as those from the wire are when they are decoded."""
+"""The metaclass of requests: validation when a program builds one in Python."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from greenroom.actors.core.validation.strict_json import are_plain
 
 
 class CheckedWhenBuilt(msgspec.StructMeta):
-    """The metaclass of requests: building one in Python with a value that it may not have is refused.
+    """Validates requests that are built in Python.
 
-    Decoders and `msgspec.structs.replace` do not come here, so nothing from the wire is checked twice.
+    Decoders and `msgspec.structs.replace` do not pass here, so nothing from the wire is checked twice.
     The refusal is that of `parse.check_request`: it names the field, the limit and the value.
     """
 
-    if not TYPE_CHECKING:  # else a checker would take its parameters for those of every request
+    if not TYPE_CHECKING:  # a type checker would take its parameters for those of every request
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             """Build a request.
@@ -38,5 +38,5 @@ def _fits(built: Any) -> bool:
     try:
         msgspec.convert(given, type(built))
     except msgspec.ValidationError:
-        return False  # or JSON says it in another way, such as a time as text
+        return False  # or JSON has another form of it, such as a time as text
     return True

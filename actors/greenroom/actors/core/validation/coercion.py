@@ -1,7 +1,7 @@
-"""Arguments as clients send them, made what their types take: JSON in texts, whole floats, null for nothing.
+"""Coercion of arguments: JSON in strings, whole floats, null for absent, other names of paths.
 
-Looked at only where a request does not validate, so what validates costs nothing more. What is read out of
-a text is held to the rules of all JSON.
+It runs only if a request does not validate, so valid requests cost nothing more. JSON from a string obeys the
+rules of all JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from typing import Any, Final, Literal, NamedTuple, get_origin
 import msgspec
 from msgspec import NODEFAULT
 
-from greenroom.actors.core.validation.argument_places import ArgumentPlace, find_place, replaced
+from greenroom.actors.core.validation.argument_places import (
+    ArgumentPlace,
+    elements_of,
+    find_place,
+    members_of,
+    replace_value,
+)
 from greenroom.actors.core.validation.strict_json import check_json
 from greenroom.actors.core.validation.validation_messages import choices_of, is_of_kind, part_of
 from greenroom.runtime import Refusal
@@ -51,50 +57,58 @@ GUARDED: Final[Mapping[str, frozenset[str]]] = {
     "StoreMemory": frozenset({"namespace"}),
     "UpdateMemory": frozenset({"namespace"}),
 }
-"""Arguments by request, and of all requests, of which null and an empty text are not "not given".
+"""Arguments, by request or for all, for which null or an empty string does not mean "absent".
 
-Left out, each lets more people see, deletes more or overwrites more than its sender may have meant.
+Without it a request might expose, delete or overwrite more than its sender meant.
 """
 
 
 def is_guarded(request: str, names: AbstractSet[object]) -> bool:
-    """Return whether an argument of a request is guarded, given its own name and that of what holds it."""
+    """Return whether an argument of a request is guarded, by its name and its parent's."""
     own = GUARDED.get(request, frozenset())
     return own is EVERYTHING or not names.isdisjoint(GUARDED["*"] | own)
 
 
 coerced_arguments: Counter[str] = Counter()
-"""How many arguments were made what their types take, by what they came as."""
+"""Counts of coerced arguments, by their original form."""
 
 
 CHOOSE_BY_TAGS: Final = frozenset({"ExportMemories", "ForgetMemory"})
-"""Requests whose tags choose what is deleted or leaves: they take an array, or its JSON as text."""
+"""Requests that delete or export by tags: these must be an array, or its JSON as a string."""
 MOST_CHANGES: Final = 100
-"""Arguments of one request that are made what their types take."""
+"""Coerced arguments of one request at most."""
+_PATH_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "path": ("file_path",),
+    "file_path": ("path",),
+    "target": ("path", "file_path"),
+    "paths": ("path", "file_path"),
+}
+"""Accepted names of a path by the published name, in the order of choice."""
+_SEVERAL: Final = "paths"
 _MOST_DIGITS: Final = 18
 _FRACTION: Final = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
 _BEGIN_JSON: Final = ("[", "{", '"')
-"""What JSON begins with: such a text means that, and where it is cut off it is no tag."""
+"""Beginnings of JSON: such a string is JSON, and never a tag."""
 _CameAs = Literal["json_text", "tags_text", "whole_float", "null", "empty_text"]
 
 
 class _Change(NamedTuple):
-    """What a value becomes; ``value`` is None where the member goes."""
+    """The coerced value of an argument; None removes the member."""
 
     came_as: _CameAs
     value: bytes | None
 
 
-def coerced(problem: str, request_type: type[Any], raw: bytes) -> bytes | None:
-    """Return arguments in which the value that msgspec has found wanting is made what its type takes.
+def coerce(problem: str, request_type: type[Any], raw: bytes) -> bytes | None:
+    """Coerce the value that msgspec refused.
 
     Args:
-        problem: The finding.
-        request_type: What the arguments were decoded to.
+        problem: The error of msgspec.
+        request_type: The type of the request.
         raw: The JSON of the arguments.
 
     Returns:
-        The JSON of all arguments; None where the value stays wrong.
+        The JSON of all arguments; None if the value stays wrong.
     """
     place = find_place(problem, request_type, raw)
     if not place.steps or place.is_key:
@@ -103,7 +117,7 @@ def coerced(problem: str, request_type: type[Any], raw: bytes) -> bytes | None:
     if change is None:
         return None
     coerced_arguments[change.came_as] += 1
-    return replaced(raw, place.steps, change.value)
+    return replace_value(raw, place.steps, change.value)
 
 
 def _change(place: ArgumentPlace, request_type: type[Any]) -> _Change | None:
@@ -126,7 +140,7 @@ def _change(place: ArgumentPlace, request_type: type[Any]) -> _Change | None:
 
 
 def _json_in(text: bytes) -> bytes | None:
-    """Return the JSON that a JSON string holds; None where it holds none that can be kept."""
+    """Return the JSON in a JSON string; None without storable JSON."""
     try:
         held = msgspec.json.decode(text, type=str).strip().encode()
         check_json(held)
@@ -142,7 +156,7 @@ def _fits(base: Any, value: bytes) -> bool:
 
 
 def _tags_in(place: ArgumentPlace, request_type: type[Any]) -> _Change | None:
-    """Return the tags of a text such as "a,b", where they choose nothing that is deleted or shared."""
+    """Return the tags of a string such as "a,b", unless they delete or export."""
     if place.steps[-1] != "tags" or request_type.__name__ in CHOOSE_BY_TAGS:
         return None
     text = msgspec.json.decode(place.value, type=str).strip()
@@ -153,7 +167,7 @@ def _tags_in(place: ArgumentPlace, request_type: type[Any]) -> _Change | None:
 
 
 def _may_go(place: ArgumentPlace, request_type: type[Any]) -> bool:
-    """Return whether a member has a default and says no more by its absence."""
+    """Return whether a member has a default and may safely be absent."""
     member = place.steps[-1]
     if is_guarded(request_type.__name__, {place.steps[0], member}):
         return False
@@ -168,3 +182,40 @@ def _may_go(place: ArgumentPlace, request_type: type[Any]) -> bool:
     )
     found = next((field for field in fields if field.name == member), None)
     return found is not None and (found.default, found.default_factory) != (NODEFAULT, NODEFAULT)
+
+
+def with_published_name(problem: str, request_type: type[Any], raw: bytes) -> bytes | None:
+    """Return JSON with the published name of a path; None for other errors.
+
+    All objects in an array are renamed at once.
+    """
+    place = find_place(problem, request_type, raw)
+    members = _renamed(place, place.value)
+    if members is None:
+        return None
+    if not place.steps or isinstance(place.steps[-1], str):
+        return replace_value(raw, place.steps, members)
+    around = find_place(f" - at `${_path(place.steps[:-1])}`", request_type, raw)
+    objects = [_renamed(place, bytes(each)) or bytes(each) for each in elements_of(around.value)]
+    return replace_value(raw, around.steps, b"[%b]" % b",".join(objects))
+
+
+def _renamed(place: ArgumentPlace, value: bytes) -> bytes | None:
+    """Return an object with the published name of its path; None if nothing changes."""
+    struct = next((each for each in choices_of(place.hint) if hasattr(each, "__struct_fields__")), None)
+    known = () if struct is None else struct.__struct_fields__
+    members = members_of(value)
+    published = next((name for name in _PATH_NAMES if name in known), None)
+    if published is None or published in members:
+        return None
+    given = next((name for name in _PATH_NAMES[published] if name in members and name not in known), None)
+    if given is None:
+        return None
+    path = bytes(members.pop(given))
+    is_one = published == _SEVERAL and not path.startswith(b"[")
+    members[published] = msgspec.Raw(b"[%b]" % path if is_one else path)
+    return msgspec.json.encode(members)
+
+
+def _path(steps: tuple[str | int, ...]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)

@@ -1,7 +1,6 @@
-"""From the bytes of a tool call's arguments to a checked request, or to a refusal that names what is wrong.
+"""Parse the arguments of a call into a checked request, or refuse them.
 
-The limits themselves are written once, in the request types; here they are
-applied and a violation is worded with the field, the limit and the value's size.
+The request types declare the limits. A refusal names the field, the limit and the value's size.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from greenroom.actors.base.path_names import with_published_name
 from greenroom.actors.core.auth.errors import MAX_VALUE_BYTES, invalid, not_serializable, too_large
-from greenroom.actors.core.auth.key_format import without_keys
+from greenroom.actors.core.auth.key_format import mask_keys
 from greenroom.actors.core.validation.argument_places import ArgumentPlace, find_place, members_of
-from greenroom.actors.core.validation.coercion import coerced
+from greenroom.actors.core.validation.coercion import coerce, with_published_name
 from greenroom.actors.core.validation.strict_json import check_json, check_value
 from greenroom.actors.core.validation.times import TimeSpan, spans_of, with_offset
 from greenroom.actors.core.validation.validation_messages import (
     choices_of,
+    hints_of,
     part_of,
     parts_of,
-    shown,
+    quote_value,
     violation,
 )
 from greenroom.runtime import Refusal
@@ -42,10 +41,10 @@ _UNKNOWN = "Object contains unknown field"
 
 
 class UnfitError(msgspec.ValidationError):
-    """JSON that is no such request, with what could be made to fit made so.
+    """Coerced JSON is still no valid request.
 
     Attributes:
-        raw: The JSON of which the finding is.
+        raw: The coerced JSON with the error.
     """
 
     def __init__(self, problem: str, raw: bytes) -> None:
@@ -54,17 +53,16 @@ class UnfitError(msgspec.ValidationError):
 
 
 def parse_request(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> Q:
-    """Return the request whose arguments are the JSON object ``raw``.
+    """Parse the JSON object ``raw`` into a request.
 
     Args:
         request_type: The request's type.
         raw: The JSON.
-        most_changes: How many values may be made what their types take, where a client sent them; see
-            `coercion`.
+        most_changes: How many values of a client may be coerced; see `coercion`.
 
     Raises:
         Refusal: ``VALIDATION_ERROR`` names the field, the limit and the value's size;
-            ``SERIALIZATION_ERROR`` says which value cannot be kept unharmed.
+            ``SERIALIZATION_ERROR`` names a value that cannot be stored unchanged.
     """
     if len(raw) > MAX_VALUE_BYTES:
         _refuse_large_values(raw)
@@ -74,7 +72,7 @@ def parse_request(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -
         raise _with_name(refusal, raw) from None
     _, raw_fields, spans = _plan(request_type)
     try:
-        request, _ = decoded(request_type, raw, most_changes=most_changes)
+        request, _ = decode_request(request_type, raw, most_changes=most_changes)
     except UnfitError as error:
         raise _worded(str(error), request_type, error.raw) from None
     except msgspec.DecodeError as error:
@@ -87,16 +85,16 @@ def parse_request(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -
     return request
 
 
-def decoded(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> tuple[Q, bytes]:
-    """Return the request that JSON says, and the JSON, in which every value is as its type takes it.
+def decode_request(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> tuple[Q, bytes]:
+    """Decode JSON into a request; return it with the coerced JSON.
 
     Args:
         request_type: The request's type.
         raw: The JSON.
-        most_changes: How many values may be made what their types take, besides times.
+        most_changes: How many values may be coerced, besides times.
 
     Raises:
-        DecodeError: it says none.
+        DecodeError: it is no such request.
     """
     decoder = _plan(request_type)[0]
     changes = 0
@@ -109,7 +107,7 @@ def decoded(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> tupl
                 problem, request_type, raw
             )
             if fitting is None and changes < most_changes:
-                fitting = coerced(problem, request_type, raw)
+                fitting = coerce(problem, request_type, raw)
                 changes += 1
             if fitting is None and changes:
                 raise UnfitError(problem, raw) from None
@@ -121,13 +119,13 @@ def decoded(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> tupl
 
 
 def check_request(request: Q) -> Q:
-    """Return a request made in Python after the same checks as one that came as JSON.
+    """Check a request built in Python like one from JSON, and return it.
 
     Raises:
         Refusal: as `parse_request`.
     """
     for name, value in zip(request.__struct_encode_fields__, msgspec.structs.astuple(request), strict=True):
-        if value is None:  # as most are
+        if value is None:  # the most frequent case
             continue
         try:
             check_value(value)
@@ -154,12 +152,12 @@ def parse_part(part_type: type[Q], raw: bytes, field: str) -> Q:
 
 
 def _with_name(refusal: Refusal, raw: bytes) -> Refusal:
-    """Return a refusal of JSON with the name of its argument, if it has one."""
+    """Add the name of the argument to a refusal of JSON, if there is one."""
     for name, value in _loose_members(raw).items():
         try:
-            check_json(b'{"":%b}' % value)  # an argument nests as deep as it does among others
+            check_json(b'{"":%b}' % value)  # the same depth as among other arguments
         except Refusal as found:
-            field = without_keys(name.encode(errors="backslashreplace").decode())[:_LONGEST_NAME]
+            field = mask_keys(name.encode(errors="backslashreplace").decode())[:_LONGEST_NAME]
             return _of_field(field, found)
     return refusal
 
@@ -170,11 +168,11 @@ def _of_field(field: str, refusal: Refusal) -> Refusal:
 
 
 def _loose_members(raw: bytes) -> dict[str, bytes]:
-    """Return the arguments in JSON of which some is no JSON that can be kept."""
+    """Return the members of arguments that contain JSON that cannot be stored."""
     if members := members_of(raw):
         return {name: bytes(value) for name, value in members.items()}
     try:
-        parsed = json.loads(raw)  # it alone reads halves of characters
+        parsed = json.loads(raw)  # only this reads lone surrogates
     except (ValueError, RecursionError):
         return {}
     if not isinstance(parsed, dict):
@@ -183,8 +181,8 @@ def _loose_members(raw: bytes) -> dict[str, bytes]:
 
 
 def _refuse_large_values(raw: bytes) -> None:
-    """Refuse arrays and objects that no field takes, before millions of Python objects are made of them."""
-    for name, value in members_of(raw).items():  # where there are none it is refused for that
+    """Refuse huge arrays and objects before they become millions of Python objects."""
+    for name, value in members_of(raw).items():  # other JSON is refused elsewhere
         size = len(memoryview(value))
         if size > MAX_VALUE_BYTES and memoryview(value)[0] in b"[{":
             raise too_large(name[:100], size)
@@ -194,21 +192,21 @@ def _checked_value(request: Q, name: str, *, is_object: bool) -> Q:
     value = bytes(getattr(request, name))
     if len(value) > MAX_VALUE_BYTES:
         raise too_large(name, len(value))
-    if is_object and value == b"null":  # how many clients leave an optional object out
+    if is_object and value == b"null":  # the form in which many clients omit an optional object
         return msgspec.structs.replace(request, **{name: msgspec.Raw(b"{}")})
     if is_object and value.startswith(b'"'):
         value = _object_in(name, value)
     if is_object and not value.startswith(b"{"):
-        raise invalid(name, f"{name}: it takes an object, or its JSON as text, and got {shown(value)}")
-    # A copy, so that one small value does not keep its whole frame in memory.
+        raise invalid(name, f"{name}: it takes an object, or its JSON as text, and got {quote_value(value)}")
+    # A copy, so that a small value does not keep the whole frame in memory.
     return msgspec.structs.replace(request, **{name: msgspec.Raw(value)})
 
 
 def _object_in(name: str, text: bytes) -> bytes:
-    """Return the JSON object that a JSON string holds; the string itself when it does not look like one.
+    """Return the JSON object in a JSON string; other strings unchanged.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: it does, and is none that can be kept.
+        Refusal: ``VALIDATION_ERROR``: the object cannot be stored.
     """
     held = msgspec.json.decode(text, type=str).strip().encode()
     if not held.startswith(b"{"):
@@ -224,7 +222,7 @@ def _object_in(name: str, text: bytes) -> bytes:
 def _plan(
     request_type: type[Any],
 ) -> tuple[msgspec.json.Decoder[Any], tuple[tuple[str, bool], ...], tuple[TimeSpan, ...]]:
-    """Return the type's decoder; its fields of kept JSON, with whether it is an object; and its spans."""
+    """Return a type's decoder, its raw fields with whether they are objects, and its spans."""
     hints = get_type_hints(request_type, include_extras=True)
     raw_fields = []
     for field in msgspec.structs.fields(request_type):
@@ -235,7 +233,7 @@ def _plan(
 
 
 def _worded(problem: str, request_type: type[Any], raw: bytes, within: str = "") -> Refusal:
-    """Return msgspec's finding in the user's terms: the field, what it takes, and what was given."""
+    """Return msgspec's error as a refusal: the field, what it takes, and the value."""
     place = find_place(problem, request_type, raw)
     field = ".".join(filter(None, (within, place.field)))
     if named := _MISSING.match(problem):
@@ -243,7 +241,7 @@ def _worded(problem: str, request_type: type[Any], raw: bytes, within: str = "")
         return invalid(missing, f"{missing}: it is required")
     if problem.startswith(_UNKNOWN):
         whole = ArgumentPlace((), request_type, raw)
-        # A name may read like a path; the arguments themselves have none.
+        # An argument name may look like a path.
         for struct in (place, whole):
             if (unknown := _unknown(struct, within, request_type)) is not None:
                 return unknown
@@ -257,7 +255,7 @@ def _worded(problem: str, request_type: type[Any], raw: bytes, within: str = "")
 
 
 def _unknown(place: ArgumentPlace, within: str, request_type: type[Any]) -> Refusal | None:
-    """Return the refusal of an unknown name in an object; None where all are known."""
+    """Return the refusal of an unknown name in an object; None if all are known."""
     struct = next((each for each in choices_of(place.hint) if hasattr(each, "__struct_fields__")), None)
     if struct is None:
         return None
@@ -266,14 +264,14 @@ def _unknown(place: ArgumentPlace, within: str, request_type: type[Any]) -> Refu
     if name is None:
         return None
     field = ".".join(filter(None, (within, place.field, name))) if name else "(an empty name)"
-    known = [each for each in known if not _is_unlisted(get_type_hints(struct, include_extras=True)[each])]
+    known = [each for each in known if not _is_unlisted(hints_of(struct)[each])]
     hint = _meant(field, known, request_type)
-    field = without_keys(field)[:100]
+    field = mask_keys(field)[:100]
     return invalid(field, f"{field}: unknown{hint}; the arguments are {', '.join(known)}", known=known)
 
 
 def _is_unlisted(hint: Any) -> bool:
-    """Return whether a field is hidden from clients: only code of ours sets it."""
+    """Return whether a field is hidden from clients and set only by our code."""
     if get_origin(hint) in {Union, UnionType}:
         return any(map(_is_unlisted, get_args(hint)))
     metas = getattr(hint, "__metadata__", ())
@@ -281,7 +279,7 @@ def _is_unlisted(hint: Any) -> bool:
 
 
 def _meant(field: str, known: list[str], request_type: type[Any]) -> str:
-    """Return where an unknown name belongs, or which one is nearly the same; or nothing."""
+    """Return a hint for an unknown name: its right place, a similar name, or nothing."""
     outer, _, name = field.rpartition(".")
     arguments = [each.name for each in msgspec.structs.fields(request_type)]
     if outer and name in arguments:

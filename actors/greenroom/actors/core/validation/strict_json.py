@@ -1,10 +1,9 @@
-"""Strict JSON: what is let in can be kept byte for byte and given back to any client.
+"""Strict JSON: accepted values can be stored byte for byte and returned to any client.
 
-msgspec checks types and limits and keeps values as the bytes received, but lets
-through what JSON only half allows. So the text is read once more. msgspec's decoder
-does it fast and sees everything but depth and duplicate keys; of those, fewer come out
-again than went in. Whatever looks wrong is read by the standard library's scanner, which
-has the last word and the reason. Nothing is repaired: it is refused.
+msgspec checks types and limits and keeps values as the received bytes, but accepts some doubtful JSON. So the
+text is decoded once more. msgspec does this fast and finds everything but depth and duplicate keys;
+duplicates show because fewer quotes are written again. Suspicious JSON goes to the standard library's
+scanner, which decides and gives the reason. Nothing is repaired.
 """
 
 from __future__ import annotations
@@ -23,16 +22,19 @@ import msgspec
 from greenroom.actors.core.auth.errors import not_serializable
 
 MAX_DEPTH = 100
-"""How deep arrays and objects of one value may nest."""
+"""Levels of arrays and objects in one value at most."""
 
 DOUBLE_DIGITS = 308
-"""How many digits an integer may have and be sure to lie within the range of a double."""
+"""Digits of an integer that is surely within the range of a double."""
 
 SHORT_BYTES = min(2 * MAX_DEPTH, DOUBLE_DIGITS)
-"""In so few bytes nothing nests too deep, and no number is too long."""
+"""In at most so many bytes nothing nests too deep and no number is too long."""
 
 CANONICAL_BYTES = 16_384
-"""Up to this size JSON that is to be the same may be written in another way."""
+"""Up to this size equal JSON may differ in spelling."""
+
+YAML_VALUE_ERRORS = (LookupError, AttributeError)
+"""Raised by a YAML reader besides its own errors: a value does not fit its tag, as in ``!!int ''``."""
 
 _PLAIN = frozenset({int, bool, NoneType, msgspec.UnsetType})
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
@@ -41,7 +43,7 @@ _MAYBE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def check_json(raw: bytes) -> Any:
-    """Return the parsed value of strictly valid JSON; a number may come back as another number.
+    """Parse strictly valid JSON; numbers may become others.
 
     Raises:
         Refusal: ``SERIALIZATION_ERROR``: not JSON, not UTF-8, or not representable everywhere.
@@ -49,7 +51,7 @@ def check_json(raw: bytes) -> Any:
     try:
         value = msgspec.json.decode(raw)
         written = msgspec.json.encode(value)
-    except (ValueError, OverflowError, RecursionError):  # of integers beyond 64 bits, which are fine, too
+    except (ValueError, OverflowError, RecursionError):  # integers beyond 64 bits, which are valid
         return _read_closely(raw)
     if b"\\" in raw:
         if _quotes(written) != _quotes(raw):
@@ -65,11 +67,11 @@ def check_json(raw: bytes) -> Any:
 
 
 def json_fault(error: ValueError, line: int | None = None) -> str:
-    """Return what is wrong with a text that is not JSON, and where.
+    """Return the fault in invalid JSON, and its place.
 
     Args:
-        error: What its decoder raised.
-        line: Of a part of the text whose line is told elsewhere; only a column in it is named here.
+        error: The error of the decoder.
+        line: A line that the caller names itself; then only the column is added.
     """
     if not isinstance(error, json.JSONDecodeError):
         return str(error)
@@ -81,7 +83,7 @@ def json_fault(error: ValueError, line: int | None = None) -> str:
 
 
 def check_value(value: Any) -> None:
-    """Check that a Python value is written as strictly valid JSON that says the same.
+    """Check that a Python value can be written as strictly valid, equal JSON.
 
     Raises:
         Refusal: ``SERIALIZATION_ERROR``: msgspec would write NaN as null, or cannot write it.
@@ -107,7 +109,7 @@ def check_value(value: Any) -> None:
 
 
 def are_plain(values: Iterable[Any]) -> bool:
-    """Return whether Python values are ones that JSON has, fast; False may stand for "look closely"."""
+    """Return quickly whether Python values are plain JSON; False may mean "check closely"."""
     for value in values:
         kind = type(value)
         if not (
@@ -121,16 +123,16 @@ def are_plain(values: Iterable[Any]) -> bool:
 
 
 def _checked_raw(value: Any) -> None:
-    """Check JSON in a Python value; what it says does not matter to the rest."""
+    """Check raw JSON within a Python value; its value does not matter here."""
     if not isinstance(value, msgspec.Raw):
         raise TypeError(f"it holds an object of type {type(value).__name__}")
     check_json(bytes(value))
 
 
-def canonical(raw: bytes) -> bytes:
-    """Return JSON without what does not count: blanks and the order of keys.
+def canonicalize(raw: bytes) -> bytes:
+    """Normalize JSON for comparison: blanks and the order of keys.
 
-    They do count in large JSON, which would hold the loop. A number stays as it is written.
+    Large JSON is returned unchanged, since it would block the event loop. Numbers keep their spelling.
     """
     if len(raw) > CANONICAL_BYTES:
         return raw
@@ -143,7 +145,7 @@ def _number(digits: str) -> dict[str, str]:
 
 
 def _quotes(raw: bytes) -> int:
-    """Return how many quotes begin or end a string; a key that came twice is written once."""
+    """Count the quotes around strings; a duplicate key is written only once."""
     return raw.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"')
 
 
@@ -166,7 +168,7 @@ def _read_closely(raw: bytes) -> Any:
 
 
 def _check_depth(arguments: Any) -> None:
-    """Each argument is a value of its own, so the object that holds them all does not count."""
+    """Check the depth of each argument; the outer object does not count."""
     level = [arguments]
     for _ in range(MAX_DEPTH + 1):
         arrays = chain.from_iterable(value for value in level if type(value) is list)
@@ -227,8 +229,8 @@ def _finite(digits: str) -> float:
 
 
 def _digits(digits: str) -> int:
-    """Return how many there are; the number itself is not needed, and Python refuses thousands of them."""
-    if len(digits) > DOUBLE_DIGITS:  # clients fail at the whole answer, or read infinity
+    """Return the number of digits; Python refuses to convert thousands of them."""
+    if len(digits) > DOUBLE_DIGITS:  # clients would fail at the whole reply, or read infinity
         _finite(digits)
     return len(digits)
 

@@ -1,4 +1,4 @@
-"""Times: microseconds since 1970 inside, aware UTC datetimes in replies, and times in arguments."""
+"""Times: microseconds since 1970 internally, aware UTC datetimes in replies, times in arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 import msgspec
 
 from greenroom.actors.core.auth.errors import check_span, invalid
-from greenroom.actors.core.validation.argument_places import find_place, replaced
+from greenroom.actors.core.validation.argument_places import find_place, replace_value
 from greenroom.actors.core.validation.validation_messages import part_of, parts_of
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -23,7 +23,7 @@ DAY = 24 * HOUR
 
 
 def to_datetime(microseconds: int) -> dt.datetime:
-    """Return the aware UTC time; one outside the years 1 to 9999 reads as their end that is nearer."""
+    """Return the aware UTC time, clamped to the years 1 to 9999."""
     if not _FIRST <= microseconds <= _LAST:
         microseconds = _FIRST if microseconds < _FIRST else _LAST
     return _EPOCH + dt.timedelta(0, 0, microseconds)  # by position, which is faster
@@ -40,28 +40,28 @@ def optional_datetime(microseconds: int | None) -> dt.datetime | None:
 
 
 def with_datetime(view: type[S], record: msgspec.Struct) -> S:
-    """Return a view of a record with those fields that it has, whose ``at`` is a datetime."""
+    """Return a view of a record with its fields; ``at`` becomes a datetime."""
     fields = {name: getattr(record, name) for name in view.__struct_fields__}
     return view(**{**fields, "at": to_datetime(fields["at"])})
 
 
 def with_microseconds(record: type[S], view: msgspec.Struct) -> S:
-    """Return the record of a view, the other way round than `with_datetime`."""
+    """Return the record of a view, the inverse of `with_datetime`."""
     fields = msgspec.structs.asdict(view)
     return record(**{**fields, "at": to_microseconds(fields["at"])})
 
 
-def read_time(text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) -> dt.datetime:
-    """Return a time written as ISO 8601, in UTC.
+def parse_time(text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) -> dt.datetime:
+    """Parse a time in ISO 8601 into UTC.
 
     Args:
         text: A date, or a time with or without an offset.
-        zone: Where a date, and a time without offset, is meant.
-        ends_day: Whether a date means the midnight at its end, and not that at its beginning.
+        zone: The time zone of a date, and of a time without offset.
+        ends_day: Whether a date means the midnight at its end instead of its beginning.
 
     Raises:
-        ValueError: it is none.
-        OverflowError: in UTC it lies outside of the years 1 to 9999.
+        ValueError: it is malformed.
+        OverflowError: in UTC it is outside of the years 1 to 9999.
     """
     try:
         day = dt.date.fromisoformat(text)
@@ -74,14 +74,16 @@ def read_time(text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) ->
     return (local.replace(tzinfo=zone) if local.tzinfo is None else local).astimezone(dt.UTC)
 
 
-def given_time(field: str, text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) -> dt.datetime:
-    """Return the time that the argument ``field`` says, as `read_time` does.
+def parse_time_argument(
+    field: str, text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False
+) -> dt.datetime:
+    """Parse the time in the argument ``field``, as `parse_time` does.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: it says none.
+        Refusal: ``VALIDATION_ERROR``: it is malformed.
     """
     try:
-        return read_time(text, zone, ends_day=ends_day)
+        return parse_time(text, zone, ends_day=ends_day)
     except (ValueError, OverflowError):
         raise invalid(
             field,
@@ -91,13 +93,13 @@ def given_time(field: str, text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: boo
 
 
 SPANS = (("after", "before"), ("start_time", "end_time"), ("start_date", "end_date"))
-"""Names of fields that say from when on and until when."""
+"""Names of fields for the start and the end of a span."""
 
 
 def with_offset(problem: str, request_type: type[Any], raw: bytes) -> bytes | None:
-    """Return JSON in which the time that msgspec has found wanting is written in full; None if it is no time.
+    """Return JSON with the refused time written in full; None if it is no time.
 
-    So nothing is spent on what is written in full. Times in arrays, which programs write, are not looked at.
+    So full times cost nothing more. Times in arrays, which programs write, are not completed.
     """
     place = find_place(problem, request_type, raw)
     base, meta = parts_of(place.hint)
@@ -106,10 +108,10 @@ def with_offset(problem: str, request_type: type[Any], raw: bytes) -> bytes | No
         return None
     value = msgspec.json.decode(place.value, type=str)
     try:
-        time = read_time(value, ends_day="ends_day" in (meta.extra or {})).isoformat()
+        time = parse_time(value, ends_day="ends_day" in (meta.extra or {})).isoformat()
     except (ValueError, OverflowError):
         return None
-    return None if time == value else replaced(raw, place.steps, msgspec.json.encode(time))
+    return None if time == value else replace_value(raw, place.steps, msgspec.json.encode(time))
 
 
 class TimeSpan(NamedTuple):
@@ -120,7 +122,7 @@ class TimeSpan(NamedTuple):
     end: str
 
     def check(self, request: Any) -> None:
-        """Check that it does not end before it begins.
+        """Check that it does not end before it starts.
 
         Raises:
             Refusal: ``VALIDATION_ERROR``: it does.
@@ -134,7 +136,7 @@ class TimeSpan(NamedTuple):
 
 
 def spans_of(request_type: type[Any]) -> tuple[TimeSpan, ...]:
-    """Return the spans that a request has, but those that a field ``timezone`` is needed to understand."""
+    """Return the spans of a request, without those that depend on a field ``timezone``."""
     hints = get_type_hints(request_type, include_extras=True)
     holders: dict[str | None, Any] = {name: part_of(hint) for name, hint in hints.items()}
     holders[None] = request_type
@@ -146,11 +148,11 @@ def spans_of(request_type: type[Any]) -> tuple[TimeSpan, ...]:
     )
 
 
-def _instant(given: dt.datetime | str | None) -> dt.datetime | None:
-    """Return a time as it is or read from its text; None for none, and for one that is refused later."""
-    if not isinstance(given, str):
-        return given
+def _instant(value: dt.datetime | str | None) -> dt.datetime | None:
+    """Return a time, parsed if it is text; None if missing or malformed."""
+    if not isinstance(value, str):
+        return value
     try:
-        return read_time(given)
+        return parse_time(value)
     except (ValueError, OverflowError):
         return None

@@ -1,4 +1,4 @@
-"""The types of the tools' parameters, with their limits and, where a name says too little, a word on it."""
+"""The types of tool parameters, with their limits and short descriptions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.core.auth.policy import Visibility
+from greenroom.runtime import Message
 
 MAX_MESSAGE_ID = (1 << 53) - 1
 
@@ -21,11 +22,11 @@ SessionId = Annotated[
 OrCurrent = Annotated[
     str, Meta(pattern=SESSION_ID, description="default: current", extra={"takes": _TAKES_SESSION_ID})
 ]
-"""A session's id, which may be left out: the session is meant then that the client works in."""
+"""A session's id; without it the client's current session is meant."""
 BoundTo = Annotated[SessionId, Meta(description="this session's; null = global")]
 Purpose = Annotated[str, Meta(min_length=1, max_length=500, description="what the session is for")]
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
-UserId = Annotated[Name, Meta(description="you; nobody else is allowed")]
+UserId = Annotated[Name, Meta(description="you; no one else is allowed")]
 Content = Annotated[
     str,
     Meta(
@@ -35,7 +36,7 @@ Content = Annotated[
         extra_json_schema={"maxLength": 1_048_576},
     ),
 ]
-"""What a message says. The longest that is in force the session's actor knows, and names."""
+"""The content of a message. The session's actor knows and names the configured limit."""
 MessageType = Annotated[
     str, Meta(min_length=1, max_length=50, description="any word of yours; human_input: by a person")
 ]
@@ -44,7 +45,7 @@ Sender = Annotated[str, Meta(min_length=1, max_length=100, description="the agen
 SearchText = Annotated[str, Meta(min_length=1, max_length=500, description="words that were said")]
 Score = Annotated[float, Meta(ge=0, le=100, description="least score, 0-100")]
 Instant = Annotated[datetime, Meta(tz=True)]
-"""A time; `parse_request` takes a date, and a time without offset, as UTC."""
+"""A time; `parse_request` reads a date, and a time without offset, as UTC."""
 DayEnd = Annotated[datetime, Meta(tz=True, extra={"ends_day": True})]
 """An `Instant`; a date means its end."""
 Start = Annotated[Instant, Meta(description="date or time, included; UTC unless it says")]
@@ -79,15 +80,15 @@ MemoryScope = Annotated[
 ]
 
 Json = msgspec.Raw
-"""Any JSON value, kept as the bytes received."""
+"""Any JSON value, stored as the received bytes."""
 
 OBJECT = {"is_object": True}
-"""Marks kept JSON that must be an object."""
+"""Marks raw JSON that must be an object."""
 JsonObject = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"}, extra=OBJECT)]
-"""A JSON object kept as the bytes received."""
+"""A JSON object, stored as the received bytes."""
 
 _NOTE = {"note": {"type": "string"}}
-"""What objects are said to have that may have anything: OpenAI's strict mode takes none without a member."""
+"""A member for objects with free members: OpenAI's strict mode refuses objects without any."""
 _ELEMENTS = ["string", "number", "boolean", "object", "null"]
 GivenJson = Annotated[
     msgspec.Raw,
@@ -102,17 +103,17 @@ GivenJson = Annotated[
 ]
 """A `Json` that is a parameter."""
 OR_TEXT = {"type": ["object", "string"], "properties": _NOTE}
-"""The schema of an object that may come as JSON text."""
+"""The schema of an object that may come as JSON in a string."""
 GivenObject = Annotated[
     msgspec.Raw,
     Meta(description="any members, or that as JSON text", extra_json_schema=OR_TEXT, extra=OBJECT),
 ]
-"""A `JsonObject` that is a parameter; one that comes as text is taken for what the text says."""
+"""A `JsonObject` that is a parameter; it may come as JSON in a string."""
 
 Changes = Annotated[
     msgspec.Raw, Meta(description="merged by top-level key", extra_json_schema=OR_TEXT, extra=OBJECT)
 ]
-"""A `GivenObject` whose keys replace those that are there."""
+"""A `GivenObject` with keys that replace existing ones."""
 
 SentVisibility = Annotated[Visibility, Meta(description="private: only you; agent_only: agents of your type")]
 SinceId = Annotated[int, Meta(ge=0, le=MAX_MESSAGE_ID, description="only messages after this one")]
@@ -120,25 +121,30 @@ OldVersion = Annotated[int, Meta(ge=1, description="default newest")]
 ProjectId = Annotated[str, Meta(min_length=1, max_length=128, description="only its members see it")]
 
 SessionStatus = Literal["created", "active", "paused", "terminated", "archived"]
+CLOSED: frozenset[SessionStatus] = frozenset({"terminated", "archived"})
 NewStatus = Annotated[SessionStatus, Meta(description="what it becomes")]
 
 
 RARE = Meta(extra_json_schema={"x-rare": True})
-"""Marks a member of an object among arguments that models seldom need: the reference alone has it."""
+"""Marks a member of an argument that models seldom need: only the reference describes it."""
 
 BRIEF = {"x-brief": True}
-"""Marks what is listed without its insides: for people, who find them in the reference."""
+"""Marks a field that is listed without its members; the reference describes these."""
 
 UNLISTED = {"x-unlisted": True}
-"""Marks a field of a request that is no parameter: what the caller's name for the tool means besides.
+"""Marks a field of a request that is no parameter: an alias of the tool sets it.
 
-In an answer it marks what few memories have, and which the reference alone describes.
+In a reply it marks a rare field that only the reference describes.
 """
 
 NUMBER = {"x-number": True}
-"""Marks a parameter that is listed as the number that it is; a word is taken, too."""
+"""Marks a parameter that is listed as a number and also takes a word."""
 
 
 def no_fields() -> msgspec.Raw:
     """Return the empty JSON object, the default of every `JsonObject`."""
     return msgspec.Raw(b"{}")
+
+
+class StatusOfSession(Message[SessionStatus | None], frozen=True, kw_only=True):
+    """Read a session's status; None if hidden. Other requests depend on it."""

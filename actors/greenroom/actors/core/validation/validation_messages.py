@@ -1,15 +1,16 @@
-"""Messages for invalid arguments: what the type takes and what was given instead."""
+"""Sentences about invalid arguments: what the type takes, and the value."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct, UnsetType
 
-from greenroom.actors.core.auth.key_format import without_keys
+from greenroom.actors.core.auth.key_format import mask_keys
 
 _SHOWN_BYTES = 40
 _LOOKED_AT = 200
@@ -25,17 +26,17 @@ _ARRAYS = (list, tuple, set, frozenset)
 _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
-def shown(value: bytes) -> str:
-    """Return the beginning of a JSON value, for a sentence; of an API key in it the id alone."""
-    beginning = without_keys(value[:_LOOKED_AT].decode(errors="ignore")).encode()
+def quote_value(value: bytes) -> str:
+    """Quote the beginning of a JSON value in a sentence, with API keys masked."""
+    beginning = mask_keys(value[:_LOOKED_AT].decode(errors="ignore")).encode()
     return beginning[:_SHOWN_BYTES].decode(errors="ignore") + ("…" if len(value) > _SHOWN_BYTES else "")
 
 
 def part_of(hint: Any, step: str = "") -> Any:
-    """Return the type of a field (``name``) or an element (``[0]``), or the bare type.
+    """Return the type of a field (``name``) or element (``[0]``), or the bare type.
 
     Raises:
-        LookupError: it has no such part.
+        LookupError: there is no such part.
     """
     if not step:
         return parts_of(hint)[0]
@@ -45,17 +46,23 @@ def part_of(hint: Any, step: str = "") -> Any:
             is_fixed = get_origin(base) is tuple and ... not in elements
             return elements[int(step[1:-1])] if is_fixed else elements[0]
         if _is_struct(base) and step in base.__struct_fields__:
-            return get_type_hints(base, include_extras=True)[step]
+            return hints_of(base)[step]
     raise LookupError(f"{hint} has no {step}")
 
 
+@cache
+def hints_of(struct: type[Any]) -> dict[str, Any]:
+    """Return the types of a struct's fields by their Python names, with limits."""
+    return get_type_hints(struct, include_extras=True)
+
+
 def violation(field: str, hint: Any, kept: bytes) -> tuple[str, dict[str, Any]]:
-    """Return the sentence and the details of an argument that its type does not take.
+    """Return the sentence and the details of an argument that its type refuses.
 
     Args:
         field: The argument's name.
-        hint: Its type, with the limits that it carries.
-        kept: What was given, as JSON.
+        hint: Its type, with limits.
+        kept: Its value as JSON.
     """
     takes = _takes(hint, kept)
     text = msgspec.json.decode(kept, type=str) if kept.startswith(b'"') else None
@@ -64,30 +71,33 @@ def violation(field: str, hint: Any, kept: bytes) -> tuple[str, dict[str, Any]]:
     elif kept.startswith(b"["):
         size, unit, base, meta = len(_elements(kept)), "elements", *_choice(hint, list)
     else:
-        return f"{field}: it takes {takes} and got {shown(kept)}", {"limit": takes, "value": shown(kept)}
+        return f"{field}: it takes {takes} and got {quote_value(kept)}", {
+            "limit": takes,
+            "value": quote_value(kept),
+        }
     if base is not None and _breaks_length(meta, size):
         limit = meta.max_length
         if limit is None or (text is not None and size < (meta.min_length or 0)):
             limit = meta.min_length
         sentence = f"{field}: it takes {takes} and the given one has {size:,}"
         return sentence, {"limit": limit, "size": size, "unit": unit}
-    sentence = f"{field}: it takes {takes} and got {shown(kept)}"
+    sentence = f"{field}: it takes {takes} and got {quote_value(kept)}"
     if text is None:
-        return sentence, {"limit": takes, "value": shown(kept)}
+        return sentence, {"limit": takes, "value": quote_value(kept)}
     unquoted = [each for each in choices_of(hint) if each in _UNQUOTED]
     if unquoted and base is None:
         sentence = f"{sentence}, a string; send {_UNQUOTED[unquoted[0]]} without quotes"
-        return sentence, {"limit": takes, "value": shown(kept)}
+        return sentence, {"limit": takes, "value": quote_value(kept)}
     return f"{sentence} ({size:,} characters)", {"limit": takes, "size": size, "unit": unit}
 
 
 def parts_of(hint: Any) -> tuple[Any, Meta]:
-    """Return the type without None, and its limits; the first of several types."""
+    """Return the first type other than None, and its limits."""
     return next((each for each in _choices(hint) if each[0] not in {NoneType, UnsetType}), (hint, Meta()))
 
 
 def choices_of(hint: Any) -> list[Any]:
-    """Return the types of a union, or the one type, each without its limits."""
+    """Return the types of a union, or the one type, without limits."""
     return [base for base, _ in _choices(hint)]
 
 
@@ -105,7 +115,7 @@ def _choices(hint: Any) -> list[tuple[Any, Meta]]:
 
 
 def _choice(hint: Any, kind: type) -> tuple[Any, Meta]:
-    """Return the type that takes values of a kind, with its limits; None without one."""
+    """Return the type for values of a kind, with its limits; None without one."""
     for base, meta in _choices(hint):
         if base is kind or (kind is list and get_origin(base) in _ARRAYS):
             return base, meta
@@ -113,7 +123,7 @@ def _choice(hint: Any, kind: type) -> tuple[Any, Meta]:
 
 
 def _takes(hint: Any, kept: bytes) -> str:
-    """Return what a type takes, in words; of several types those of the kind that was given, if any are."""
+    """Return what a type takes, in words; prefer types of the value's kind."""
     choices = [each for each in _choices(hint) if each[0] not in {NoneType, UnsetType}]
     alike = [each for each in choices if is_of_kind(each[0], kept)]
     choices = alike or choices
@@ -121,7 +131,7 @@ def _takes(hint: Any, kept: bytes) -> str:
 
 
 def is_of_kind(base: Any, kept: bytes) -> bool:
-    """Return whether a type takes JSON values of the kind of one: strings, arrays, objects or numbers."""
+    """Return whether a type takes a JSON value's kind: string, array, object, number."""
     match kept[:1]:
         case b'"':
             return base is str

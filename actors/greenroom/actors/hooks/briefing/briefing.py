@@ -1,4 +1,4 @@
-"""What a session should know when it starts: how the last one ended, work, decisions, preferences, files."""
+"""Build the briefing of a new session: last session, open work, decisions, preferences, files."""
 
 from __future__ import annotations
 
@@ -13,26 +13,32 @@ import msgspec
 from greenroom.actors.content.text.escape import Section
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.resources.resource_uris import preferences_uri
+from greenroom.actors.core.resources.resources import ReadResource
 from greenroom.actors.core.validation.times import to_datetime
-from greenroom.actors.hooks.briefing.context_lines import NO_ROOM, Line, of_memory, said, why_withheld, within
-from greenroom.actors.hooks.extraction.turns import session_id_of
+from greenroom.actors.hooks.briefing.context_lines import (
+    NO_ROOM,
+    Line,
+    fit_lines,
+    render_line,
+    render_memory,
+    why_withheld,
+)
 from greenroom.actors.memories.preferences.actor import preferences_address
 from greenroom.actors.memories.preferences.requests import KnownPreferences
+from greenroom.actors.memories.recall.recall_context import near_roots
 from greenroom.actors.memories.recall.search import SearchSpec, find
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters
-from greenroom.actors.recall.near import near_roots
-from greenroom.actors.schemas.hook_work import Earlier, HookState, ReadOwnWork
-from greenroom.actors.schemas.resources import ReadResource
 from greenroom.actors.sessions.requests.hook_events import MOST_FOUND, HookEvent
+from greenroom.actors.sessions.requests.hook_messages import Earlier, HookState, ReadOwnWork, session_id_of
 from greenroom.actors.sessions.requests.session_context import SessionContext
 from greenroom.actors.sessions.storage.directory import ListSessions
 from greenroom.runtime import Address, GreenroomError, ProcedureContext, Refusal
 
 DECISION: Final = "decision"
 PREFERENCE: Final = "preference"
-"""Tags of memories that every session of a project is given."""
+"""Tags of memories that every session of a project gets."""
 _SESSIONS: Final = 12
-"""Sessions of the project that are asked for their work, those of the newest activity."""
+"""Most sessions of the project of which the work is read, most recent activity first."""
 _LISTED: Final = 60
 _STALE: Final = timedelta(days=30)
 _TAGGED: Final = 40
@@ -43,7 +49,7 @@ _MOST: Final = {"last": 1, "work": 6, "decisions": 8, "preferences": 8, "files":
 
 
 class Briefing(NamedTuple):
-    """Sections of lines, all lines that are in them, and how many memories are not, by the reason."""
+    """Sections, their lines, and the number of memories left out by reason."""
 
     sections: list[Section]
     lines: list[Line]
@@ -55,12 +61,14 @@ class _Work(NamedTuple):
     context: SessionContext
 
 
-async def briefing(context: ProcedureContext, event: HookEvent, state: HookState, budget: int) -> Briefing:
-    """Return what a project's next session should know, the most important first, within a token budget."""
+async def build_briefing(
+    context: ProcedureContext, event: HookEvent, state: HookState, budget: int
+) -> Briefing:
+    """Build a briefing for a project's next session within a token budget, most important first."""
     works = await _works(context, event)
     tagged: list[FoundMemory] = []
     left_out: Counter[str] = Counter()
-    for hit in await _tagged(context, event):
+    for hit in await _find_tagged(context, event):
         why = why_withheld(hit, event.project, state.memories)
         if why is None:
             tagged.append(hit)
@@ -83,25 +91,25 @@ async def briefing(context: ProcedureContext, event: HookEvent, state: HookState
     for name, (title, candidates) in offered.items():
         left = budget - (len(title) + 4) // 4 - 1
         fresh = [line for line in candidates if line.memory is not None or line.digest not in has]
-        kept, left = within(fresh, left, _MOST[name])
+        kept, left = fit_lines(fresh, left, _MOST[name])
         if kept:
             budget = left
             sections.append(Section(title, [line.text for line in kept]))
             lines += kept
-    told = {line.memory.memory_id for line in lines if line.memory is not None}
-    left_out[NO_ROOM] = sum(hit.memory.memory_id not in told for hit in tagged)
+    included = {line.memory.memory_id for line in lines if line.memory is not None}
+    left_out[NO_ROOM] = sum(hit.memory.memory_id not in included for hit in tagged)
     return Briefing(sections, lines, dict(+left_out))
 
 
-async def found_since(context: ProcedureContext, event: HookEvent, state: HookState) -> int:
-    """Return how many memories nobody has looked at that rules made since the last session began."""
+async def count_unreviewed(context: ProcedureContext, event: HookEvent, state: HookState) -> int:
+    """Count the unreviewed memories that rules made since the last session began."""
     hits = await _newest(context, event, MemoryFilters(unreviewed=True), MOST_FOUND)
     since = state.earlier[0].began if state.earlier else None
     return sum(hit.own and (since is None or hit.memory.created_at >= since) for hit in hits)
 
 
 async def _works(context: ProcedureContext, event: HookEvent) -> list[_Work]:
-    """Return what the user did in sessions of the project, the newest first."""
+    """Return the user's work in sessions of the project, newest first."""
     if not event.project:
         return []
     listed = await context.query(ListSessions(project_id=event.project, limit=_LISTED))
@@ -111,7 +119,7 @@ async def _works(context: ProcedureContext, event: HookEvent) -> list[_Work]:
             continue
         try:
             read = await context.ask(Address("session", session.session_id), ReadOwnWork())
-        except GreenroomError:  # the others are there all the same
+        except GreenroomError:  # one unavailable session does not hide the others
             continue
         if read is not None:
             works.append(_Work(session.session_id, read))
@@ -120,8 +128,8 @@ async def _works(context: ProcedureContext, event: HookEvent) -> list[_Work]:
     return works
 
 
-async def _tagged(context: ProcedureContext, event: HookEvent) -> list[FoundMemory]:
-    """Return the newest memories that are tagged as decisions or preferences."""
+async def _find_tagged(context: ProcedureContext, event: HookEvent) -> list[FoundMemory]:
+    """Return the newest memories with the tag of a decision or a preference."""
     filters = MemoryFilters(tags=[DECISION, PREFERENCE], unreviewed=False)
     return await _newest(context, event, filters, _TAGGED)
 
@@ -137,15 +145,15 @@ async def _newest(
 def _last(earlier: Sequence[Earlier], principal: Principal) -> list[Line]:
     if not earlier:
         return []
-    # One that was opened and closed without a word hides no other.
+    # A session without any request must not hide an earlier one with a request.
     last = next((each for each in earlier if each.request), earlier[0])
     if last.ended is None:
-        how = f"it may still be running, and was last heard of {_time(last.last)}"
+        how = f"it may still be running, and was last active {_time(last.last)}"
     else:
         how = f"it ended {_time(last.ended)}{f' ({last.reason})' if last.reason else ''}"
     request = f"; the person's last request was: {last.request}" if last.request else ""
     source = f"session {session_id_of(last, principal)}"
-    return [said(f"{last.client} since {_time(last.began)}: {how}{request}", source, _LINE * 2)]
+    return [render_line(f"{last.client} since {_time(last.began)}: {how}{request}", source, _LINE * 2)]
 
 
 def _open_work(works: Iterable[_Work], since: datetime) -> list[Line]:
@@ -156,11 +164,11 @@ def _open_work(works: Iterable[_Work], since: datetime) -> list[Line]:
             continue
         source = f"session {work.session_id} by {state.by}, {state.at:%Y-%m-%d}"
         step = f", at: {state.step}" if state.step else ""
-        lines.append(said(f"{state.task} ({state.status}){step}", source, _LINE))
+        lines.append(render_line(f"{state.task} ({state.status}){step}", source, _LINE))
         if state.next:
-            lines.append(said(f"Next for it: {'; '.join(state.next[:5])}", source, _LINE))
+            lines.append(render_line(f"Next for it: {'; '.join(state.next[:5])}", source, _LINE))
         if state.blockers:
-            lines.append(said(f"It waits for: {'; '.join(state.blockers[:5])}", source, _LINE))
+            lines.append(render_line(f"It waits for: {'; '.join(state.blockers[:5])}", source, _LINE))
     return lines
 
 
@@ -168,7 +176,7 @@ def _decisions(works: Iterable[_Work]) -> list[Line]:
     made = [(each, work.session_id) for work in works for each in work.context.decisions]
     made.sort(key=lambda each: each[0].at, reverse=True)
     return [
-        said(
+        render_line(
             decision.what + (f" (because {decision.why})" if decision.why else ""),
             f"session {session_id} by {decision.by}, {decision.at:%Y-%m-%d}",
             _LINE,
@@ -178,24 +186,24 @@ def _decisions(works: Iterable[_Work]) -> list[Line]:
 
 
 async def _document(context: ProcedureContext) -> list[Line]:
-    """Return the members of the user's preferences that are not for programs."""
+    """Return the members of the user's preferences that people wrote for models."""
     address = preferences_address(context.principal)
     owner = context.principal.user or context.principal.agent_id
     try:
         read: Any = await context.ask(address, ReadResource(uri=preferences_uri(owner)))
-    except Refusal:  # a session starts without them
+    except Refusal:  # a session can start without preferences
         return []
     members = msgspec.json.decode(read.preferences, type=dict[str, msgspec.Raw])
     source = f"the user's preferences, version {read.version}"
     return [
-        said(f"{name}: {bytes(value).decode()}", source, _PREFERENCE)
+        render_line(f"{name}: {bytes(value).decode()}", source, _PREFERENCE)
         for name, value in members.items()
         if name not in _FOR_PROGRAMS
     ]
 
 
 def _of_tag(tagged: Iterable[FoundMemory], tag: str) -> list[Line]:
-    return [of_memory(hit) for hit in tagged if tag in hit.memory.tags]
+    return [render_memory(hit) for hit in tagged if tag in hit.memory.tags]
 
 
 def _files(works: Iterable[_Work], folder: str) -> list[Line]:
@@ -210,12 +218,14 @@ def _files(works: Iterable[_Work], folder: str) -> list[Line]:
     lines: list[Line] = []
     for path, _ in uses.most_common(_MOST["files"]):
         at, session_id = last[path]
-        lines.append(said(_below(path, folder), f"last used {at:%Y-%m-%d} in session {session_id}", _LINE))
+        lines.append(
+            render_line(_below(path, folder), f"last used {at:%Y-%m-%d} in session {session_id}", _LINE)
+        )
     return lines
 
 
 def _below(path: str, folder: str) -> str:
-    """Return a path as it is below the folder that the client works in."""
+    """Return a path relative to the client's folder, if it is below it."""
     root = folder.rstrip("/") + "/"
     return posixpath.relpath(path, root) if folder and path.startswith(root) else path
 

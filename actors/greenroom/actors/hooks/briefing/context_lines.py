@@ -1,45 +1,44 @@
-"""Lines of what a hook gives, each a text made inert, with its source; and which memories may be one."""
+"""Lines that a hook injects: escaped text with its source, and which memories may."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from greenroom.actors.content.text.escape import inert, line_tokens
+from greenroom.actors.content.text.escape import escape_untrusted, line_tokens
 from greenroom.actors.core.replies.memory_types import by_author, changer
 from greenroom.actors.hooks.briefing.usage_marks import digest_of, marks_of
+from greenroom.actors.memories.recall.recall_context import is_near, strongest
 from greenroom.actors.memories.recall.search import chance_of
 from greenroom.actors.memories.requests.replies import FoundMemory
-from greenroom.actors.recall.near import is_near
-from greenroom.actors.recall.recalled import strongest
-from greenroom.actors.schemas.hook_work import GivenMemory
+from greenroom.actors.memories.storage.injection_log import GivenMemory
 
 MOST_OF_MEMORY: Final = 480
-"""Characters of a memory that a line has."""
+"""Most characters of a memory in a line."""
 MOST_OF_SOURCE: Final = 160
 NO_ROOM: Final = "there was no room for it"
-"""Why a line is left out that might be given."""
+"""The reason for a memory that did not fit into the token budget."""
 
 
 class Line(NamedTuple):
-    """A line, and the memory that it is; None where it is none."""
+    """A line, and its memory; None for a line that is no memory."""
 
     text: str
     memory: GivenMemory | None = None
 
     @property
     def digest(self) -> int:
-        """Stands for the line in what a session has."""
+        """Identifies the line in what a session already has."""
         return digest_of(self.text)
 
 
-def said(text: str, source: str, most: int) -> Line:
-    """Return what somebody said, with its source."""
-    return Line(f"{inert(text, most)} [{inert(source, MOST_OF_SOURCE)}]")
+def render_line(text: str, source: str, most: int) -> Line:
+    """Render an escaped text with its source."""
+    return Line(f"{escape_untrusted(text, most)} [{escape_untrusted(source, MOST_OF_SOURCE)}]")
 
 
-def of_memory(hit: FoundMemory, prompt: str = "") -> Line:
-    """Return a memory as a line."""
+def render_memory(hit: FoundMemory, prompt: str = "") -> Line:
+    """Render a memory as a line."""
     memory = hit.memory
     text = memory.text
     by = by_author(memory.author, memory.imported, changer(memory.author, memory.updated_by))
@@ -53,20 +52,20 @@ def of_memory(hit: FoundMemory, prompt: str = "") -> Line:
         signals=strongest(hit.components or {}),
         marks=marks_of(text[:MOST_OF_MEMORY], prompt),
     )
-    return Line(said(text, source, MOST_OF_MEMORY).text, given)
+    return Line(render_line(text, source, MOST_OF_MEMORY).text, given)
 
 
 def why_withheld(hit: FoundMemory, project: str, has: Mapping[str, int]) -> str | None:
-    """Return why a memory may not be put into a context without being asked for; None if it may.
+    """Return why a memory may not be injected; None if it may.
 
-    It is the user's, and agents of that user wrote it; it is not unreviewed; it is of no other project; and
-    the session has not got this version of it.
+    It must belong to the user, be written by the user's agents, be reviewed, and be of this project or of
+    none. The session must not have this version yet.
     """
     memory = hit.memory
     if not hit.own:
         return "others wrote it"
     if memory.unreviewed:
-        return "nobody has reviewed it"
+        return "no one has reviewed it"
     if memory.withheld:
         return "it is too large"
     if not is_near(memory.namespace, project):
@@ -74,8 +73,8 @@ def why_withheld(hit: FoundMemory, project: str, has: Mapping[str, int]) -> str 
     return "the session has it" if has.get(memory.memory_id) == memory.version else None
 
 
-def within(lines: list[Line], budget: int, most: int) -> tuple[list[Line], int]:
-    """Return the first lines that a budget of tokens has room for, and what is left of it."""
+def fit_lines(lines: list[Line], budget: int, most: int) -> tuple[list[Line], int]:
+    """Return the first lines within a token budget, and the rest of it."""
     kept: list[Line] = []
     for line in lines:
         cost = line_tokens(line.text)

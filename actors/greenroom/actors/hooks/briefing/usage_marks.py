@@ -1,9 +1,8 @@
-"""Whether a model used a memory that it was given: by words that come back which it did not have elsewhere.
+"""Detect whether a model used an injected memory, by its distinctive words.
 
-A memory's *marks* are its telling words: those of four letters or more, or with a digit, that are no stop
-words and not in the prompt. It was used if enough of them come back in what the model says after it was
-given: half of them, and three at least. Of a memory that has fewer than three all must come back, and one
-alone never tells.
+The *marks* of a memory are its distinctive words: four letters or more, or with a digit, no stop words, and
+not in the prompt. The memory was used if half of its marks, and at least three, are in the model's text
+after the injection. With two marks both must be there; a single mark never counts.
 """
 
 from __future__ import annotations
@@ -22,25 +21,27 @@ _DIGEST_BYTES: Final = 6
 
 
 def marks_of(text: str, prompt: str) -> list[int]:
-    """Return digests of a text's telling words that are not in a prompt; they tell nobody what it says."""
+    """Return digests of a text's distinctive words that the prompt lacks."""
     known = _words(prompt)
     return [
-        digest_of(each) for each in list(dict.fromkeys(_telling(text)))[: 2 * MOST_MARKS] if each not in known
+        digest_of(each)
+        for each in list(dict.fromkeys(_distinctive(text)))[: 2 * MOST_MARKS]
+        if each not in known
     ][:MOST_MARKS]
 
 
-def comes_back(marks: Collection[int], said: Iterable[str]) -> bool:
+def is_used(marks: Collection[int], texts: Iterable[str]) -> bool:
     """Return whether texts show that a memory with these marks was used."""
     if len(marks) < _LEAST_OF_FEW:
         return False
-    heard = {digest_of(word) for text in said for word in _telling(text)}
-    found = sum(each in heard for each in marks)
+    words = {digest_of(word) for text in texts for word in _distinctive(text)}
+    found = sum(each in words for each in marks)
     if len(marks) < _LEAST:
         return found == len(marks)
     return found >= max(_LEAST, -(-len(marks) // 2))
 
 
-def _telling(text: str) -> Iterable[str]:
+def _distinctive(text: str) -> Iterable[str]:
     for token in tokens(text):
         for term in token.posted:
             if term not in STOP_WORDS and (len(term) >= _LETTERS or any(map(str.isdigit, term))):
@@ -52,5 +53,5 @@ def _words(text: str) -> set[str]:
 
 
 def digest_of(text: str) -> int:
-    """Return a number that stands for a text, from which nobody learns it."""
+    """Return a number that stands for a text, from which the text cannot be restored."""
     return int.from_bytes(blake2b(text.encode(), digest_size=_DIGEST_BYTES).digest())

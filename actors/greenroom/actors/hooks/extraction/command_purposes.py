@@ -1,4 +1,4 @@
-"""What shell commands are for: tests, checks, builds, or only looking at something."""
+"""Classify shell commands: tests, checks, builds, or read-only commands."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _ONE_FILE: Final = re.compile(
 
 
 def purpose_of(command: str) -> str:
-    """Return what a command is for: ``test``, ``lint`` or ``build``; empty if it is for nothing of these."""
+    """Return the purpose of a command: ``test``, ``lint`` or ``build``; empty for any other."""
     words = _WRAPPERS.sub("", command.rpartition(" && ")[2], count=1).split()
     if not words:
         return ""
@@ -63,12 +63,12 @@ def purpose_of(command: str) -> str:
 
 
 def is_general(command: str) -> bool:
-    """Return whether a command is not about single files or tests."""
+    """Return whether a command does not name single files or tests."""
     return _ONE_FILE.search(command) is None
 
 
 def only_looks(command: str) -> bool:
-    """Return whether a command changes nothing, so far as one can tell, and so fixes nothing."""
+    """Return whether a command seems to change nothing, so that it cannot fix anything."""
     if purpose_of(command) == "test":
         return True
     if _CHANGES.search(command):

@@ -1,4 +1,4 @@
-"""Errors with their fixes, and commands that work, by the commands of a session and how they ended."""
+"""Find fixed errors and working commands in the commands of a session."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
+from greenroom.actors.content.text.private_parts import PRIVATE
 from greenroom.actors.hooks.extraction.command_purposes import is_general, only_looks, purpose_of
-from greenroom.actors.hooks.extraction.findings import cannot_run, error_line
-from greenroom.actors.hooks.findings import Finding, finding, on_a_line
+from greenroom.actors.hooks.extraction.findings import Finding, cannot_run, find_error_line, finding, to_line
 from greenroom.actors.sessions.requests.hook_events import Turn
 
 _OFTEN: Final = 3
-"""A command that passed so often is how something is done."""
+"""A command that passed so many times is an established way to do something."""
 _MOST_STEPS: Final = 4
-"""What fixed an error is one of so many steps at most; of more nobody can tell."""
+"""Most steps between an error and its fix; with more, the step that fixed it is unclear."""
 _NEXT: Final = 3
-"""Runs after one that could not start in which another may take its place."""
+"""Runs after a command that could not start in which a replacement is looked for."""
 _COMMAND: Final = 120
 _STEP: Final = 80
 _DOES: Final = {"test": "runs the tests", "lint": "checks the code", "build": "builds"}
 _UNKNOWN_END: Final = re.compile(r"[|;]|(?<![&>])&(?![&>0-9])")
-"""After these a shell tells how the last part ended, which need not be the part that matters."""
+"""With these, a shell reports the status of the last part, which may not be the part that matters."""
 _NO_PART: Final = re.compile(r"^(?:cd \S+ && )+|(?:\s+2>&1|\s+>\s?/dev/null)+$")
 
 
@@ -30,10 +30,10 @@ class _Run(NamedTuple):
     """A command that ran.
 
     Attributes:
-        place: The turn.
-        command: Without what only changes the folder or where it prints.
-        passed: Whether it did; None if nobody can tell.
-        output: What it said.
+        place: The number of the turn.
+        command: The command without changes of folder and redirections.
+        passed: Whether it passed; None if that is unknown.
+        output: Its output.
     """
 
     place: int
@@ -43,36 +43,36 @@ class _Run(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Something that was done: at which turn, and in words."""
+    """A step that was taken: the number of the turn, and a description."""
 
     place: int
     words: str
 
 
-def found_in_commands(turns: Sequence[Turn]) -> Iterator[Finding]:
-    """Yield what fixed errors, and which commands work."""
-    happened = list(_happened(turns))
+def find_in_commands(turns: Sequence[Turn]) -> Iterator[Finding]:
+    """Yield fixes of errors, and commands that work."""
+    happened = list(_list_steps(turns))
     runs = [each for each in happened if isinstance(each, _Run)]
-    yield from _fixes(happened)
-    yield from _repeated(runs)
-    yield from _instead(runs)
+    yield from _find_fixes(happened)
+    yield from _find_repeated(runs)
+    yield from _find_replacements(runs)
 
 
-def _happened(turns: Sequence[Turn]) -> Iterator[_Run | _Step]:
-    """Yield the runs of commands, and files that were written."""
+def _list_steps(turns: Sequence[Turn]) -> Iterator[_Run | _Step]:
+    """Yield the runs of commands, and the files that were written."""
     for place, turn in enumerate(turns):
         if turn.role != "tool":
             continue
-        if turn.command and LEFT_OUT_BEGINS not in turn.command:
+        if turn.command and not any(mark in turn.command for mark in (LEFT_OUT_BEGINS, PRIVATE)):
             command = _NO_PART.sub("", " ".join(turn.command.split()))
             unknown = not turn.failed and _UNKNOWN_END.search(command) is not None
             yield _Run(place, command, None if unknown else not turn.failed, turn.text)
         elif turn.wrote and turn.path and not turn.failed:
-            yield _Step(place, f"editing `{on_a_line(turn.path, _STEP)}`")
+            yield _Step(place, f"editing `{to_line(turn.path, _STEP)}`")
 
 
-def _fixes(happened: Sequence[_Run | _Step]) -> Iterator[Finding]:
-    """Yield errors that went away after something was done about them."""
+def _find_fixes(happened: Sequence[_Run | _Step]) -> Iterator[Finding]:
+    """Yield errors that disappeared after some steps."""
     failures: dict[str, _Run] = {}
     steps: list[_Step] = []
     for each in happened:
@@ -85,16 +85,16 @@ def _fixes(happened: Sequence[_Run | _Step]) -> Iterator[Finding]:
         failure = failures.pop(each.command, None) if each.passed else None
         if failure is not None:
             done = list(dict.fromkeys(step.words for step in steps if step.place > failure.place))
-            error = error_line(failure.output)
+            error = find_error_line(failure.output)
             if error and 0 < len(done) <= _MOST_STEPS and len(each.command) <= _COMMAND:
-                failing = f"`{on_a_line(each.command, _COMMAND)}` failed with \u201c{error}\u201d"
+                failing = f"`{to_line(each.command, _COMMAND)}` failed with \u201c{error}\u201d"
                 yield finding("fix", f"{failing} and passed after {' and '.join(done)}.", each.place)
         if not only_looks(each.command):
-            steps.append(_Step(each.place, f"running `{on_a_line(each.command, _STEP)}`"))
+            steps.append(_Step(each.place, f"running `{to_line(each.command, _STEP)}`"))
 
 
-def _repeated(runs: Sequence[_Run]) -> Iterator[Finding]:
-    """Yield commands for a purpose that pass again and again."""
+def _find_repeated(runs: Sequence[_Run]) -> Iterator[Finding]:
+    """Yield commands with a purpose that passed several times."""
     passed: dict[str, int] = {}
     for run in runs:
         purpose = purpose_of(run.command) if run.passed else ""
@@ -104,21 +104,21 @@ def _repeated(runs: Sequence[_Run]) -> Iterator[Finding]:
                 yield _works(run, purpose, f"it passed {_OFTEN} times in one session")
 
 
-def _instead(runs: Sequence[_Run]) -> Iterator[Finding]:
-    """Yield commands that worked where another one for the same purpose could not even start."""
+def _find_replacements(runs: Sequence[_Run]) -> Iterator[Finding]:
+    """Yield commands that worked after another one for the same purpose could not start."""
     passed = {run.command for run in runs if run.passed}
     for number, failed in enumerate(runs):
         purpose = purpose_of(failed.command)
-        error = error_line(failed.output) if failed.passed is False and purpose else ""
+        error = find_error_line(failed.output) if failed.passed is False and purpose else ""
         if not (cannot_run(error) and failed.command not in passed):
             continue
         for run in runs[number + 1 : number + 1 + _NEXT]:
             if run.passed and len(run.command) <= _COMMAND and purpose_of(run.command) == purpose:
-                without = on_a_line(failed.command, _COMMAND)
+                without = to_line(failed.command, _COMMAND)
                 yield _works(run, purpose, f"`{without}` fails with \u201c{error}\u201d")
                 break
 
 
 def _works(run: _Run, purpose: str, why: str) -> Finding:
-    text = f"`{on_a_line(run.command, _COMMAND)}` {_DOES[purpose]}; {why}."
+    text = f"`{to_line(run.command, _COMMAND)}` {_DOES[purpose]}; {why}."
     return finding("command", text, run.place, purpose)

@@ -1,11 +1,11 @@
-"""What plain rules find in the turns of a client's session, without a language model.
+"""Find memories in the turns of a client's session by plain rules.
 
-Only the person's own words, and the model's where the person accepts them, make decisions and preferences.
-What a tool answers is data that anybody may have written: of it nothing is kept but one line of an error.
-Nothing is better than noise: a sentence that does not read alone is no finding.
+Only a person's own words, and the model's proposals that the person accepts, become decisions and
+preferences. The output of a tool is untrusted: only one line of an error is kept. No finding is better than
+noise: a sentence that is unclear without its context is no finding.
 
-A session is told in parts. What of one part may matter for the next is `carried` over: a proposal that nobody
-answered yet, commands and how they ended.
+A session arrives in parts. `carry_over` keeps what the next part needs: a proposal without an answer, and
+commands with their results.
 """
 
 from __future__ import annotations
@@ -16,33 +16,32 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.hooks.extraction.findings import error_line
-from greenroom.actors.hooks.findings import Finding, Rule
+from greenroom.actors.hooks.extraction.findings import Finding, Rule, find_error_line
 from greenroom.actors.sessions.requests.hook_events import Turn
 
 MAX_FINDINGS: Final = 24
 """Most findings of one event."""
 MAX_OF_RULE: Final = 8
-"""Most findings of one event by the same rule."""
+"""Most findings of one event by one rule."""
 MAX_CARRIED: Final = 50
-"""Most turns that are carried over, the newest ones."""
+"""Most turns that are carried over, newest first."""
 _LONGEST_NAME: Final = 500
-"""Characters of a command or a path that is carried over."""
+"""Most characters of a command or a path that is carried over."""
 _LONGEST_WORDS: Final = 4_000
 
 
 def found_in(turns: Sequence[Turn], before: Sequence[Turn] = ()) -> list[Finding]:
-    """Return what plain rules find in turns, in their order, each thing once; of too many the newest.
+    """Find memories in turns, in order and each once; of too many, keep the newest.
 
     Args:
-        turns: What is new.
-        before: What was carried over from the part before. What came out there is not told again.
+        turns: The new turns.
+        before: The turns that were carried over. Findings that end in them are not repeated.
     """
-    from greenroom.actors.hooks.extraction.command_runs import found_in_commands  # noqa: PLC0415 - as the next
-    from greenroom.actors.hooks.extraction.statements import found_in_words  # noqa: PLC0415 - 30 ms of each start
+    from greenroom.actors.hooks.extraction.command_runs import find_in_commands  # noqa: PLC0415 - as the next
+    from greenroom.actors.hooks.extraction.statements import find_in_words  # noqa: PLC0415 - 30 ms of each start
 
     together = (*before, *turns)
-    found = sorted((*found_in_words(together), *found_in_commands(together)), key=lambda each: each.turn)
+    found = sorted((*find_in_words(together), *find_in_commands(together)), key=lambda each: each.turn)
     newest: dict[str, Finding] = {}
     count: Counter[Rule] = Counter()
     for each in reversed(found):
@@ -55,12 +54,12 @@ def found_in(turns: Sequence[Turn], before: Sequence[Turn] = ()) -> list[Finding
     return list(reversed(newest.values()))
 
 
-def carried(turns: Sequence[Turn], before: Sequence[Turn] = ()) -> list[Turn]:
-    """Return what of turns is to be there for the next part; of what tools said only errors.
+def carry_over(turns: Sequence[Turn], before: Sequence[Turn] = ()) -> list[Turn]:
+    """Return the turns that the next part needs; of the output of tools, only errors.
 
     Args:
-        turns: What was new.
-        before: What was carried over to it.
+        turns: The new turns.
+        before: The turns that were carried over to them.
     """
     together = (*before, *turns)
     last = next((turn for turn in reversed(together) if turn.role != "tool"), None)
@@ -68,8 +67,8 @@ def carried(turns: Sequence[Turn], before: Sequence[Turn] = ()) -> list[Turn]:
     for turn in together:
         if turn.role == "tool" and (turn.command or turn.wrote):
             if max(len(turn.command), len(turn.path)) <= _LONGEST_NAME:
-                told = error_line(turn.text) if turn.failed else ""
-                kept.append(msgspec.structs.replace(turn, text=told))
+                error = find_error_line(turn.text) if turn.failed else ""
+                kept.append(msgspec.structs.replace(turn, text=error))
         elif turn is last and turn.role == "assistant" and len(turn.text) <= _LONGEST_WORDS:
             kept.append(turn)
     return kept[-MAX_CARRIED:]

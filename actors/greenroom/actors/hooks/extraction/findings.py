@@ -1,14 +1,68 @@
-"""The line of an output that tells its error."""
+"""Findings in a session's turns, the extractor's interface, and lines of errors."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal, Protocol
 
-from greenroom.actors.hooks.findings import on_a_line
+import msgspec
+from msgspec import Meta
+
+from greenroom.actors.core.replies.memory_types import MemoryKind
+from greenroom.actors.sessions.requests.hook_events import Turn
+
+Rule = Literal["decision", "preference", "remember", "fix", "command"]
+
+MAX_FINDING: Final = 800
+"""Most characters of a finding's text."""
+KINDS: Final[dict[Rule, MemoryKind]] = {
+    "decision": "semantic",
+    "preference": "semantic",
+    "remember": "semantic",
+    "fix": "procedural",
+    "command": "procedural",
+}
+"""The kind of memory that a finding of each rule becomes."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something in a session's turns that becomes a memory without a review.
+
+    Attributes:
+        rule: The rule that found it.
+        kind: The kind of the memory.
+        text: The content; it is clear without its context.
+        tags: The tags of the memory, its rule first.
+        turn: The number of the turn that has it, or where it was last confirmed.
+    """
+
+    rule: Rule
+    kind: MemoryKind
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_FINDING)]
+    tags: list[str]
+    turn: int
+
+
+class Extractor(Protocol):
+    """Finds memories in turns, as `found_in` does; it may use a language model."""
+
+    async def __call__(self, turns: Sequence[Turn], /) -> list[Finding]: ...  # noqa: D102  the class says it
+
+
+def finding(rule: Rule, text: str, turn: int, *tags: str) -> Finding:
+    """Make a finding of a rule, with its kind and its tags."""
+    return Finding(rule=rule, kind=KINDS[rule], text=text, tags=[rule, *tags], turn=turn)
+
+
+def to_line(text: str, most: int) -> str:
+    """Return text as one printable line without backquotes, cut to a number of characters."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in text).replace("`", "'").split())
+    return line if len(line) <= most else line[: most - 1] + "\u2026"
+
 
 LONGEST: Final = 200
-"""Characters of an error's line that are kept."""
+"""Most characters of an error's line."""
 _MOST: Final = 20_000
 _LINE: Final = 400
 _FIRST_OF: Final = (
@@ -30,9 +84,9 @@ _PATTERNS: Final = (
     (-1, _THROWN),
     *((0, re.compile(f"({each})")) for each in _FIRST_OF[1:]),
 )
-"""The most telling first: its first line that fits says what is wrong, of a traceback the last one."""
+"""The most specific first: of a plain error its first line, of a traceback the last."""
 _ASSERTS: Final = re.compile(r"\bassert\b|AssertionError")
-"""What a test expected says nothing without the test."""
+"""The expectation of a test is useless without the test."""
 _CANNOT_RUN: Final = re.compile(
     r"not found|no module named|cannot find module|missing script|unknown command|not recognized|no such file"
     r"|unrecognized (?:option|argument|command)|no such command|unknown option",
@@ -40,8 +94,8 @@ _CANNOT_RUN: Final = re.compile(
 )
 
 
-def error_line(output: str) -> str:
-    """Return the line that tells an error, of at most `LONGEST` characters; "" if there is none."""
+def find_error_line(output: str) -> str:
+    """Find the line of an error, at most `LONGEST` characters; "" if there is none."""
     lines = [
         line.rstrip() if line.startswith("E ") else line.strip() for line in output[-_MOST:].splitlines()
     ]
@@ -49,10 +103,10 @@ def error_line(output: str) -> str:
     for which, pattern in _PATTERNS:
         found = [match[1] for line in lines if (match := pattern.fullmatch(line))]
         if found:
-            return on_a_line(found[which], LONGEST)
+            return to_line(found[which], LONGEST)
     return ""
 
 
 def cannot_run(error: str) -> bool:
-    """Return whether an error says that a command could not even start."""
+    """Return whether an error means that a command could not start."""
     return _CANNOT_RUN.search(error) is not None

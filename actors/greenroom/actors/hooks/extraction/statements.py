@@ -1,4 +1,4 @@
-"""Decisions, preferences and what is to be remembered, by the words in which people say them."""
+"""Find decisions, preferences and things to remember by the words that people use for them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from greenroom.actors.hooks.extraction.strip_quotes import Sentence, own_sentences
-from greenroom.actors.hooks.findings import Finding, Rule, finding
+from greenroom.actors.hooks.extraction.findings import Finding, Rule, finding
+from greenroom.actors.hooks.extraction.strip_quotes import Sentence, split_sentences
 from greenroom.actors.sessions.requests.hook_events import Turn
 
 _LEAST_WORDS: Final = 3
 _MOST_ACCEPTING: Final = 2
-"""Sentences of a turn that does nothing but accept."""
+"""Most sentences of a turn that only accepts a proposal."""
 _OPENING: Final = (
     r"(?:(?:ok(?:ay)?|so|right|fine|good|great|perfect|thanks|alright|all right|then|and|but|also|oh|yes|yeah"
     r"|well|now|please|bitte|hey|btw|by the way|one more thing|as discussed|for this project"
@@ -21,7 +21,7 @@ _OPENING: Final = (
     r"|(?:after|in|during) (?:[\w']+ ){0,4}(?:discussions?|meetings?|calls?|reviews?|talks?))"
     r"\b[,.:;!-]*\s+){0,4}"
 )
-"""What may stand before a statement in its sentence."""
+"""Words that may precede a statement in its sentence."""
 _ACTS: Final = (
     r"(?:use|run|add|write|commit|push|put|keep|create|make|ask|check|test|format|start|include|name|call|import"
     r"|log|return|touch|edit|change|delete|remove|install|deploy|merge|rebase|squash|skip|hard-?code|mock|print"
@@ -30,7 +30,7 @@ _ACTS: Final = (
     r"|guess|invent|translate|generate|rename|move|copy|modify|update|upgrade|throw|insert|sort|prefix|declare"
     r"|define|force-push|prefer|stage|cache|trust|rely|round|release|publish|approve|review)"
 )
-"""What somebody can be told to do always or never; so ``never mind`` and ``always nice`` are nothing."""
+"""Verbs of a rule with "always" or "never"; ``never mind`` and ``always nice`` are no rules."""
 _TAKES: Final = (
     r"(?:use|go with|take|keep|store|put|write|adopt|ship|build|call|name|run|deploy|support|return)"
 )
@@ -38,8 +38,8 @@ _WE_DO: Final = r"(?:let's|let us|we'll|we will|we are going to|we're going to)"
 _REMEMBER: Final = (
     r"(?:remember|keep in mind|bear in mind|don't forget|do not forget|make a note)(?: that|:)\s+"
 )
-_TELLS: Final = r"(?!(?:I|you)\b(?! (?:must|should|need|have to|can't|cannot|prefer|want|like)\b))"
-"""Not what somebody said or did once, as in "remember that you asked"."""
+_LASTING: Final = r"(?!(?:I|you)\b(?! (?:must|should|need|have to|can't|cannot|prefer|want|like)\b))"
+"""Excludes single events, as in "remember that you broke it"."""
 _MERKEN: Final = (
     r"(?:merke? dir|notiere? dir|denke? daran|vergiss nicht|beachte)(?: bitte)?[,:]\s*(?:dass\s+)?"
 )
@@ -53,25 +53,31 @@ _DECIDED: Final = (
 _ENTSCHIEDEN: Final = r"wir haben (?:uns )?(?:daf\u00fcr )?(?:entschieden|beschlossen|geeinigt),?"
 _MOVES: Final = r"(?:go with|stick (?:with|to)|switch to|move to|migrate to|standardi[sz]e on)"
 _STATEMENTS: Final[tuple[tuple[Rule, str], ...]] = (
-    ("remember", rf"{_REMEMBER}(?P<said>{_TELLS}(?P<what>.+))"),
-    ("remember", r"(?P<said>(?:remember|don't forget|do not forget) to (?P<what>.+))"),
-    ("remember", rf"{_MERKEN}(?P<said>(?P<what>.+))"),
-    ("preference", rf"(?P<said>(?:you (?:should|must) )?(?:always|never|don't ever) {_ACTS}\b (?P<what>.+))"),
-    ("preference", r"(?P<said>I(?:'d| would)?(?: strongly| really| much| always)? prefer (?P<what>.+))"),
-    ("preference", r"(?P<said>(?:from now on|in (?:the )?future|going forward),? (?P<what>.+))"),
-    ("preference", rf"(?P<said>(?:ich bevorzuge|{_IMMER}) (?P<what>.+))"),
-    ("decision", rf"(?P<said>(?:{_DECIDED}|{_ENTSCHIEDEN}) (?P<what>.+))"),
+    ("remember", rf"{_REMEMBER}(?P<statement>{_LASTING}(?P<what>.+))"),
+    ("remember", r"(?P<statement>(?:remember|don't forget|do not forget) to (?P<what>.+))"),
+    ("remember", rf"{_MERKEN}(?P<statement>(?P<what>.+))"),
+    (
+        "preference",
+        rf"(?P<statement>(?:you (?:should|must) )?(?:always|never|don't ever) {_ACTS}\b (?P<what>.+))",
+    ),
+    ("preference", r"(?P<statement>I(?:'d| would)?(?: strongly| really| much| always)? prefer (?P<what>.+))"),
+    ("preference", r"(?P<statement>(?:from now on|in (?:the )?future|going forward),? (?P<what>.+))"),
+    ("preference", rf"(?P<statement>(?:ich bevorzuge|{_IMMER}) (?P<what>.+))"),
+    ("decision", rf"(?P<statement>(?:{_DECIDED}|{_ENTSCHIEDEN}) (?P<what>.+))"),
     (
         "decision",
-        r"(?:decision|decided|agreed|entscheidung|entschieden|beschlossen):\s+(?P<said>(?P<what>.+))",
+        r"(?:decision|decided|agreed|entscheidung|entschieden|beschlossen):\s+(?P<statement>(?P<what>.+))",
     ),
-    ("decision", rf"(?P<said>{_WE_DO} {_TAKES} (?P<what>.+ (?:instead of|rather than|over|and not) .+))"),
-    ("decision", rf"(?P<said>{_WE_DO} {_MOVES} (?P<what>.+))"),
+    (
+        "decision",
+        rf"(?P<statement>{_WE_DO} {_TAKES} (?P<what>.+ (?:instead of|rather than|over|and not) .+))",
+    ),
+    ("decision", rf"(?P<statement>{_WE_DO} {_MOVES} (?P<what>.+))"),
 )
-"""What is said, and of that what it says it about, which may not be a mere pronoun."""
+"""Patterns with the statement and its object, which may not be a mere pronoun."""
 _PROPOSALS: Final = (
-    r"(?P<said>I(?:'d| would)? (?:suggest|recommend|propose) (?P<what>.+))",
-    r"my (?:suggestion|recommendation|proposal)(?: is|:) (?P<said>(?P<what>.+))",
+    r"(?P<statement>I(?:'d| would)? (?:suggest|recommend|propose) (?P<what>.+))",
+    r"my (?:suggestion|recommendation|proposal)(?: is|:) (?P<statement>(?P<what>.+))",
 )
 _RULES: Final = tuple((rule, re.compile(_OPENING + pattern, re.IGNORECASE)) for rule, pattern in _STATEMENTS)
 _PROPOSED: Final = tuple(re.compile(_OPENING + pattern, re.IGNORECASE) for pattern in _PROPOSALS)
@@ -96,7 +102,7 @@ _IS_CUT: Final = re.compile(
     r"|when|which|with)$",
     re.IGNORECASE,
 )
-"""It goes on in the next line, which is a list, or code."""
+"""The sentence continues in the next line, which is a list or code."""
 _HEDGES: Final = re.compile(
     r"\b(?:maybe|perhaps|not sure|i think|i guess|might|or not|joke|joking|mistake|what if|vielleicht)\b",
     re.IGNORECASE,
@@ -109,18 +115,18 @@ _ACCEPTING: Final = re.compile(
 )
 
 
-def found_in_words(turns: Sequence[Turn]) -> Iterator[Finding]:
-    """Yield what the person said, or accepted, that is worth a memory."""
+def find_in_words(turns: Sequence[Turn]) -> Iterator[Finding]:
+    """Yield the statements that the person made or accepted."""
     proposed: list[str] = []
     for place, turn in enumerate(turns):
         if turn.role == "user" and turn.text:
-            sentences = list(own_sentences(turn.text))
+            sentences = list(split_sentences(turn.text))
             if len(proposed) == 1 and _accepts(sentences):
                 yield finding("decision", f"Agreed: {proposed[0]}", place)
             proposed = []
             yield from _statements(sentences, place)
         elif turn.role == "assistant" and turn.text:
-            proposed = _proposals(own_sentences(turn.text))
+            proposed = _proposals(split_sentences(turn.text))
 
 
 def _accepts(sentences: list[Sentence]) -> bool:
@@ -132,23 +138,30 @@ def _accepts(sentences: list[Sentence]) -> bool:
 def _statements(sentences: list[Sentence], place: int) -> Iterator[Finding]:
     for sentence in sentences:
         for rule, pattern in _RULES:
-            if (said := _said(sentence, pattern)) is not None:
-                yield finding(rule, said, place)
+            if (statement := _match_statement(sentence, pattern)) is not None:
+                yield finding(rule, statement, place)
                 break
 
 
 def _proposals(sentences: Iterator[Sentence]) -> list[str]:
-    """Return the decisions that the model words; which of several is accepted nobody can tell."""
+    """Return the decisions that the model proposes; with several, the accepted one is unknown."""
     patterns = (*_PROPOSED, *(pattern for rule, pattern in _RULES if rule == "decision"))
-    words = [next(filter(None, (_said(each, pattern) for pattern in patterns)), None) for each in sentences]
+    words = [
+        next(filter(None, (_match_statement(each, pattern) for pattern in patterns)), None)
+        for each in sentences
+    ]
     return [each for each in words if each is not None]
 
 
-def _said(sentence: Sentence, pattern: re.Pattern[str]) -> str | None:
-    """Return what a sentence says, if it fits a pattern and reads alone."""
+def _match_statement(sentence: Sentence, pattern: re.Pattern[str]) -> str | None:
+    """Return the statement of a sentence that fits a pattern and is clear alone."""
     found = None if sentence.asks or _HEDGES.search(sentence.text) else pattern.fullmatch(sentence.text)
-    if found is None or _POINTS_ELSEWHERE.search(found["said"]) or _STANDS_FOR_NOTHING.match(found["what"]):
+    if (
+        found is None
+        or _POINTS_ELSEWHERE.search(found["statement"])
+        or _STANDS_FOR_NOTHING.match(found["what"])
+    ):
         return None
-    said = found["said"].strip()
-    is_whole = len(said.split()) >= _LEAST_WORDS and not _IS_CUT.search(said)
-    return said[0].upper() + said[1:] if is_whole else None
+    statement = found["statement"].strip()
+    is_whole = len(statement.split()) >= _LEAST_WORDS and not _IS_CUT.search(statement)
+    return statement[0].upper() + statement[1:] if is_whole else None

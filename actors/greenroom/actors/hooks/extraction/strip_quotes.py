@@ -1,4 +1,4 @@
-"""What somebody said in their own words: a turn without quotations, code and what was pasted."""
+"""Reduce a turn to its author's own words: no quotations, code or pasted text."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 LONGEST_SENTENCE: Final = 400
-"""Characters of a sentence; a longer one is no statement that reads alone."""
+"""Most characters of a sentence; a longer one is no statement."""
 _MOST_LINES: Final = 60
 _LINES_OF_LONG: Final = 10
-"""Nobody types more lines than that in one turn: of such a turn only the first few are one's own."""
+"""People type fewer lines: of a longer turn, only the first few count as typed."""
 _FENCE: Final = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _ELEMENT: Final = re.compile(r"<([A-Za-z][A-Za-z0-9_-]{1,40})(?:\s[^<>]{0,200})?>")
 _QUOTE: Final = re.compile(r"\s{0,3}[>|]")
@@ -28,17 +28,17 @@ _BETWEEN_QUOTES: Final = re.compile(
 _QUOTED: Final = re.compile(r"\"[^\"]*\"|[\u201c\u201e][^\u201c\u201d]*[\u201c\u201d]")
 _LONG_QUOTE: Final = 40
 _LEFT_OUT: Final = "\u201c\u2026\u201d"
-"""What stands for a quotation that says something by itself."""
+"""Replaces a long quotation."""
 _GOES_ON: Final = re.compile(r"(?<=[^\s.!?:;])\n(?=[a-z(`])")
 _END: Final = re.compile(r"(?<=[.!?\u2026])[)\]]{0,2} +(?=[^a-z\s])|\n")
 _ASKS: Final = re.compile(r"\?[\"')\]\s]*$")
 
 
 class Sentence(NamedTuple):
-    """A sentence that somebody said.
+    """A sentence in someone's own words.
 
     Attributes:
-        text: On one line.
+        text: The sentence on one line.
         asks: Whether it is a question.
     """
 
@@ -46,36 +46,35 @@ class Sentence(NamedTuple):
     asks: bool
 
 
-def own_words(text: str, *, pastes: bool = True) -> list[str]:
-    """Return the sentences that are a speaker's own words, without what is quoted at length in them."""
-    return [_QUOTED.sub(_if_short, each.text) for each in own_sentences(text, pastes=pastes)]
+def strip_quotes(text: str, *, pastes: bool = True) -> list[str]:
+    """Return an author's own sentences, without the long quotations in them."""
+    return [_QUOTED.sub(_shorten_quote, each.text) for each in split_sentences(text, pastes=pastes)]
 
 
-def own_sentences(text: str, *, pastes: bool = True) -> Iterator[Sentence]:
-    """Yield the sentences of a turn that are its speaker's own words.
+def split_sentences(text: str, *, pastes: bool = True) -> Iterator[Sentence]:
+    """Yield the sentences of a turn that are its author's own words.
 
     Args:
         text: The turn.
-        pastes: Whether its speaker may have pasted texts. What follows a line that announces a file, a log or
-            a message ("here is the output:") is not theirs then, to the end of the turn: nobody says where a
-            pasted text ends.
+        pastes: Whether the author may have pasted text. A line that announces a file, a log or a message
+            ("here is the output:") then ends the author's words, since the end of pasted text is unknown.
     """
     for paragraph in "\n".join(_own_lines(text, pastes=pastes)).split("\n\n"):
-        # What is quoted within a sentence does not end it, nor does a line that is wrapped.
+        # A quotation within a sentence does not end it, nor does a wrapped line.
         kept = _BETWEEN_QUOTES.sub(lambda quoted: quoted[0].replace(" ", "\u00a0"), paragraph)
         kept = _GOES_ON.sub(" ", kept)
         for part in _END.split(kept):
-            said = " ".join(_ITEM.sub("", part, count=1).replace("**", "").split())
-            if 0 < len(said) <= LONGEST_SENTENCE:
-                yield Sentence(said, _ASKS.search(said) is not None)
+            sentence = " ".join(_ITEM.sub("", part, count=1).replace("**", "").split())
+            if 0 < len(sentence) <= LONGEST_SENTENCE:
+                yield Sentence(sentence, _ASKS.search(sentence) is not None)
 
 
-def _if_short(quoted: re.Match[str]) -> str:
+def _shorten_quote(quoted: re.Match[str]) -> str:
     return quoted[0] if len(quoted[0]) < _LONG_QUOTE else _LEFT_OUT
 
 
 def _own_lines(text: str, *, pastes: bool) -> Iterator[str]:
-    """Yield the lines that are one's own, and empty ones for the others."""
+    """Yield the author's own lines, and an empty line for each other one."""
     lines = text.splitlines()
     fence = element = ""
     for line in lines[: _LINES_OF_LONG if pastes and len(lines) > _MOST_LINES else None]:

@@ -1,65 +1,42 @@
-"""A client's session as it is kept: its id, its turns made short, its files, its last request."""
+"""A client's session as stored: its id, shortened turns, files and last request."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Final
 
-from greenroom.actors.base.two_ends import two_ends
-from greenroom.actors.core.auth.namespaces import user_namespace
-from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.hooks.extraction.findings import error_line
-from greenroom.actors.hooks.extraction.strip_quotes import own_words
-from greenroom.actors.hooks.findings import Finding
-from greenroom.actors.schemas.hook_work import ClientSession, Earlier, KeptTurn
+from greenroom.actors.content.text.truncate import truncate_middle
+from greenroom.actors.hooks.extraction.findings import Finding, find_error_line
+from greenroom.actors.hooks.extraction.strip_quotes import strip_quotes
 from greenroom.actors.sessions.requests.hook_events import HookEvent, Turn
+from greenroom.actors.sessions.requests.hook_messages import ClientSession, KeptTurn
 
 MOST_CHARACTERS: Final = 200_000
-"""Characters of an event's turns that are kept, the newest ones."""
+"""Most characters of an event's turns that are stored, newest first."""
 _TURN: Final = 4_000
 _CALLS: Final = 500
 _TYPED: Final = 8_000
-"""A longer turn was not typed as a whole, and its middle may be gone."""
+"""A longer turn was not typed as a whole, so its middle may go."""
 _WORDS: Final = 2_000
-"""Characters of a turn's words that another agent may read."""
+"""Most characters of a turn that another agent may read."""
 _MOST_ERRORS: Final = 3
-"""Errors of tools in a row that it may read, the last ones."""
+"""Most errors of consecutive tool calls that another agent may read, the last ones."""
 _REPEATED: Final = 20
-"""Characters of a sentence that is a tool's where it stands in what one put out."""
+"""A sentence of at least so many characters that is in a tool's output is the tool's, not the model's."""
 MOST_REQUEST: Final = 300
-"""Characters of a person's request that are kept beside what was given for it."""
+"""Most characters of a person's request in the injection log."""
 _PROJECT: Final = 128
-_FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def session_of(event: HookEvent) -> ClientSession:
-    """Return the client's session that an event is of."""
+    """Return the client's session of an event."""
     return ClientSession(client=event.client, session=event.session, project=event.project[:_PROJECT])
 
 
-def session_id_of(of: HookEvent | ClientSession | Earlier, principal: Principal) -> str:
-    """Return the id of the session that keeps a client's session."""
-    return kept_id(of.client, of.session, user_namespace(principal))
-
-
-def kept_id(client: str, session: str, owner: str) -> str:
-    """Return the id of the session that keeps a client's session.
-
-    Args:
-        client: The client's name.
-        session: Its own id of the session.
-        owner: The namespace of its user, or of its agent where nobody knows the user.
-    """
-    name = _FOREIGN.sub("-", client)[:40].strip("-.") or "client"
-    named = f"{owner}\0{client}\0{session}"
-    return f"{name}-{blake2b(named.encode(), digest_size=10).hexdigest()}"
-
-
-def kept_turns(turns: Sequence[Turn]) -> list[KeptTurn]:
-    """Return turns as a session keeps them: what was said, and one line for tools in a row."""
+def shorten_turns(turns: Sequence[Turn]) -> list[KeptTurn]:
+    """Shorten turns for a session; consecutive tool calls become one line."""
     kept: list[KeptTurn] = []
     calls: list[Turn] = []
     last_words = _last_words(turns)
@@ -73,8 +50,10 @@ def kept_turns(turns: Sequence[Turn]) -> list[KeptTurn]:
             if turn.role == "assistant":
                 words = last_words.get(place)
             else:
-                words = _joined(own_words(turn.text[:_TYPED]))
-            kept.append(KeptTurn(role=turn.role, text=two_ends(turn.text, _TURN), at=turn.at, words=words))
+                words = _join(strip_quotes(turn.text[:_TYPED]))
+            kept.append(
+                KeptTurn(role=turn.role, text=truncate_middle(turn.text, _TURN), at=turn.at, words=words)
+            )
     kept += _calls(calls)
     size, first = 0, len(kept)
     while first and (size := size + len(kept[first - 1].text)) <= MOST_CHARACTERS:
@@ -82,7 +61,7 @@ def kept_turns(turns: Sequence[Turn]) -> list[KeptTurn]:
     return kept[first:]
 
 
-def used_files(turns: Iterable[Turn]) -> list[tuple[str, int]]:
+def count_files(turns: Iterable[Turn]) -> list[tuple[str, int]]:
     """Return the files that were worked with, and how often: a written one counts twice."""
     uses: Counter[str] = Counter()
     for turn in turns:
@@ -93,20 +72,20 @@ def used_files(turns: Iterable[Turn]) -> list[tuple[str, int]]:
 
 def last_request(turns: Sequence[Turn]) -> str:
     """Return how the person's last turn with words of their own begins."""
-    said = (" ".join(own_words(turn.text)) for turn in reversed(turns) if turn.role == "user")
-    return next(filter(None, said), "")[:MOST_REQUEST]
+    requests = (" ".join(strip_quotes(turn.text)) for turn in reversed(turns) if turn.role == "user")
+    return next(filter(None, requests), "")[:MOST_REQUEST]
 
 
 def _calls(calls: Sequence[Turn]) -> list[KeptTurn]:
     if not calls:
         return []
     words = [_call(each) for each in calls]
-    errors = dict.fromkeys(error_line(each.text) for each in calls if each.failed)
+    errors = dict.fromkeys(find_error_line(each.text) for each in calls if each.failed)
     words_of_tools = "\n".join(list(filter(None, errors))[-_MOST_ERRORS:])
     return [
         KeptTurn(
             role="tool",
-            text=two_ends("; ".join(words), _CALLS),
+            text=truncate_middle("; ".join(words), _CALLS),
             at=calls[-1].at,
             words=words_of_tools or None,
         )
@@ -114,7 +93,7 @@ def _calls(calls: Sequence[Turn]) -> list[KeptTurn]:
 
 
 def _last_words(turns: Sequence[Turn]) -> dict[int, str]:
-    """Return the model's last words of each turn by their place, without what it repeats of tools."""
+    """Return the model's last words by turn, without copies of tool output."""
     last: list[int] = []
     then = "user"
     for place in reversed(range(len(turns))):
@@ -125,19 +104,19 @@ def _last_words(turns: Sequence[Turn]) -> dict[int, str]:
             then = role
     if not last:
         return {}
-    put_out = _plain(" ".join(turn.text for turn in turns if turn.role == "tool"))
+    outputs = _plain(" ".join(turn.text for turn in turns if turn.role == "tool"))
     return {
-        place: _joined(
+        place: _join(
             each
-            for each in own_words(turns[place].text, pastes=False)
-            if len(each) < _REPEATED or _plain(each) not in put_out
+            for each in strip_quotes(turns[place].text, pastes=False)
+            if len(each) < _REPEATED or _plain(each) not in outputs
         )
         for place in last
     }
 
 
-def _joined(words: Iterable[str]) -> str:
-    return two_ends("\n".join(words), _WORDS, "\n")
+def _join(words: Iterable[str]) -> str:
+    return truncate_middle("\n".join(words), _WORDS, "\n")
 
 
 def _plain(text: str) -> str:
@@ -145,12 +124,12 @@ def _plain(text: str) -> str:
 
 
 def _call(turn: Turn) -> str:
-    what = turn.command or turn.path
-    shown = f"{turn.tool or 'tool'}{f': {what[:120]}' if what else ''}"
-    return f"{shown} (failed)" if turn.failed else shown
+    target = turn.command or turn.path
+    line = f"{turn.tool or 'tool'}{f': {target[:120]}' if target else ''}"
+    return f"{line} (failed)" if turn.failed else line
 
 
 def finding_key(finding: Finding, of: ClientSession) -> str:
-    """Return the key of a finding's memory: the same thing said again is the same memory."""
-    said = f"{of.project}\0{finding.rule}\0{' '.join(finding.text.split())}"
-    return f"{finding.rule}-{blake2b(said.encode(), digest_size=10).hexdigest()}"
+    """Return the key of a finding's memory: the same finding again is the same memory."""
+    name = f"{of.project}\0{finding.rule}\0{' '.join(finding.text.split())}"
+    return f"{finding.rule}-{blake2b(name.encode(), digest_size=10).hexdigest()}"

@@ -1,4 +1,4 @@
-"""Declarations in files: YAML by people, and the manifests of projects, whose libraries these are."""
+"""Parse declarations: YAML by people, and manifests of projects, which declare libraries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import msgspec
 
-from greenroom.actors.base.yaml_errors import MALFORMED
-from greenroom.actors.entities.errors import UnreadableDeclarationsError
-from greenroom.actors.knowledge.corpora.requests.entity_requests import (
+from greenroom.actors.core.validation.strict_json import YAML_VALUE_ERRORS
+from greenroom.actors.knowledge.entities.names import fold
+from greenroom.actors.knowledge.entities.records import (
     MAX_NAME,
     MAX_SOURCE_CHARACTERS,
     EntityDeclaration,
+    UnreadableDeclarationsError,
 )
-from greenroom.actors.knowledge.entities.names import folded
 
 _MAX_DEPTH: Final = 20
 _MAX_VERSION: Final = 200
@@ -28,21 +28,21 @@ _MODULE_AND_VERSION: Final = 2
 _GO_MAJOR: Final = re.compile(r"v\d+")
 _VOCABULARY: Final = ("word_vectors", "vocabulary.txt")
 _ORDINARY_WORDS: Final = 29_000
-"""Lines of the word vectors' vocabulary that are no words of computing, which follow."""
+"""Lines of the word vectors' vocabulary before those of computing terms."""
 
 Libraries = Iterator[tuple[str, str | None]]
 """Names of libraries, with the version where one is stated."""
 
 
-def declarations_in(name: str, text: str) -> list[EntityDeclaration]:
-    """Return what a file declares: a manifest by its name, anything else as YAML.
+def parse_declarations(name: str, text: str) -> list[EntityDeclaration]:
+    """Parse the declarations of a file: a manifest by its name, anything else as YAML.
 
     Args:
         name: The path of the file.
-        text: What it says.
+        text: Its content.
 
     Raises:
-        UnreadableDeclarationsError: it cannot be read, and why.
+        UnreadableDeclarationsError: The file cannot be read; the text says why.
     """
     if len(text) > MAX_SOURCE_CHARACTERS:
         raise UnreadableDeclarationsError(
@@ -54,19 +54,19 @@ def declarations_in(name: str, text: str) -> list[EntityDeclaration]:
         if read is None:
             return _from_yaml(name, text)
         return _libraries(base, read(text))
-    except (ValueError, RecursionError) as error:  # TOML's and JSON's errors are ValueErrors
-        said = _SPACE.sub(" ", str(error))
-        raise UnreadableDeclarationsError(f"{name}: it cannot be read: {said}") from None
+    except (ValueError, RecursionError) as error:  # the errors of TOML and JSON are ValueErrors
+        reason = _SPACE.sub(" ", str(error))
+        raise UnreadableDeclarationsError(f"{name}: it cannot be read: {reason}") from None
 
 
 def _from_yaml(name: str, text: str) -> list[EntityDeclaration]:
-    """Return the entities that a YAML file declares: a list of them, or one under ``entities``."""
-    import yaml  # noqa: PLC0415 - only who declares by a file waits for it
+    """Parse YAML: a list of entities, or one under ``entities``."""
+    import yaml  # noqa: PLC0415 - only declarations in files need it
 
     try:
         _check_yaml(name, text)
         loaded = yaml.load(text, _yaml_loader())  # noqa: S506 - a safe one
-    except (yaml.YAMLError, *MALFORMED) as error:
+    except (yaml.YAMLError, *YAML_VALUE_ERRORS) as error:
         raise ValueError(f"it is no YAML: {error}") from None
     listed = loaded.get("entities") if isinstance(loaded, dict) else loaded
     if not isinstance(listed, list):
@@ -81,7 +81,7 @@ def _from_yaml(name: str, text: str) -> list[EntityDeclaration]:
 
 
 def _check_yaml(name: str, text: str) -> None:
-    """Refuse what would cost too much to load, by its events alone."""
+    """Check by its events that a text is cheap to load."""
     import yaml  # noqa: PLC0415 - as above
 
     depth = 0
@@ -92,15 +92,15 @@ def _check_yaml(name: str, text: str) -> None:
 
 
 def _yaml_loader() -> Any:
-    """Return the safe loader that is written in C, ten times as fast, where there is one."""
+    """Return the safe loader; the one in C, ten times as fast, if installed."""
     import yaml  # noqa: PLC0415 - as above
 
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _libraries(manifest: str, found: Libraries) -> list[EntityDeclaration]:
-    """Return libraries as entities, each once; a name that is an English word is ambiguous."""
-    vocabulary = files("greenroom.actors.embedding").joinpath(*_VOCABULARY).read_text("utf-8")
+    """Make entities of libraries, each once; an English word as a name is ambiguous."""
+    vocabulary = files("greenroom.actors.search.embedding.models").joinpath(*_VOCABULARY).read_text("utf-8")
     ordinary = frozenset(vocabulary.split("\n", _ORDINARY_WORDS)[:_ORDINARY_WORDS])
     declared: dict[str, EntityDeclaration] = {}
     for full, version in found:
@@ -126,19 +126,19 @@ def _texts(value: Any) -> Iterable[str]:
 
 
 def _pyproject(text: str) -> Libraries:
-    """Yield the requirements of a ``pyproject.toml``: the project's, its extras', its groups', Poetry's.
+    """Yield the requirements in a ``pyproject.toml``: of the project, extras, groups, Poetry.
 
-    That some extras require others of the project itself names no library.
+    Extras that require other extras of the same project name no library.
     """
     whole = tomllib.loads(text)
     project = _table(whole.get("project"))
-    own = folded(str(project.get("name", "")))
+    own = fold(str(project.get("name", "")))
     groups = [project.get("dependencies")]
     groups += _table(project.get("optional-dependencies")).values()
     groups += _table(whole.get("dependency-groups")).values()
     for group in groups:
         for requirement in _texts(group):
-            if (found := _REQUIREMENT.match(requirement)) and folded(found[1]) != own:
+            if (found := _REQUIREMENT.match(requirement)) and fold(found[1]) != own:
                 yield found[1], found[2].strip(" ()") or None
     poetry = _table(_table(whole.get("tool")).get("poetry"))
     tables = [poetry, *map(_table, _table(poetry.get("group")).values())]
@@ -155,11 +155,11 @@ def _package_json(text: str) -> Libraries:
 
 
 def _go_mod(text: str) -> Libraries:
-    """Yield the modules that a ``go.mod`` requires, but for those that others need."""
+    """Yield the direct requirements of a ``go.mod``."""
     in_block = False
     for line in text.splitlines():
-        said, _, remark = line.partition("//")
-        words = said.split()
+        requirement, _, remark = line.partition("//")
+        words = requirement.split()
         if words[:1] == [")"]:
             in_block = False
         elif words[:2] == ["require", "("]:
@@ -171,7 +171,7 @@ def _go_mod(text: str) -> Libraries:
 
 
 def _go_name(module: str) -> str:
-    """Return what a Go module is called: the last part of its path that is no version."""
+    """Return a Go module's short name: its path's last part without a version."""
     parts = module.split("/")
     if len(parts) > 1 and _GO_MAJOR.fullmatch(parts[-1]):
         parts.pop()
@@ -188,7 +188,7 @@ def _cargo(text: str) -> Libraries:
 
 
 def _versions(dependencies: Any) -> Libraries:
-    """Yield a table of names and versions, where a version may be a table that has one."""
+    """Yield names and versions from a table; a version may be in a nested table."""
     for name, stated in _table(dependencies).items():
         version = _table(stated).get("version", stated)
         yield str(name), version if isinstance(version, str) else None
@@ -200,4 +200,4 @@ MANIFESTS: Final[Mapping[str, Callable[[str], Libraries]]] = {
     "go.mod": _go_mod,
     "Cargo.toml": _cargo,
 }
-"""What reads the manifest of a name."""
+"""Parsers of manifests by file name."""

@@ -1,4 +1,4 @@
-"""Entities by what somebody calls them: their names, a part of one, a pattern, or one mistyped."""
+"""Look up entities by a name, a part of one, a pattern, or a misspelling."""
 
 from __future__ import annotations
 
@@ -6,35 +6,33 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from greenroom.actors.knowledge.entities.names import folded
+from greenroom.actors.knowledge.entities.names import fold
 from greenroom.runtime import Slices
 
 _ANY: Final = re.compile(r"\*+")
 _LIKENESS: Final = 0.74
-"""One typing error in four letters, two in eight."""
+"""Least similarity: one typing error in four letters, two in eight."""
 _SHORTEST: Final = 4
-"""Names of fewer letters are one error away from too many others."""
+"""With fewer letters, too many other names are one error away."""
 _AT_ONCE: Final = 2_000
 _NEXT_BEST: Final = 0.05
-"""How much less likely than the likeliest the others may be."""
+"""How much below the best likeness others may be."""
 
 
 class EntityName(NamedTuple):
-    """A name, `folded`, and what tells the entity from others that has it."""
+    """A `fold` name, and the key of its entity."""
 
     name: str
     key: int
 
 
-def look_up(
-    names: Sequence[EntityName], wanted: str, should_yield: Callable[[], bool]
-) -> Slices[list[tuple[int, float]]]:
-    """Return the keys of entities that may be meant, the likeliest first, with how likely each is (0-1).
+def look_up(names: Sequence[EntityName], wanted: str) -> Slices[list[tuple[int, float]]]:
+    """Return the keys of matching entities with their likelihood (0-1), best first.
 
-    With ``*`` or ``?`` in it, what is wanted is also a pattern for whole names. Typing errors are looked
-    for where nothing else is found. Anything else in it is text.
+    ``*`` and ``?`` make the text also a pattern for whole names; all else in it is literal. If nothing is
+    found for a text that is no pattern, misspellings are tried.
     """
-    sought = folded(wanted)
+    sought = fold(wanted)
     fits = _pattern(sought) if "*" in sought or "?" in sought else None
     found: dict[int, float] = {}
     for start in range(0, len(names), _AT_ONCE):
@@ -43,10 +41,9 @@ def look_up(
                 found[key] = 1.0
             elif fits(name) if fits is not None else sought in name:
                 found[key] = max(found.get(key, 0.0), _likeness(name, sought, is_pattern=fits is not None))
-        if should_yield():
-            yield
-    if not found and len(sought) >= _SHORTEST:
-        found = yield from _misspelled(names, sought, should_yield)
+        yield
+    if not found and fits is None and len(sought) >= _SHORTEST:
+        found = yield from _misspelled(names, sought)
     return sorted(found.items(), key=lambda each: (-each[1], each[0]))
 
 
@@ -58,7 +55,7 @@ def _likeness(name: str, sought: str, *, is_pattern: bool) -> float:
 
 
 def _pattern(sought: str) -> Callable[[str], bool]:
-    """Return what tells whether a name is like a pattern, in time that grows with neither's power."""
+    """Return a matcher of names by a pattern, without exponential backtracking."""
     parts = _ANY.split(sought)
     first, *rest = map(_part, parts)
     tail = len(parts[-1])
@@ -81,14 +78,12 @@ def _pattern(sought: str) -> Callable[[str], bool]:
 
 
 def _part(part: str) -> re.Pattern[str]:
-    """Return what finds a part of a pattern that has no ``*``: each of its letters is one of the name."""
+    """Compile a part of a pattern without ``*``; each letter matches itself."""
     return re.compile("".join("." if letter == "?" else re.escape(letter) for letter in part), re.DOTALL)
 
 
-def _misspelled(
-    names: Sequence[EntityName], sought: str, should_yield: Callable[[], bool]
-) -> Slices[dict[int, float]]:
-    from rapidfuzz import process  # noqa: PLC0415 - not before somebody mistypes
+def _misspelled(names: Sequence[EntityName], sought: str) -> Slices[dict[int, float]]:
+    from rapidfuzz import process  # noqa: PLC0415 - not before a name is misspelled
     from rapidfuzz.distance import OSA  # noqa: PLC0415 - as above
 
     found: dict[int, float] = {}
@@ -105,7 +100,6 @@ def _misspelled(
         for _, likeness, at in near:
             key = some[at].key
             found[key] = max(found.get(key, 0.0), 0.5 * likeness)
-        if should_yield():
-            yield
+        yield
     best = max(found.values(), default=0.0)
     return {key: likeness for key, likeness in found.items() if likeness >= best - _NEXT_BEST}

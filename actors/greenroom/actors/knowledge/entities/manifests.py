@@ -1,8 +1,8 @@
-"""Which manifests of projects count among all that there are, and the libraries that they name.
+"""Select the manifests of a project that count, and the libraries that they name.
 
-1. What is in a folder of other people's code, or of examples for tests, counts for nothing.
-2. Of each kind the nearest to the root counts, and below it the members of its workspace.
-3. A library has the version that the first of them states.
+1. Manifests in folders of third-party code or of test data are ignored.
+2. Of each kind the one nearest to the root counts, and the members of its workspace below it.
+3. A library has the first version that one of them states.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from greenroom.actors.entities.errors import UnreadableDeclarationsError
-from greenroom.actors.knowledge.corpora.requests.entity_requests import DeclarationFile, EntityDeclaration
-from greenroom.actors.knowledge.entities.declarations import MANIFESTS, declarations_in
-from greenroom.actors.knowledge.entities.names import folded
+from greenroom.actors.knowledge.entities.declarations import MANIFESTS, parse_declarations
+from greenroom.actors.knowledge.entities.names import fold
+from greenroom.actors.knowledge.entities.records import (
+    DeclarationFile,
+    EntityDeclaration,
+    UnreadableDeclarationsError,
+)
 
 _OF_OTHERS: Final = frozenset(
     {
@@ -31,11 +34,11 @@ _EXCLUDED: Final = "!"
 
 
 class Libraries(NamedTuple):
-    """What manifests declare.
+    """Libraries declared by manifests.
 
     Attributes:
         declared: Libraries, each once.
-        unreadable: What could not be read, a sentence each.
+        unreadable: Unreadable manifests, a sentence each.
     """
 
     declared: list[EntityDeclaration]
@@ -43,17 +46,17 @@ class Libraries(NamedTuple):
 
 
 class _Workspace(NamedTuple):
-    """A manifest that counts, or a file beside it: its folder, and which folders below it are members."""
+    """A manifest that counts, or a workspace file beside it: its folder and members."""
 
     folder: list[str]
     members: list[str]
 
     def is_above(self, folder: list[str]) -> bool:
-        """Return whether a folder is below."""
+        """Return whether a folder is below this one."""
         return len(folder) > len(self.folder) and folder[: len(self.folder)] == self.folder
 
     def has(self, folder: list[str]) -> bool:
-        """Return whether a folder below is that of a member."""
+        """Return whether a folder below this one is a member."""
         below = folder[len(self.folder) :]
         excluded = [each.removeprefix(_EXCLUDED) for each in self.members if each.startswith(_EXCLUDED)]
         return any(_fits(below, each) for each in self.members) and not any(
@@ -62,18 +65,18 @@ class _Workspace(NamedTuple):
 
 
 def is_manifest(path: str) -> bool:
-    """Return whether a document is a manifest, or says which belong together, by its name."""
+    """Return whether a document is a manifest or a workspace file, by its name."""
     name = path.rpartition("/")[2]
     return name in MANIFESTS or name in _WORKSPACES
 
 
-def is_of_others(path: str, root: str) -> bool:
-    """Return whether a document below a root is in a folder of what others made, or tests read."""
+def is_third_party(path: str, root: str) -> bool:
+    """Return whether a document is in a folder of third-party code or test data."""
     return not _OF_OTHERS.isdisjoint(path[len(root) :].lower().split("/")[:-1])
 
 
-def libraries_in(manifests: Iterable[DeclarationFile]) -> Libraries:
-    """Return the libraries that those manifests name that count."""
+def select_libraries(manifests: Iterable[DeclarationFile]) -> Libraries:
+    """Return the libraries that the counting manifests name."""
     declared: dict[str, EntityDeclaration] = {}
     unreadable: list[str] = []
     counting: dict[str, list[_Workspace]] = defaultdict(list)
@@ -92,10 +95,10 @@ def libraries_in(manifests: Iterable[DeclarationFile]) -> Libraries:
             continue
         members: list[str] = []
         try:
-            for library in declarations_in(file.name, file.text):
-                known = declared.setdefault(folded(library.name), library)
+            for library in parse_declarations(file.name, file.text):
+                known = declared.setdefault(fold(library.name), library)
                 if known.version is None:
-                    declared[folded(library.name)] = msgspec.structs.replace(known, version=library.version)
+                    declared[fold(library.name)] = msgspec.structs.replace(known, version=library.version)
             members = _MEMBERS.get(kind, _none)(file.text)
         except UnreadableDeclarationsError as error:
             unreadable.append(str(error))
@@ -104,7 +107,7 @@ def libraries_in(manifests: Iterable[DeclarationFile]) -> Libraries:
 
 
 def _fits(folder: list[str], pattern: str) -> bool:
-    """Return whether a folder is like a pattern, in which ``**`` is any number of folders."""
+    """Return whether a folder matches a pattern, in which ``**`` is any number of folders."""
     parts = [part for part in pattern.split("/") if part not in {"", "."}]
     if "**" not in parts:
         return len(folder) == len(parts) and all(map(fnmatchcase, folder, parts))
@@ -135,14 +138,14 @@ def _npm(text: str) -> list[str]:
 
 
 def _pnpm(text: str) -> list[str]:
-    """Return what is listed under ``packages``, as everybody writes it: a line each."""
+    """Return the list under ``packages``, in the usual form: a line each."""
     _, _, listed = f"\n{text}".partition("\npackages:")
     members: list[str] = []
     for line in listed.splitlines()[1:]:
-        said = line.partition(" #")[0].strip()
-        if said.startswith("-"):
-            members.append(said[1:].strip(" \"'"))
-        elif said and not said.startswith("#"):
+        entry = line.partition(" #")[0].strip()
+        if entry.startswith("-"):
+            members.append(entry[1:].strip(" \"'"))
+        elif entry and not entry.startswith("#"):
             break
     return members
 
@@ -173,9 +176,9 @@ _MEMBERS: Final[Mapping[str, Callable[[str], list[str]]]] = {
     "Cargo.toml": _cargo,
     "package.json": _npm,
 }
-"""What reads the members of a workspace from a manifest that could be read."""
+"""Functions that read a workspace's members from a readable manifest."""
 _WORKSPACES: Final[Mapping[str, tuple[str, Callable[[str], list[str]]]]] = {
     "pnpm-workspace.yaml": ("package.json", _pnpm),
     "go.work": ("go.mod", _go),
 }
-"""Files that say which manifests of a kind belong together, and what reads the members from them."""
+"""Files that define a workspace: the kind of its manifests, and a function that reads the members."""

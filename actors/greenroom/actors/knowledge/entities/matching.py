@@ -1,7 +1,7 @@
-"""Names found in texts by an Aho-Corasick automaton: all names at once, in one pass over the text.
+"""Find names in texts with an Aho-Corasick automaton: all names in one pass.
 
-Words of texts and of names stand between marks. So nothing but whole words is found, the longest name
-at each place, and a text has no more matches than characters, whatever the names are.
+Marks surround the words of texts and names. So only whole words match, the longest name at each place, and
+a text has no more matches than characters, for any names.
 
 1. A name is a whole word: no letter or digit stands before or after it, and no ``+`` or ``#`` after it, so
    that C is not found in C++.
@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from greenroom.actors.core.base.optional_packages import Part
-from greenroom.actors.knowledge.entities.names import folded, plain, spellings
+from greenroom.actors.knowledge.entities.names import fold, list_spellings, normalise
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ _PLUSES: Final = re.compile(r"\++")
 
 
 class MatchedNames(msgspec.Struct, frozen=True):
-    """The names of an entity that are looked for.
+    """The names of an entity to find.
 
     Attributes:
-        key: What tells the entity from others.
+        key: The entity's key.
         names: All names.
         ambiguous: Those that need a context.
-        related: The keys of the entities that are a context, too.
+        related: Keys of other entities whose names count as context.
     """
 
     key: int
@@ -53,13 +53,13 @@ class MatchedNames(msgspec.Struct, frozen=True):
 
 
 class _Doubt(NamedTuple):
-    """A name that needs a context: whose it may be."""
+    """A name that needs a context, with the entities it may mean."""
 
     keys: tuple[int, ...]
 
 
 class _Found(NamedTuple):
-    """What is in a text.
+    """Names found in a text.
 
     Attributes:
         sure: How often each entity is mentioned.
@@ -71,7 +71,7 @@ class _Found(NamedTuple):
 
 
 class EntityMatcher:
-    """Finds the names of entities; it is made anew when one changes."""
+    """Finds names of entities; immutable, so make a new one when a name changes."""
 
     def __init__(self, entities: Iterable[MatchedNames]) -> None:
         from ahocorasick_rs import AhoCorasick, MatchKind  # noqa: PLC0415 - it may be missing
@@ -81,10 +81,10 @@ class EntityMatcher:
         self._related: dict[int, frozenset[int]] = {}
         for entity in entities:
             self._related[entity.key] = entity.related | {entity.key}
-            ambiguous = {folded(name) for name in entity.ambiguous}
+            ambiguous = {fold(name) for name in entity.ambiguous}
             for name in entity.names:
-                meant = doubtful if folded(name) in ambiguous else sure
-                for spelling in spellings(name):
+                meant = doubtful if fold(name) in ambiguous else sure
+                for spelling in list_spellings(name):
                     meant.setdefault(spelling, set()).add(entity.key)
         patterns = sorted(spelling for spelling in {*sure, *doubtful} if spelling)
         self._meanings: list[int | _Doubt] = []
@@ -92,37 +92,33 @@ class EntityMatcher:
             keys = sure.get(spelling, set()) | doubtful.get(spelling, set())
             only = next(iter(keys)) if len(keys) == 1 and spelling in sure else None
             self._meanings.append(_Doubt(tuple(sorted(keys))) if only is None else only)
-        marked = list(map(_marked, patterns))
+        marked = list(map(_mark, patterns))
         self._automaton: AhoCorasick | None = (
             AhoCorasick(marked, matchkind=MatchKind.LeftmostLongest, store_patterns=False) if marked else None
         )
 
-    def match(
-        self, texts: Iterable[str], context: str, should_yield: Callable[[], bool]
-    ) -> Slices[list[dict[int, int]]]:
-        """Return how often each text of a document mentions which entities.
+    def match(self, texts: Iterable[str], context: str) -> Slices[list[dict[int, int]]]:
+        """Count each entity's mentions in the texts of a document.
 
         Args:
             texts: The chunks.
-            context: What else the document says, where names are a context and not counted.
-            should_yield: Whether to let others have the event loop.
+            context: The rest of the document's text, which gives context and is not counted.
         """
         found: list[_Found] = []
         for text in texts:
             found.append(self._find(text))
-            if should_yield():
-                yield
+            yield
         present = set(self._find(context).sure)
         for each in found:
             present |= each.sure.keys()
-        return [self._settled(each, present) for each in found]
+        return [self._resolve(each, present) for each in found]
 
     def mentions(self, text: str) -> dict[int, int]:
-        """Return how often a short text that stands alone mentions which entities."""
+        """Count each entity's mentions in a short text that stands alone."""
         found = self._find(text)
-        return self._settled(found, set(found.sure))
+        return self._resolve(found, set(found.sure))
 
-    def _settled(self, found: _Found, present: set[int]) -> dict[int, int]:
+    def _resolve(self, found: _Found, present: set[int]) -> dict[int, int]:
         counts = dict(found.sure)
         for doubt, count in found.doubts.items():
             near = [key for key in doubt.keys if self._related[key] & found.sure.keys()]
@@ -135,7 +131,7 @@ class EntityMatcher:
         found = _Found(Counter(), Counter())
         if self._automaton is None:
             return found
-        searched = _marked(plain(text))
+        searched = _mark(normalise(text))
         for pattern, first, last in self._automaton.find_matches_as_indexes(searched):
             meaning = self._meanings[pattern]
             if isinstance(meaning, int):
@@ -147,8 +143,8 @@ class EntityMatcher:
         return found
 
 
-def _marked(text: str) -> str:
-    """Return a text with marks where words begin and end; with ``+`` or ``#`` after it, a word goes on."""
+def _mark(text: str) -> str:
+    """Mark where words begin and end; ``+`` or ``#`` after a word belong to it."""
     # A template would take twice as long before Python 3.12.
     text = _WORD.sub(lambda word: f"{_BEGIN}{word[0]}{_END}", text.translate(_NO_MARKS))
     for each in _ADDED:
@@ -156,7 +152,7 @@ def _marked(text: str) -> str:
     return _PLUSES.sub(rf"\g<0>{_END}", text) if "+" in text else text
 
 
-_INTRODUCED: Final = tuple(map(_marked, ("import ", "install ", "require ", "require('", 'require("')))
+_INTRODUCED: Final = tuple(map(_mark, ("import ", "install ", "require ", "require('", 'require("')))
 _LONGEST_INTRODUCTION: Final = max(map(len, _INTRODUCED))
 
 

@@ -1,4 +1,4 @@
-"""Names as they are compared: case, compatible letters, and what joins words make no difference."""
+"""Normalise names for comparison: case, compatible letters, and joints between words."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ _SHORTEST_PLURAL: Final = 3
 _HISSING: Final = ("s", "x", "z", "ch", "sh")
 
 
-def plain(text: str) -> str:
-    """Return a text in which names are looked for: case folded, any space a blank."""
+def normalise(text: str) -> str:
+    """Normalise a text for matching: fold case, and make any space a blank."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     return _SPACE.sub(" ", text.casefold())
 
 
-def folded(name: str) -> str:
-    """Return what is the same for spellings of one name, such as ``React-Native`` and ``react native``."""
-    return _JOINTS.sub(" ", plain(name)).strip()
+def fold(name: str) -> str:
+    """Normalise a name: ``React-Native`` and ``react native`` become equal."""
+    return _JOINTS.sub(" ", normalise(name)).strip()
 
 
-def spellings(name: str) -> set[str]:
-    """Return what a name may look like in a `plain` text: joined in other ways, or in its plural.
+def list_spellings(name: str) -> set[str]:
+    """Return a name's forms in a `normalise` text: other joints, and the plural.
 
-    Of several words in small letters also the singular is a spelling: ``vector databases`` are found as
-    ``vector database``. A word alone is left as it is, for ``rails`` are no rail.
+    Several words in small letters also match their singular: ``vector databases`` matches
+    ``vector database``. A single word does not, for ``rails`` are no rail.
     """
-    exact = plain(name).strip()
+    exact = normalise(name).strip()
     parts = [part for part in _JOINTS.split(exact) if part]
     joined = {exact, *(joint.join(parts) for joint in (" -_" if len(parts) > 1 else ""))}
     found: set[str] = set()

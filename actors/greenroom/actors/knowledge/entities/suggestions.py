@@ -1,7 +1,7 @@
-"""Names that texts repeat and nobody has declared: capitalised names, and identifiers of code.
+"""Suggest undeclared names that texts repeat: capitalised names, and identifiers of code.
 
-A word with a capital counts within a sentence only, since at its beginning every word has one; and it is no
-name where the texts have it in small letters as often.
+A capital counts only within a sentence, since every first word has one. A word that texts have as often in
+small letters is no name.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from greenroom.actors.knowledge.corpora.requests.entity_requests import NameCounts, Suggestion
-from greenroom.actors.knowledge.entities.names import folded
+from greenroom.actors.knowledge.entities.names import fold
+from greenroom.actors.knowledge.entities.records import NameCounts, Suggestion
 
-# The lookaheads stand for possessive quantifiers, which CPython before 3.11.5 matches wrongly.
+# Lookaheads instead of possessive quantifiers, which CPython before 3.11.5 matches wrongly.
 _WORD: Final = r"[^\W\d_][^\W_]*(?![^\W_])(?:[.-][^\W_]+(?![^\W_]))*(?!\w)"
 _NAMES: Final = re.compile(
     rf"(?P<code>`[A-Za-z_][\w.:/@-]{{2,99}}`|\b[A-Za-z][a-z0-9]*(?:_[A-Za-z0-9]+)+\b)"
@@ -23,18 +23,18 @@ _NAMES: Final = re.compile(
 )
 _CAPITAL_WITHIN: Final = re.compile(r"[^\W\d_].*[A-Z]")
 MAX_KEPT: Final = 20_000
-"""Names that are counted at once; of more the rare ones are forgotten."""
+"""Names that are counted at once; beyond twice as many, rare ones are dropped."""
 USUAL_COUNT: Final = 3
-"""How often a name is there at least that is suggested, unless somebody says otherwise."""
+"""Least occurrences of a suggested name by default."""
 _MOST_WORDS: Final = 3
 _LONGEST: Final = 100
 _SHORTEST: Final = 2
 _LEAST_SHARE: Final = 0.5
-"""Of all a word's occurrences, how many have a capital if it is a name."""
+"""Least share of a name's occurrences that have a capital."""
 
 
 class NameCounter:
-    """Counts what texts name."""
+    """Counts the names in texts."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -43,8 +43,8 @@ class NameCounter:
         self._small: Counter[str] = Counter()
         self._code: set[str] = set()
 
-    def counted(self) -> NameCounts:
-        """Return what was counted, to be merged elsewhere."""
+    def export(self) -> NameCounts:
+        """Return the counts, to be merged elsewhere."""
         return NameCounts(
             counts=self._counts,
             chunks=self._chunks,
@@ -54,7 +54,7 @@ class NameCounter:
         )
 
     def add(self, chunk: int, text: str) -> Counter[str]:
-        """Count what a text names, and return that."""
+        """Count the names in a text, and return their counts."""
         found: Counter[str] = Counter()
         for match in _NAMES.finditer(text):
             if (code := match["code"]) is not None:
@@ -68,31 +68,31 @@ class NameCounter:
         for name in found:
             self._examples.setdefault(name, chunk)
         if len(self._counts) > 2 * MAX_KEPT:
-            self._forget()
+            self._drop_rare()
         return found
 
     def merge(self, other: NameCounts) -> None:
-        """Add what was counted elsewhere."""
+        """Add counts from elsewhere."""
         self._counts.update(other.counts)
         self._chunks.update(other.chunks)
         self._small.update(other.small)
         self._code |= other.code
         self._examples = {**other.examples, **self._examples}
         if len(self._counts) > 2 * MAX_KEPT:
-            self._forget()
+            self._drop_rare()
 
-    def suggestions(self, known: Iterable[str], least: int, most: int) -> list[Suggestion]:
-        """Return the names that are there most, in the order of the chunks that have them.
+    def suggest(self, known: Iterable[str], least: int, most: int) -> list[Suggestion]:
+        """Return the most frequent names, those in most chunks first.
 
         Args:
-            known: Names that nobody need be told.
-            least: How often a name is there at least.
-            most: How many are returned.
+            known: Declared names, which are left out.
+            least: Least occurrences of a name.
+            most: Most names to return.
         """
-        left_out = {folded(name) for name in known}
+        left_out = {fold(name) for name in known}
         best: dict[str, Suggestion] = {}
         for name, count in self._counts.items():
-            alike = folded(name)
+            alike = fold(name)
             if (
                 count < least
                 or alike in left_out
@@ -111,7 +111,10 @@ class NameCounter:
         return sorted(best.values(), key=lambda each: (-each.chunks, -each.count, each.name))[:most]
 
     def _names(self, words: list[str], *, begins: bool) -> Iterable[str]:
-        """Yield the names among words that follow each other; the first may owe its capital to its place."""
+        """Yield the names in a run of words.
+
+        At the beginning of a sentence the first word's capital does not count.
+        """
         run: list[str] = []
         for place, word in enumerate([*words, ""]):
             is_name = word[:1].isupper() and not (place == 0 and begins and not _CAPITAL_WITHIN.match(word))
@@ -126,8 +129,8 @@ class NameCounter:
             if word[:1].islower():
                 self._small[word] += 1
 
-    def _forget(self) -> None:
-        """Keep the names that are there most."""
+    def _drop_rare(self) -> None:
+        """Keep only the most frequent names."""
         kept = dict(self._counts.most_common(MAX_KEPT))
         self._counts = Counter(kept)
         self._chunks = Counter({name: self._chunks[name] for name in kept})

@@ -1,7 +1,7 @@
-"""Which files differ on disk from what a corpus has of them: looked at where the client is connected.
+"""Compare a reply's files with the disk, where the client is connected.
 
-Only documents that were read from files are looked at, never texts that were sent, whatever they are called;
-and only where whoever asks might have files read.
+Only documents that were read from files are checked, never texts that were sent. And only files are checked
+that the caller may have ingested.
 """
 
 from __future__ import annotations
@@ -19,46 +19,46 @@ from greenroom.actors.knowledge.corpora.requests.corpus_requests import Freshnes
 from greenroom.actors.knowledge.ingest.files.places import Reach, may_look
 
 SECONDS: Final = 0.25
-"""What was not looked at by then is left out."""
+"""Files that are not checked by then are left out."""
 _AT_ONCE: Final = 2
-"""Answers whose files are looked at; a file system that hangs holds no other threads."""
+"""Replies checked at once, so that a hanging file system blocks no other threads."""
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("files looked at")
 
 
-async def with_changes(said: FreshnessView, files: Sequence[IndexedFile], reach: Reach) -> FreshnessView:
-    """Return how fresh an answer is, with those of its files that changed since, where they may be looked at.
+async def add_changes(freshness: FreshnessView, files: Sequence[IndexedFile], reach: Reach) -> FreshnessView:
+    """Add to a freshness which files have changed, if they may be checked.
 
     Args:
-        said: What the corpus says.
-        files: Those of the answer.
-        reach: What may be read for whoever asked.
+        freshness: The freshness from the corpus.
+        files: The files of the reply.
+        reach: The files that the caller may have ingested.
     """
     if not files or (reach.roots == () and not reach.takes_client_folders):
-        return said
-    return with_states(said, await states_of(files, reach))
+        return freshness
+    return add_states(freshness, await check_files(files, reach))
 
 
-async def states_of(files: Sequence[IndexedFile], reach: Reach) -> dict[str, bool | None]:
-    """Return of each file that could be looked at whether it differs from what was read; None: it is gone."""
-    look = _Look(files, reach)
+async def check_files(files: Sequence[IndexedFile], reach: Reach) -> dict[str, bool | None]:
+    """Return whether each checked file differs from what was read; None: gone."""
+    look = _FileCheck(files, reach)
     with trio.move_on_after(SECONDS):
-        await trio.to_thread.run_sync(look.run, limiter=_threads(), abandon_on_cancel=True)
+        await trio.to_thread.run_sync(look.run, limiter=_get_limiter(), abandon_on_cancel=True)
     return look.end()
 
 
-def with_states(said: FreshnessView, states: Mapping[str, bool | None]) -> FreshnessView:
-    """Return how fresh an answer is, with what `states_of` its files says."""
+def add_states(freshness: FreshnessView, states: Mapping[str, bool | None]) -> FreshnessView:
+    """Return a freshness with the result of `check_files` its files."""
     return msgspec.structs.replace(
-        said,
+        freshness,
         files_checked=len(states),
         changed_files=[path for path, differs in states.items() if differs] or UNSET,
         missing_files=[path for path, differs in states.items() if differs is None] or UNSET,
     )
 
 
-def _threads() -> trio.CapacityLimiter:
+def _get_limiter() -> trio.CapacityLimiter:
     try:
         return _limiter.get()
     except LookupError:
@@ -67,8 +67,8 @@ def _threads() -> trio.CapacityLimiter:
         return limiter
 
 
-class _Look:
-    """A look at files, one after the other, in a thread that nobody may wait for any more."""
+class _FileCheck:
+    """A check of files in a thread, which its caller may abandon."""
 
     def __init__(self, files: Sequence[IndexedFile], reach: Reach) -> None:
         self._files = files
@@ -77,7 +77,7 @@ class _Look:
         self._states: dict[str, bool | None] = {}
 
     def run(self) -> None:
-        """Look at them, until it is over."""
+        """Check the files until the check is ended."""
         from greenroom.actors.knowledge.ingest.files.file_content import differs  # noqa: PLC0415 - slow, and in a thread by now
 
         for file in self._files:
@@ -92,6 +92,6 @@ class _Look:
                     self._states[file.path] = None
 
     def end(self) -> dict[str, bool | None]:
-        """End it, and return what it found so far."""
+        """End the check, and return the states found so far."""
         self._is_over.set()
         return dict(self._states)

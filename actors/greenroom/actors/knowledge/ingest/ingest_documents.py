@@ -1,29 +1,30 @@
-"""The tool that puts documents into a corpus: files that the caller may name, or texts of its own."""
+"""The tool `ingest_documents`: put files, or texts of the caller, into a corpus."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
-from greenroom.actors.base.orchestration import report_progress
 from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth.corpora import DEFAULT_CORPUS
 from greenroom.actors.core.base.threads import run_in_thread
+from greenroom.actors.core.client import report_progress
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusName
 from greenroom.actors.knowledge.corpora.requests.ingestion import DocumentsIngested
-from greenroom.actors.knowledge.ingest.files.places import CLIENT_FOLDERS, Reach, checked_place
-from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.schemas.corpus_words import DEFAULT_CORPUS
+from greenroom.actors.knowledge.ingest.files.places import CLIENT_FOLDERS, FilesClient, Reach, check_place
+from greenroom.runtime import Procedure
 
 MAX_NAMED: Final = 20
-"""Files that are left out and named in an answer; the rest is counted."""
+"""Files left out that a reply names; more are only counted."""
 _NAME: Final = r"^(?![\\/])(?!(.*/)?\.\.?(/|$))[^\x00-\x1f\x7f]*(?!\n)$"
 
 
 class DocumentText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A document that is sent as a text."""
+    """A document that is sent as text."""
 
     path: Annotated[
         str,
@@ -38,16 +39,26 @@ class DocumentText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: Annotated[str, Meta(min_length=1, max_length=4_194_304)]
 
 
-class IngestDocuments(
-    ClientOrchestration[DocumentsIngested], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
-):
-    """Put files or texts into a corpus; of files only what changed, and what is gone is removed.
+@operation(
+    "ingest_documents",
+    scope="knowledge:write",
+    tool=ToolText(
+        title="Add documents",
+        description="Index files, folders or a text: add or load them into a collection, to make "
+        "them searchable and ask about them. Again, it takes in only pages that "
+        "changed; when complete is false, call it again. Says what it left out and why.",
+        overwrites=True,
+        repeatable=True,
+        weight=1,
+    ),
+)
+class IngestDocuments(Procedure[DocumentsIngested], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Put changed files or texts into a corpus, and remove deleted files' documents.
 
-    What came as a text stays until ``remove`` names it; what came from a file goes with that.
+    A document from a text stays until ``remove`` names it; one from a file goes with the file.
     """
 
-    writes: ClassVar[bool] = True
-
+    runs = "here"
     paths: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=4_096)]],
         Meta(max_length=100, description="files and folders, PDFs too, of the server's machine, from / on"),
@@ -63,31 +74,32 @@ class IngestDocuments(
 
     @property
     def needs_folders(self) -> bool:
-        """Whether the client is to be asked for its folders."""
+        """Whether the client must be queried for its folders."""
         return bool(self.paths)
 
-    async def carry_out(self, client: ClientSessionState) -> DocumentsIngested:
-        """Ingest the files, or the texts, and remove what is to be removed.
+    async def run(self, client: FilesClient) -> DocumentsIngested:
+        """Ingest the files or the texts, and remove documents.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: a path may not be read, and nothing was.
-                ``CORPUS_NOT_FOUND``, ``QUOTA_EXCEEDED``: what was put in before is there.
+            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: a path may not be read, so none was.
+            ``CORPUS_NOT_FOUND``, ``QUOTA_EXCEEDED``: what was put in before stays.
         """
-        from greenroom.actors.knowledge.ingest.run import Text, open_ingestion  # noqa: PLC0415  only who ingests waits for it
+        from greenroom.actors.knowledge.ingest.run import Text, open_ingestion  # noqa: PLC0415  only ingestion needs it
 
         if bool(self.paths) == bool(self.texts or self.remove):
             raise auth_errors.invalid("paths", "paths: give paths, or texts or remove, one of them")
-        reach = client.reach
+        reach = client.files.reach
         if reach.takes_client_folders:
             reach = reach._replace(roots=(*(reach.roots or ()), *CLIENT_FOLDERS.get()))
-        roots = await run_in_thread(_checked, self.paths, reach)
+        roots = await run_in_thread(_check_places, self.paths, reach)
         async with open_ingestion(
             client.runtime,
             client.principal,
             self.corpus,
             make=bool(self.paths or self.texts),
             closed=reach.closed,
-            progress=_told,
+            within=reach.roots or (),
+            progress=_report,
             charge=client.charge_bytes if self.paths else None,
         ) as ingestion:
             if roots:
@@ -98,9 +110,9 @@ class IngestDocuments(
         return msgspec.structs.replace(done, named=done.named[:MAX_NAMED])
 
 
-def _checked(paths: list[str], reach: Reach) -> list[str]:
-    return [checked_place(path, reach) for path in paths]
+def _check_places(paths: list[str], reach: Reach) -> list[str]:
+    return [check_place(path, reach) for path in paths]
 
 
-def _told(done: int, total: int) -> None:
+def _report(done: int, total: int) -> None:
     report_progress(done, max(done, total), f"{done:,} of {total:,} files")

@@ -1,4 +1,4 @@
-"""What a corpus is told of a run: how far it is, and which files failed."""
+"""Report the progress of an ingest run, and its failed files, to the corpus."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from uuid import uuid4
 import trio
 
 from greenroom.actors.knowledge.corpora.requests.ingestion import LeftOutFile, NoteIngest
-from greenroom.actors.knowledge.ingest.files.walk import shown_path
+from greenroom.actors.knowledge.ingest.files.walk import printable_path
 from greenroom.actors.knowledge.ingest.run_state import IngestRun
 from greenroom.runtime import GreenroomError, Message
 
 logger = logging.getLogger(__name__)
 
 EVERY: Final = 1.0
-"""Seconds between two words of how far a run is; a run that ends before says nothing but its end."""
+"""Seconds between two reports of progress; a shorter run reports only its end."""
 
 
-class Notes:
-    """Tells a corpus of one run.
+class ProgressReporter:
+    """Reports one run to its corpus.
 
     Args:
-        ask: Asks the corpus.
-        corpus: Its name in full.
-        base: Of a workspace its folder, with a slash at the end; else empty.
+        ask: Sends a message to the corpus.
+        corpus: Its full name.
+        base: Folder of a workspace, with a slash at the end; else empty.
         run: The run.
     """
 
@@ -38,28 +38,28 @@ class Notes:
         self._base = base
         self._run = run
         self._id = "" if base else uuid4().hex
-        self._was_told = False
+        self._has_reported = False
 
-    async def keep_telling(self, total: int) -> None:
-        """Tell every second how far the run is, until this is cancelled; of a workspace its keeper tells."""
+    async def report_repeatedly(self, total: int) -> None:
+        """Report progress every second until cancelled; of a workspace the lease's holder does."""
         while self._id:
             await trio.sleep(EVERY)
-            self._was_told = True
-            await self._tell(self._note(total))
+            self._has_reported = True
+            await self._send(self._make_report(total))
 
     async def end(self, below: Sequence[str] = (), *, was_all: bool = False) -> None:
-        """Tell that the run is over.
+        """Report the end of the run.
 
         Args:
-            below: What it has gone through to the end.
-            was_all: Whether that is all that it was to go through, and not only what changed.
+            below: Files and folders that were completely processed.
+            was_all: Whether the run was complete, not of changes alone.
         """
-        names = [shown_path(self._name(path)) for path in below]  # as failures are named; no other is text
-        note = self._note(0, below=names, is_over=True, was_all=was_all and not self._base)
-        if note.failed or note.below or note.was_all or self._was_told:
-            await self._tell(note)
+        names = [printable_path(self._make_name(path)) for path in below]  # as in the failures
+        note = self._make_report(0, below=names, is_over=True, was_all=was_all and not self._base)
+        if note.failed or note.below or note.was_all or self._has_reported:
+            await self._send(note)
 
-    def _note(
+    def _make_report(
         self, total: int, *, below: Sequence[str] = (), is_over: bool = False, was_all: bool = False
     ) -> NoteIngest:
         return NoteIngest(
@@ -67,18 +67,20 @@ class Notes:
             run=self._id,
             looked_at=self._run.looked_at,
             of=total,
-            failed=[LeftOutFile(self._name(path), reason) for path, reason in self._run.failures.items()],
+            failed=[
+                LeftOutFile(self._make_name(path), reason) for path, reason in self._run.failures.items()
+            ],
             below=list(below),
             is_over=is_over,
             was_all=was_all,
         )
 
-    def _name(self, path: str) -> str:
+    def _make_name(self, path: str) -> str:
         return "" if f"{path}/" == self._base else path.removeprefix(self._base)
 
-    async def _tell(self, note: NoteIngest) -> None:
-        """Tell the corpus; a run does not fail because nothing could be noted of it."""
+    async def _send(self, note: NoteIngest) -> None:
+        """Send a report; a run does not fail because its report does."""
         try:
             await self._ask(note)
         except GreenroomError as error:
-            logger.info("nothing is noted of what is put into %s: %s", self._corpus, error)
+            logger.info("the progress of ingesting into %s is not recorded: %s", self._corpus, error)

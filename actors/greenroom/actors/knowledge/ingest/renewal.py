@@ -1,8 +1,7 @@
-"""Corpora of documents whose files are read better now: when a server starts they are read again, slowly.
+"""Read documents' files again, slowly, that a better reader can read since the server's start.
 
-So it is where a reader of such files was installed or became newer since. Workspaces see to that themselves.
-What was read of a file is replaced only while that is the same; one that nothing could read before is read as
-it is.
+This matters after a reader was installed or updated. Workspaces do it themselves. A document is replaced
+only if its file is unchanged; a file that failed for a missing reader is read as it is now.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from typing import Final, cast
 
 import trio
 
+from greenroom.actors.content.documents import Kind
 from greenroom.actors.core.auth.namespaces import owner_of
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.base.threads import read_in_thread
-from greenroom.actors.documents import Kind
 from greenroom.actors.knowledge.corpora.requests.catalogue import AllCorpora, corpus_address
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow, ListDocuments
 from greenroom.actors.knowledge.corpora.requests.entity_requests import ReadManifests
 from greenroom.actors.knowledge.corpora.requests.ingestion import ListFailed
-from greenroom.actors.knowledge.corpora.storage.readers import is_newer, reader_of, was_lacking
+from greenroom.actors.knowledge.corpora.storage.readers import get_reader, is_newer, was_missing
 from greenroom.actors.knowledge.ingest.files.places import Reach, may_look
 from greenroom.runtime import GreenroomError, RuntimeClient
 
@@ -29,14 +28,14 @@ logger = logging.getLogger(__name__)
 
 _SERVER: Final = Principal(agent_id="greenroom")
 QUIET_SECONDS: Final = 5.0
-"""A server that has just started has other things to do."""
+"""A server that has just started has other things to do first."""
 
 
 async def renew_documents(runtime: RuntimeClient, reach: Reach) -> None:
-    """Read files again that are read better now, of all corpora, one after the other.
+    """Read files of all corpora again for which there is a better reader.
 
     Args:
-        runtime: Where they are.
+        runtime: The runtime of the corpora.
         reach: The files that may be read.
     """
     await trio.sleep(QUIET_SECONDS)
@@ -54,10 +53,10 @@ async def renew_documents(runtime: RuntimeClient, reach: Reach) -> None:
 
 
 async def _renew(runtime: RuntimeClient, principal: Principal, row: CorpusRow, reach: Reach) -> None:
-    """Read again what of a corpus is read better now; declare libraries that could not be before."""
+    """Renew a corpus's outdated documents; declare libraries that could not be before."""
     outdated = await _outdated(runtime, principal, row)
     paths = await read_in_thread(lambda: [path for path in outdated if may_look(path, reach)])
-    request = ReadManifests(corpus=row.full_name, only_changed=True)  # which has names looked for, too
+    request = ReadManifests(corpus=row.full_name, only_changed=True)  # it also starts matching of names
     found = await runtime.ask(corpus_address(row), request, principal=principal)
     if paths or found.is_changed:
         await trio.to_thread.run_sync(import_module, "greenroom.actors.knowledge.ingest.run")
@@ -68,10 +67,10 @@ async def _renew(runtime: RuntimeClient, principal: Principal, row: CorpusRow, r
 
 
 async def _outdated(runtime: RuntimeClient, principal: Principal, row: CorpusRow) -> list[str]:
-    """Return the files that were read by an older reader, or not at all for want of one."""
+    """Return the files read by an older reader, or that failed for a missing one."""
     where = corpus_address(row)
     failed = await runtime.ask(where, ListFailed(corpus=row.full_name), principal=principal)
-    paths = [each.path for each in failed if was_lacking(each.reason)]
+    paths = [each.path for each in failed if was_missing(each.reason)]
     after: str | None = None
     while True:
         page = await runtime.ask(where, ListDocuments(corpus=row.full_name, after=after), principal=principal)
@@ -79,7 +78,7 @@ async def _outdated(runtime: RuntimeClient, principal: Principal, row: CorpusRow
             each.path
             for each in page.documents
             if each.is_file
-            and is_newer(reader_of(each.path, cast("Kind", each.kind), is_source=False), each.reader)
+            and is_newer(get_reader(each.path, cast("Kind", each.kind), is_source=False), each.reader)
         )
         after = page.after
         if after is None:

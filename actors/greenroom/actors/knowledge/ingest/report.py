@@ -1,4 +1,4 @@
-"""What came of ingesting: how many documents, and what was left out and why."""
+"""The report of an ingestion: numbers of documents, and files left out with the reasons."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from greenroom.actors.knowledge.corpora.requests.ingestion import DocumentsInges
 from greenroom.actors.knowledge.ingest.files.exclusions import SECRET, UNREAD_PART
 
 MAX_NAMED: Final = 100
-"""Files that are left out and named, besides secrets; the rest is counted."""
-MAX_SECRETS: Final = 1_000
+"""Files left out that are named, besides secrets; more are only counted."""
+MAX_SECRETS: Final = 10_000
+"""Secrets that are named; with more of them a workspace recounts all after each change."""
 
 
 class Report:
-    """Counts what happens.
+    """Counts the results of an ingestion.
 
     Attributes:
-        complete: Whether all was looked at.
+        complete: Whether all files were processed.
     """
 
     def __init__(self, corpus: str) -> None:
@@ -30,42 +31,42 @@ class Report:
         self._secrets: list[LeftOutFile] = []
         self._chunks = self._bytes = 0
 
-    def stored(self, state: str, chunks: int, size: int) -> None:
-        """Count a document that is in the corpus now."""
+    def count_stored(self, state: str, chunks: int, size: int) -> None:
+        """Count a document that was put in."""
         self._states[state] += 1
         if state != "unchanged":
             self._chunks += chunks
             self._bytes += size
 
-    def unchanged(self, count: int) -> None:
-        """Count documents that are as they were."""
+    def count_unchanged(self, count: int) -> None:
+        """Count unchanged documents."""
         self._states["unchanged"] += count
 
-    def removed(self, count: int) -> None:
-        """Count documents whose files are gone."""
+    def count_removed(self, count: int) -> None:
+        """Count documents of files that are gone."""
         self._states["removed"] += count
 
-    def left_out(self, path: str, reason: str, *, told: bool = True) -> None:
-        """Count a file or a folder that is left out; it is named where somebody might miss it."""
+    def leave_out(self, path: str, reason: str, *, is_listed: bool = True) -> None:
+        """Count a file or folder left out, and list it if `is_listed`."""
         self._reasons[reason] += 1
         if reason == SECRET and len(self._secrets) < MAX_SECRETS:
             self._secrets.append(LeftOutFile(path, reason))
-        elif told and reason != SECRET and len(self._named) < MAX_NAMED:
+        elif is_listed and reason != SECRET and len(self._named) < MAX_NAMED:
             self._named.append(LeftOutFile(path, reason))
 
-    def unread(self, path: str, parts: Sequence[str]) -> None:
-        """Count parts of a document that are not read, while the others are."""
+    def count_unread(self, path: str, parts: Sequence[str]) -> None:
+        """Count parts of a document that were not read."""
         for part in parts:
-            self.left_out(f"{path}, part {part}", UNREAD_PART)
+            self.leave_out(f"{path}, part {part}", UNREAD_PART)
 
     @property
     def changes(self) -> dict[str, Any]:
-        """How many documents were put in or removed; nothing where nothing was."""
+        """How many documents were put in or removed; empty for none."""
         changes = {name: self._states[name] for name in ("added", "changed", "removed")}
         return {**changes, "bytes": self._bytes} if any(changes.values()) else {}
 
     def reply(self) -> DocumentsIngested:
-        """Return all of it."""
+        """Return the reply with all counts."""
         return DocumentsIngested(
             corpus=self._corpus,
             added=self._states["added"],

@@ -1,21 +1,13 @@
-"""The run of an ingestion: walk, read, compare, parse, put; then remove what is gone.
+"""An ingest run: walk, read, compare, parse, put; then remove what is gone.
 
-Each file is put whole or not at all, and what a corpus has is told by digests. So who runs this may die at
-any moment: begun again it goes on.
+Each file is put atomically, and digests tell what a corpus has. So the process may die at any moment: a new
+run resumes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from itertools import chain
@@ -25,61 +17,64 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 import trio
 
+from greenroom.actors.content.documents import MASKING, digest_of, kind_of
 from greenroom.actors.content.text.analyze import current_rules
-from greenroom.actors.core.audit.actor import tell
+from greenroom.actors.core.audit.actor import record_action
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.validation.parse import check_request
-from greenroom.actors.corpus.managing import found_corpus, made_corpus
-from greenroom.actors.documents import digest_of, kind_of
-from greenroom.actors.entities import libraries_in
-from greenroom.actors.ingest.order import arranged
-from greenroom.actors.ingest.parser_process import Job
-from greenroom.actors.ingest.parsers import Parsers, open_parsers
-from greenroom.actors.ingest.steps import (
-    Known,
-    below,
-    in_thread,
-    next_step,
-    outermost_of,
-    outside_of,
-    read_job,
-)
-from greenroom.actors.knowledge.corpora.requests import corpus_requests as schemas
-from greenroom.actors.knowledge.corpora.requests import entity_requests as entities
+from greenroom.actors.knowledge.corpora.requests import corpus_requests, entity_requests
 from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow
 from greenroom.actors.knowledge.corpora.requests.ingestion import DocumentsIngested, ListFailed
-from greenroom.actors.knowledge.corpora.storage.readers import is_newer, reader_of, too_much_for
+from greenroom.actors.knowledge.corpora.storage.readers import get_reader, is_newer, mark_too_much
+from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus, find_corpus
+from greenroom.actors.knowledge.entities import select_libraries
 from greenroom.actors.knowledge.ingest.files.exclusions import NO_TEXT
 from greenroom.actors.knowledge.ingest.files.places import is_below
 from greenroom.actors.knowledge.ingest.files.walk import Found, LeftOut, walk, walk_below
-from greenroom.actors.knowledge.ingest.progress import Notes
+from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
+from greenroom.actors.knowledge.ingest.parsing.parsers import Parsers, open_parsers
+from greenroom.actors.knowledge.ingest.progress import ProgressReporter
 from greenroom.actors.knowledge.ingest.report import Report
 from greenroom.actors.knowledge.ingest.run_state import MAX_FILES, IngestRun
+from greenroom.actors.knowledge.ingest.steps import (
+    Known,
+    arrange,
+    count_files,
+    find_below,
+    find_outermost,
+    find_outside,
+    in_thread,
+    iterate_in_thread,
+    next_step,
+    read_job,
+)
 from greenroom.runtime import Message, Refusal, RuntimeClient
 
 R = TypeVar("R")
 Progress = Callable[[int, int], None]
-"""Called with how many files are done, and how many there are; 0 as long as that is not known."""
+"""Called with the numbers of files done and of all files; 0 while that is unknown."""
 Charge = Callable[[int, str], Awaitable[None]]
-"""Charges bytes for a deed, before they are stored."""
+"""Charges bytes to an action, before they are stored."""
 
 AT_ONCE: Final = 2
 """Files that are parsed at once."""
 UNDER_WAY: Final = 6
-"""Files that are parsed or wait until they are stored: what parses waits neither for that nor for a merge."""
+"""Files that are parsed or wait to be stored, so that parsers wait neither for that nor for a merge."""
 _REST: Final = 1.0
-"""Files that nobody waits for are read again with pauses, each so many times as long as the file took."""
+"""Pause after a file that is read again in the background, in multiples of its time."""
 _renewals: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("renewals")
 _REMOVED_AT_ONCE: Final = 500
 _SLACK_SECONDS: Final = 2.0
+_COUNTING: Final = 8
+"""Counting the files for progress may take one part in so many of the call's time."""
 _SHARE: Final = 4
-"""A file has so much of the time that is left, as a part of it, before others are taken first."""
+"""A file may take one part in so many of the time left; slower ones are retried at the end."""
 
 
 class Text(NamedTuple):
-    """A document that comes as a text; the ending of its path tells its kind."""
+    """A document that is sent as text; its path's ending tells its kind."""
 
     path: str
     text: str
@@ -94,30 +89,32 @@ async def open_ingestion(
     make: bool = True,
     root: str | None = None,
     closed: Sequence[str] = (),
+    within: Sequence[str] = (),
     progress: Progress | None = None,
     charge: Charge | None = None,
 ) -> AsyncIterator[Ingestion]:
-    """Begin to fill a corpus.
+    """Open an ingestion into a corpus.
 
     Args:
-        runtime: Where it is.
-        principal: Who fills it.
+        runtime: The runtime of the corpus.
+        principal: The caller.
         corpus: Its name.
-        make: Whether it is made if there is none.
-        root: Of a workspace its folder. The files in it are known by their paths below it, and come in the
-            order of `arranged`.
-        closed: Folders that nobody reads.
-        progress: Hears how far it is.
-        charge: Charges what is stored.
+        make: Whether to create a missing corpus.
+        root: Folder of a workspace. Paths of its documents are relative to it, and files are read in the
+        order of `arrange`.
+        closed: Folders that are never read.
+        within: As `walk` takes them.
+        progress: Receives the progress.
+        charge: Charges the stored bytes.
 
     Raises:
-        Refusal: the principal may not have it, there is none, or it is that of another folder.
+        Refusal: The principal may not have the corpus, there is none, or it has another folder.
     """
-    named = check_request(schemas.ListDocuments(corpus=corpus))
+    named = check_request(corpus_requests.ListDocuments(corpus=corpus))
     if make:
-        row = await made_corpus(runtime, principal, named.corpus, root)
+        row = await ensure_corpus(runtime, principal, named.corpus, root)
     else:
-        row = await found_corpus(runtime, principal, named.corpus)
+        row = await find_corpus(runtime, principal, named.corpus)
     if row.root != root:
         raise auth_errors.invalid(
             "corpus", f"corpus: {row.full_name!r} has what is in {row.root}, and no more"
@@ -125,7 +122,7 @@ async def open_ingestion(
     with runtime.apply_settings():
         languages = current_rules().languages
     async with open_parsers(languages=languages) as parsers:
-        yield Ingestion(runtime, principal, row, parsers, closed, progress, charge)
+        yield Ingestion(runtime, principal, row, parsers, closed, within, progress, charge)
 
 
 @asynccontextmanager
@@ -137,10 +134,10 @@ async def open_renewal(
     root: str | None = None,
     closed: Sequence[str] = (),
 ) -> AsyncIterator[Ingestion]:
-    """Begin to read files of a corpus again; waits until no other one of this process does.
+    """Open an ingestion that reads files again; one at a time in this process.
 
     Raises:
-        Refusal: as `open_ingestion`.
+        Refusal: As `open_ingestion`.
     """
     try:
         limiter = _renewals.get()
@@ -155,11 +152,11 @@ async def open_renewal(
 
 
 class Ingestion:
-    """Fills one corpus; made by `open_ingestion`.
+    """Fills one corpus; see `open_ingestion`.
 
     Attributes:
-        parsers: What parses files.
-        outdated: Files of a workspace that did not change and are read better now; `renew` does that.
+        parsers: The parser processes.
+        outdated: Unchanged files of a workspace with a better reader now, for `renew`.
     """
 
     def __init__(
@@ -169,6 +166,7 @@ class Ingestion:
         row: CorpusRow,
         parsers: Parsers,
         closed: Sequence[str],
+        within: Sequence[str],
         progress: Progress | None,
         charge: Charge | None,
     ) -> None:
@@ -178,6 +176,7 @@ class Ingestion:
         self._base = "" if row.root is None else f"{row.root}/"
         self.parsers = parsers
         self._closed = frozenset(closed)
+        self._within = within
         self._progress = progress
         self._charge = charge
         self._known: dict[str, Known] = {}
@@ -185,42 +184,47 @@ class Ingestion:
         self._parsing = trio.Semaphore(AT_ONCE)
 
     async def files(self, roots: Iterable[str]) -> DocumentsIngested:
-        """Put in what changed below some files and folders, and remove what is gone there.
+        """Put in what changed below some files and folders, and remove documents of files gone.
 
         Args:
-            roots: As `checked_place` returns them.
+            roots: As `check_place` returns them.
 
         Raises:
-            Refusal: the corpus takes no more, or is gone; what was put is there.
-            GreenroomError: as `RuntimeClient.ask`.
+            Refusal: The corpus is full or gone; what was put before stays.
+            GreenroomError: As `RuntimeClient.ask`.
         """
-        outermost = outermost_of(roots)
+        outermost = find_outermost(roots)
         await self.learn(outermost)
         total = 0
-        found: Iterator[Found | LeftOut] = chain.from_iterable(walk(root, self._closed) for root in outermost)
+        found = self._walk(outermost)
         if self._base:
-            files, total = await in_thread(arranged, found, MAX_FILES)
+            files, total = await iterate_in_thread(partial(arrange, most=MAX_FILES), found)
             found = iter(files)
         elif self._progress is not None:
-            total = await in_thread(self._count, outermost)
-        return await self._ingested(outermost, found, set(self._known), total=total)
+            now = trio.current_time()
+            with trio.move_on_at(now + (_deadline() - now) / _COUNTING):
+                total = await iterate_in_thread(count_files, self._walk(outermost))
+        return await self._ingest(outermost, found, set(self._known), total=total)
 
     async def changes(self, roots: Sequence[str], paths: Iterable[str]) -> DocumentsIngested:
-        """Put in or remove what is at some paths below the roots of an earlier run; raises as `files`."""
-        outermost = outermost_of(paths)
+        """Put in or remove what is at some paths below known roots.
+
+        `files` or `learn` must have run; raises as `files`.
+        """
+        outermost = find_outermost(paths)
         gone = {path for path in outermost if path in self._known}
         if folders := set(outermost) - gone:
-            gone |= await in_thread(below, self._known, folders)
+            gone |= await in_thread(find_below, self._known, folders)
         found = chain.from_iterable(
             walk(path, self._closed) if path == root else walk_below(root, path, self._closed)
             for path in outermost
             for root in roots
             if is_below(path, root)
         )
-        return await self._ingested(roots, found, gone, changed=outermost)
+        return await self._ingest(roots, found, gone, changed=outermost)
 
     async def texts(self, texts: Sequence[Text], remove: Iterable[str] = ()) -> DocumentsIngested:
-        """Put in documents that came as texts, and remove some by their paths; raises as `files`."""
+        """Put in texts, and remove documents by path; raises as `files`."""
         gone = set(remove).difference(text.path for text in texts)
         run = IngestRun(Report(self._row.full_name), gone, _deadline())
         jobs: list[Job] = []
@@ -228,12 +232,12 @@ class Ingestion:
             data = text.text.encode(errors="replace")
             kind = kind_of(text.path, data)
             if kind is None:
-                run.failed(text.path, NO_TEXT, stays=True)
+                run.fail(text.path, NO_TEXT, stays=True)
             else:
-                reader = reader_of(text.path, kind, is_source=False)
+                reader = get_reader(text.path, kind, is_source=False)
                 jobs.append(Job(text.path, kind, 0, data, reader=reader))
-        jobs.sort(key=self.parsers.setbacks.seconds)
-        with self._recorded(run):
+        jobs.sort(key=self.parsers.failures.seconds)
+        with self._audit(run), _in_time(run):
             for done, job in enumerate(jobs, start=1):
                 if not await self._put(run, job, 1):
                     run.report.complete = False
@@ -243,32 +247,32 @@ class Ingestion:
             if run.report.complete:
                 await self._remove(run, run.gone)
                 await self._declare_libraries(run)
-        await self._notes(run).end()
+        with _in_time(run, _SLACK_SECONDS / 4):
+            await self._make_reporter(run).end()
         return run.report.reply()
 
     async def waits_for_vectors(self) -> bool:
-        """Return whether some of the corpus is found by its words alone as yet; raises as `ask`."""
-        return (await self.ask(schemas.DescribeCorpus(row=self._row))).waiting_for_vectors > 0
+        """Return whether some chunks still lack vectors; raises as `ask`."""
+        return (await self.ask(corpus_requests.DescribeCorpus(row=self._row))).waiting_for_vectors > 0
 
     async def learn(self, roots: Sequence[str]) -> None:
-        """Learn what the corpus has below the roots, before `changes` are put in; raises as `ask`."""
+        """Load digests of the documents below the roots, for `changes`; raises as `ask`."""
         self._known.clear()
         after: str | None = None
         while True:
-            page = await self.ask(schemas.ListDocuments(corpus=self._row.full_name, after=after))
+            page = await self.ask(corpus_requests.ListDocuments(corpus=self._row.full_name, after=after))
             for each in page.documents:
                 path = self._base + each.path
                 if any(is_below(path, root) for root in roots):
-                    self._known[path] = Known(each.digest, each.reader)
+                    self._known[path] = Known(each.digest, each.reader, each.masking)
             after = page.after
             if after is None:
                 return
 
-    def _count(self, roots: Sequence[str]) -> int:
-        found = chain.from_iterable(walk(root, self._closed) for root in roots)
-        return sum(isinstance(each, Found) for each in found)
+    def _walk(self, roots: Iterable[str]) -> Iterator[Found | LeftOut]:
+        return chain.from_iterable(walk(root, self._closed, self._within) for root in roots)
 
-    async def _ingested(
+    async def _ingest(
         self,
         roots: Sequence[str],
         found: Iterator[Found | LeftOut],
@@ -277,75 +281,83 @@ class Ingestion:
         total: int = 0,
         changed: Sequence[str] | None = None,
     ) -> DocumentsIngested:
-        """Put in what was found below the roots, or of that only what changed there."""
+        """Put in the found files below the roots, or only what changed there."""
         run = IngestRun(Report(self._row.full_name), gone, _deadline())
-        notes = self._notes(run)
-        with self._recorded(run):
-            await self._filled(run, notes, found, total, _SHARE)
+        notes = self._make_reporter(run)
+        there: list[str] = []
+        with self._audit(run), _in_time(run):
+            await self._fill(run, notes, found, total, _SHARE)
             if run.report.complete and run.slow:
                 slow = [Found(path) for path, _ in sorted(run.slow.items(), key=lambda each: each[1])]
-                await self._filled(run, notes, iter(slow), total, 1)
+                await self._fill(run, notes, iter(slow), total, 1)
             if self._base:
                 self.outdated.update(run.outdated)
             else:
-                await self._renewed_at_once(run)
-            there: list[str] = []
+                await self._renew_outdated(run)
             if run.report.complete:
-                lost = await self._lost(run, roots)
+                lost = await self._find_lost(run, roots)
                 gone = run.gone & self._known.keys()
-                await self._remove(run, outside_of(gone, lost))
+                await self._remove(run, find_outside(gone, lost))
                 await self._declare_libraries(run)
-                there = outside_of(roots if changed is None else changed, lost)
-        await notes.end(there, was_all=run.report.complete and changed is None)
+                there = find_outside(roots if changed is None else changed, lost)
+        with _in_time(run, _SLACK_SECONDS / 4):
+            await notes.end(there, was_all=run.report.complete and changed is None)
         return run.report.reply()
 
-    async def _lost(self, run: IngestRun, roots: Sequence[str]) -> list[str]:
-        """Return the roots that were renamed, or are not mounted now: what the corpus has of them stays."""
+    async def _find_lost(self, run: IngestRun, roots: Sequence[str]) -> list[str]:
+        """Return roots that were renamed or are not mounted now; their documents stay."""
         lost = [
             root for root in roots if root not in self._known and not await in_thread(os.path.exists, root)
         ]
         for root in lost:
-            run.report.left_out(root, "it is not there; what the corpus has of it stays")
+            run.report.leave_out(root, "it is not there; what the corpus has of it stays")
         return lost
 
-    def _notes(self, run: IngestRun) -> Notes:
-        return Notes(self.ask, self._row.full_name, self._base, run)
+    def _make_reporter(self, run: IngestRun) -> ProgressReporter:
+        return ProgressReporter(self.ask, self._row.full_name, self._base, run)
 
     @contextmanager
-    def _recorded(self, run: IngestRun) -> Iterator[None]:
-        """Record what was changed, also when it ends before its time; a workspace changes with each word."""
+    def _audit(self, run: IngestRun) -> Iterator[None]:
+        """Audit the changes, also of a cut run; a workspace changes too often for that."""
         try:
             yield
         finally:
             if (details := run.report.changes) and not self._base:
                 corpus = self._row.full_name
-                tell(self._runtime, "ingest_documents", principal=self._principal, corpus=corpus, **details)
+                record_action(
+                    self._runtime, "ingest_documents", principal=self._principal, corpus=corpus, **details
+                )
 
-    async def _filled(
-        self, run: IngestRun, notes: Notes, found: Iterator[Found | LeftOut], total: int, share: int
+    async def _fill(
+        self,
+        run: IngestRun,
+        notes: ProgressReporter,
+        found: Iterator[Found | LeftOut],
+        total: int,
+        share: int,
     ) -> None:
-        """Put in whatever is found, or all but what takes more than its share of the time that is left."""
+        """Put in the found files, except those that exceed their share of time."""
         failures: list[Exception] = []
         send, receive = trio.open_memory_channel[Job](0)
 
         async def work(jobs: trio.MemoryReceiveChannel[Job], scope: trio.CancelScope) -> None:
             try:
                 await self._work(run, jobs, share)
-            except Exception as error:  # noqa: BLE001  (whatever it is, it is raised when all have ended)
+            except Exception as error:  # noqa: BLE001  (raised again when all tasks have ended)
                 failures.append(error)
                 scope.cancel()
 
-        async with trio.open_nursery() as telling:
-            telling.start_soon(notes.keep_telling, total)
+        async with trio.open_nursery() as reporting:
+            reporting.start_soon(notes.report_repeatedly, total)
             async with trio.open_nursery() as nursery, send, receive:
                 for _ in range(UNDER_WAY):
                     nursery.start_soon(work, receive.clone(), nursery.cancel_scope)
-                await self._looked_through(run, found, total, share, send)
-            telling.cancel_scope.cancel()
+                await self._send_changed(run, found, total, share, send)
+            reporting.cancel_scope.cancel()
         if failures:
             raise failures[0]
 
-    async def _looked_through(
+    async def _send_changed(
         self,
         run: IngestRun,
         found: Iterator[Found | LeftOut],
@@ -353,15 +365,15 @@ class Ingestion:
         share: int,
         jobs: trio.MemorySendChannel[Job],
     ) -> None:
-        """Have those files parsed that changed."""
+        """Find changed files, and send them to the parsing tasks."""
         is_last = False
         while not is_last:
             step = await in_thread(partial(next_step, found, self._known, is_source=bool(self._base)))
-            run.take(step)
+            run.add(step)
             if step.job is not None:
-                seconds = self.parsers.setbacks.seconds(step.job)
+                seconds = self.parsers.failures.seconds(step.job)
                 if seconds and share > 1:
-                    run.cut(step.job.path, seconds, is_last=False)
+                    run.postpone(step.job.path, seconds, is_last=False)
                 else:
                     await jobs.send(step.job)
             if self._progress is not None:
@@ -369,46 +381,46 @@ class Ingestion:
             is_last = step.is_last or run.is_cut()
 
     async def _work(self, run: IngestRun, jobs: trio.MemoryReceiveChannel[Job], share: int) -> None:
-        """Put in files that changed, each in its share of the time that is left."""
+        """Put in changed files, each within its share of the time left."""
         async with jobs:
             async for job in jobs:
                 if not await self._put(run, job, share):
-                    run.cut(job.path, self.parsers.setbacks.seconds(job), is_last=share == 1)
+                    run.postpone(job.path, self.parsers.failures.seconds(job), is_last=share == 1)
 
     async def renew(self, paths: Collection[str]) -> None:
-        """Read files again that are read better now, slowly, one after the other: nobody waits for it.
+        """Read files again that have a better reader now, slowly, one after the other.
 
-        Of a workspace what changed meanwhile is left to whoever takes in changes; of documents those are
-        read, too, that could not be before.
+        Changed files of a workspace are left to its watcher. In a corpus of documents, files that failed
+        before are read, too.
         """
         run = IngestRun(Report(self._row.full_name), set(), inf)
         for path in paths:
             began = trio.current_time()
             name = path.removeprefix(self._base)
-            request = schemas.ListDocuments(corpus=self._row.full_name, path=name)
-            known = (await self.ask(request)).documents  # another process may have done it meanwhile
+            request = corpus_requests.ListDocuments(corpus=self._row.full_name, path=name)
+            known = (await self.ask(request)).documents  # another process may have renewed it
             if known:
-                self._known[path] = Known(known[0].digest, known[0].reader)
+                self._known[path] = Known(known[0].digest, known[0].reader, known[0].masking)
             elif not await self._has_failed(name):
                 continue
-            await self._renewed(run, path)
+            await self._renew_file(run, path)
             await trio.sleep(_REST * (trio.current_time() - began))
         if not self._base:
             await self._declare_libraries(run)
-            await self._notes(run).end(list(paths))
+            await self._make_reporter(run).end(list(paths))
 
     async def _has_failed(self, name: str) -> bool:
         failed = await self.ask(ListFailed(corpus=self._row.full_name))
         return not self._base and any(each.path == name for each in failed)
 
-    async def _renewed_at_once(self, run: IngestRun) -> None:
-        """Read files again as part of a run, as many as there is time for."""
+    async def _renew_outdated(self, run: IngestRun) -> None:
+        """Read outdated files again as part of a run, while there is time."""
         for path in run.outdated:
             if trio.current_time() >= run.deadline:
                 return
-            await self._renewed(run, path)
+            await self._renew_file(run, path)
 
-    async def _renewed(self, run: IngestRun, path: str) -> None:
+    async def _renew_file(self, run: IngestRun, path: str) -> None:
         job = await in_thread(partial(read_job, path, is_source=bool(self._base)))
         known = self._known.get(path)
         if isinstance(job, LeftOut) or job is None:
@@ -419,17 +431,17 @@ class Ingestion:
             await self._put(run, job, 1, renews=True)
 
     async def _put(self, run: IngestRun, job: Job, share: int, *, renews: bool = False) -> bool:
-        """Parse one file and put it in; what cannot be read is left out, and gone if it was there.
+        """Parse one file and put it in, or leave it out and remove its document.
 
         Args:
             run: The run.
             job: The file.
-            share: The part of the time that is left which it has.
-            renews: Whether the corpus has this file, which a newer reader reads: what there is stays if that
-                finds less.
+            share: Divides the time left: the file may take one part.
+            renews: Whether only the reader is newer: the stored document stays if that reads
+            less.
 
         Returns:
-            Whether it was parsed in its share of the time that is left.
+            Whether it was parsed in its share of the time.
         """
         parsed = None
         name = job.path.removeprefix(self._base)
@@ -439,24 +451,26 @@ class Ingestion:
                 parsed = await self.parsers.parse(msgspec.structs.replace(job, path=name))
         if parsed is None:
             return False
-        reader = job.reader if parsed.facts is not None else too_much_for(job.reader)
+        reader = job.reader if parsed.facts is not None else mark_too_much(job.reader)
         if renews and (parsed.document is None or reader != job.reader):
-            note = schemas.NoteReader(
+            note = corpus_requests.NoteReader(
                 corpus=self._row.full_name, path=name, digest=digest_of(job.data), reader=job.reader
             )
             await self.ask(note)
             return True
         if parsed.document is None:
-            run.failed(job.path, parsed.failure, stays=parsed.stays)
+            known = self._known.get(job.path)
+            is_open = job.is_source and known is not None and known.masking < MASKING
+            run.fail(job.path, parsed.failure, stays=parsed.stays and not is_open)
             return True
-        # Of what a parser says, which may have been taken over by a file, neither is believed. In a workspace
-        # the path is none of the machine's, so nobody may look there whether the file has changed.
+        # A hostile file may control its parser, so path and kind of document come from the job. Paths
+        # of a workspace are relative, so they must not be checked on this machine's disk.
         is_file = job.is_file and not self._base
         document = msgspec.structs.replace(parsed.document, path=name, is_file=is_file)
         if self._charge is not None:
             await self._charge(len(job.data), f"{document.path} {document.digest}")
         try:
-            put = schemas.PutDocument(
+            put = corpus_requests.PutDocument(
                 corpus=self._row.full_name,
                 document=document,
                 prepared=parsed.prepared,
@@ -468,49 +482,60 @@ class Ingestion:
         except Refusal as refusal:
             if refusal.code != "VALIDATION_ERROR":
                 raise
-            run.failed(job.path, f"it is refused: {refusal.sentence}")
+            run.fail(job.path, f"it is refused: {refusal.sentence}")
             return True
-        self._known[job.path] = Known(document.digest, reader)
+        self._known[job.path] = Known(document.digest, reader, document.masking)
         run.failures.pop(job.path, None)
-        run.report.stored(stored.state, stored.chunks, len(job.data))
-        run.report.unread(job.path, parsed.unread)
+        run.report.count_stored(stored.state, stored.chunks, len(job.data))
+        run.report.count_unread(job.path, parsed.unread)
+        if parsed.failure:
+            run.report.leave_out(job.path, f"{parsed.failure}, so it was read as text alone")
         return True
 
     async def _remove(self, run: IngestRun, paths: Iterable[str]) -> None:
-        """Remove documents, so many at once as there is room for."""
+        """Remove documents, as many at once as there is room for."""
         left = sorted(path.removeprefix(self._base) for path in paths)
         while left:
             some = left[:_REMOVED_AT_ONCE]
-            answer = await self.ask(schemas.RemoveDocuments(corpus=self._row.full_name, paths=some))
-            run.report.removed(len(answer.removed))
+            answer = await self.ask(corpus_requests.RemoveDocuments(corpus=self._row.full_name, paths=some))
+            run.report.count_removed(len(answer.removed))
             for path in answer.removed:
                 self._known.pop(self._base + path, None)
             left = [*answer.left, *left[_REMOVED_AT_ONCE:]]
 
     async def _declare_libraries(self, run: IngestRun) -> None:
-        """Declare the libraries that manifests in the corpus name, if one of these is not as it was."""
-        found = await self.ask(entities.ReadManifests(corpus=self._row.full_name, only_changed=True))
+        """Declare the libraries of the corpus's manifests, if one of these changed."""
+        found = await self.ask(entity_requests.ReadManifests(corpus=self._row.full_name, only_changed=True))
         if not found.is_changed:
             return
-        libraries, unreadable = await trio.to_thread.run_sync(libraries_in, found.manifests)
-        request = entities.DeclareEntities(
+        libraries, unreadable = await in_thread(select_libraries, found.manifests)
+        request = entity_requests.DeclareEntities(
             corpus=self._row.full_name,
             libraries=libraries,
             manifests=found.state,
-            are_all=not unreadable,  # as one that is being edited
+            are_all=not unreadable,  # one that is being edited keeps its libraries
         )
         try:
             await self.ask(request)
         except Refusal as refusal:
             if refusal.code not in {"QUOTA_EXCEEDED", "VALIDATION_ERROR"}:
                 raise
-            run.report.left_out(found.manifests[0].name, f"its libraries are refused: {refusal.sentence}")
+            run.report.leave_out(found.manifests[0].name, f"its libraries are refused: {refusal.sentence}")
 
     async def ask(self, message: Message[R]) -> R:
-        """Ask the corpus; raises as `RuntimeClient.ask`."""
+        """Send a message to the corpus; raises as `RuntimeClient.ask`."""
         return await self._runtime.ask(corpus_address(self._row), message, principal=self._principal)
 
 
 def _deadline() -> float:
-    """Return when a run ends, so that its answer comes in time."""
+    """Return when a run must end for its reply to be in time."""
     return trio.current_effective_deadline() - _SLACK_SECONDS
+
+
+@contextmanager
+def _in_time(run: IngestRun, more: float = 0.0) -> Iterator[None]:
+    """Cancel what a run waits for just in time for its reply."""
+    with trio.CancelScope(deadline=run.deadline + _SLACK_SECONDS / 2 + more) as time:
+        yield
+    if time.cancelled_caught:
+        run.report.complete = False

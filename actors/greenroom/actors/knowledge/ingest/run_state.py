@@ -1,4 +1,4 @@
-"""What is known of one run of an ingestion while it goes on; the walk and the files are elsewhere."""
+"""The state of one ingest run; it reads no files itself."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Final, NamedTuple
 import trio
 
 from greenroom.actors.content.documents.kinds import is_known_name
-from greenroom.actors.core.base.regular_files import BELOW_A_LINK, NO_PLAIN_FILE
-from greenroom.actors.ingest.parser_process import Job
+from greenroom.actors.core.base.regular_files import BELOW_A_LINK, NOT_REGULAR
 from greenroom.actors.knowledge.corpora.requests.ingestion import MOST_FAILED
 from greenroom.actors.knowledge.ingest.files.exclusions import (
     COPIED,
@@ -21,25 +20,26 @@ from greenroom.actors.knowledge.ingest.files.exclusions import (
 )
 from greenroom.actors.knowledge.ingest.files.places import is_below
 from greenroom.actors.knowledge.ingest.files.walk import LINK, OUR_OWN, LeftOut
+from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
 from greenroom.actors.knowledge.ingest.report import Report
 
 MAX_FILES: Final = 250_000
-"""The most files that one run looks at."""
+"""Most files of one run."""
 _QUIET: Final = frozenset({EMPTY, HIDDEN, IGNORED, MADE})
-_MEANT: Final = _QUIET | {BELOW_A_LINK, COPIED, LINK, NO_PLAIN_FILE, OUR_OWN, SECRET}
-"""Reasons for which files are left out on purpose."""
+_MEANT: Final = _QUIET | {BELOW_A_LINK, COPIED, LINK, NOT_REGULAR, OUR_OWN, SECRET}
+"""Reasons for files that are left out on purpose."""
 
 
 class Step(NamedTuple):
-    """What was seen of some files.
+    """Result of checking some files.
 
     Attributes:
-        job: The next one that changed; None after a while without one, or at the end.
-        found: Those that are still there.
-        unchanged: How many of these are as they were.
-        outdated: Those of these that are read better now than they were.
-        left_out: What is not read.
-        is_last: Whether there is nothing more.
+        job: The next changed file; None after a while without one, or at the end.
+        found: Files that still exist.
+        unchanged: How many of these are unchanged.
+        outdated: Those of these that have a better reader now.
+        left_out: Files left out.
+        is_last: Whether these are the last.
     """
 
     job: Job | None
@@ -51,16 +51,16 @@ class Step(NamedTuple):
 
 
 class IngestRun:
-    """One pass over files.
+    """The state of one pass over files.
 
     Attributes:
-        report: What happened.
-        looked_at: How many files were looked at that may be documents.
-        gone: Documents that were not found again so far.
-        slow: Files that come after the others, and how long they were parsed in vain.
-        deadline: When it ends, whatever is left then.
-        failures: The newest files that could not be taken in, and why.
-        outdated: Files that did not change and are read better now than they were.
+        report: The counts.
+        looked_at: How many possible documents were checked.
+        gone: Documents without a file so far.
+        slow: Files to retry at the end, and the seconds that parsing them took in vain.
+        deadline: When the run ends, complete or not.
+        failures: The newest failed files, with the reasons.
+        outdated: Unchanged files that have a better reader now.
     """
 
     def __init__(self, report: Report, gone: set[str], deadline: float) -> None:
@@ -72,38 +72,41 @@ class IngestRun:
         self.failures: dict[str, str] = {}
         self.outdated: list[str] = []
 
-    def take(self, step: Step) -> None:
-        """Take note of what was seen."""
+    def add(self, step: Step) -> None:
+        """Add the result of a step."""
         self.looked_at += len(step.found)
         self.gone.difference_update(step.found)
-        self.report.unchanged(step.unchanged)
+        self.report.count_unchanged(step.unchanged)
         self.outdated += step.outdated
         for each in step.left_out:
-            self.report.left_out(each.path, each.reason, told=each.reason not in _QUIET)
+            self.report.leave_out(each.path, each.reason, is_listed=each.reason not in _QUIET)
             self._note_failure(each.path, each.reason)
             if not each.is_known:
                 self.gone = {path for path in self.gone if not is_below(path, each.path)}
 
-    def cut(self, path: str, seconds: float, *, is_last: bool) -> None:
-        """Put off a file that takes long; at last there is no time for it."""
+    def postpone(self, path: str, seconds: float, *, is_last: bool) -> None:
+        """Retry a slow file later; on its last try, mark the run incomplete."""
         if is_last:
             self.report.complete = False
         else:
             self.slow[path] = seconds
-            self.looked_at -= 1  # it is looked at once more
+            self.looked_at -= 1  # it will be counted again
 
     def is_cut(self) -> bool:
-        """Return whether the run ends before its end, and say so."""
+        """Return whether the run ends early, and record that."""
         if self.looked_at >= MAX_FILES:
-            self.report.left_out("/", f"more than {MAX_FILES:,} files are there; name parts of it")
+            self.report.leave_out("/", f"more than {MAX_FILES:,} files are there; name parts of it")
         elif trio.current_time() < self.deadline:
             return False
         self.report.complete = False
         return True
 
-    def failed(self, path: str, reason: str, *, stays: bool = False) -> None:
-        """Leave out what was read and cannot be put in; unless it stays, what was there before is gone."""
-        self.report.left_out(path, reason)
+    def fail(self, path: str, reason: str, *, stays: bool = False) -> None:
+        """Leave out a file that cannot be put in.
+
+        Unless `stays`, its document is removed.
+        """
+        self.report.leave_out(path, reason)
         self._note_failure(path, reason)
         if not stays:
             self.gone.add(path)
@@ -116,5 +119,5 @@ class IngestRun:
 
 
 def is_failure(path: str, reason: str) -> bool:
-    """Return whether a file that was left out was to be taken in, by its name and the reason."""
+    """Return whether it is a failure to leave out a file for this reason."""
     return is_known_name(path) if reason == NO_TEXT else reason not in _MEANT

@@ -1,6 +1,6 @@
-"""What changed in a work tree since its last commit, told by git, which runs nothing of the repository's.
+"""Read a work tree's uncommitted changes with git, running nothing of the repository.
 
-See `work_tree` for how. Besides, git gets an environment of ours alone, so many seconds and so many bytes.
+See `work_tree`. Besides, git gets a minimal environment, and limits of time and output.
 """
 
 from __future__ import annotations
@@ -18,14 +18,18 @@ from typing import Final, NamedTuple
 import msgspec
 import trio
 
+from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.base.threads import read_in_thread
-from greenroom.actors.knowledge.ingest.files.exclusions import (
-    SECRET,
-    content_reason,
-    file_reason,
-    folder_reason,
+from greenroom.actors.knowledge.ingest.files.exclusions import SECRET, content_reason, file_reason
+from greenroom.actors.knowledge.ingest.files.file_content import MAX_TEXT, read_bounded
+from greenroom.actors.knowledge.ingest.files.places import forbidden_reason, is_below
+from greenroom.actors.knowledge.ingest.parsing.masking import Masking, open_masking
+from greenroom.actors.knowledge.workspaces.diff_masking import (
+    DifferentError,
+    Version,
+    make_version,
+    mask_diff,
 )
-from greenroom.actors.knowledge.ingest.files.places import is_below, never_read
 from greenroom.actors.knowledge.workspaces.work_tree import (
     KEPT,
     NotAWorkTreeError,
@@ -35,12 +39,15 @@ from greenroom.actors.knowledge.workspaces.work_tree import (
 )
 
 SECONDS: Final = 10.0
-"""How long git may take, all in all."""
+"""Time of all git commands for the differences."""
+MASKING_SECONDS: Final = 20.0
+"""Time of finding secrets in the changed files."""
+_NAMED: Final = 5
 MAX_NAMES: Final = 1 << 20
 MAX_DIFF: Final = 2 << 20
-"""Bytes that are read of it."""
+"""Bytes of differences that are read."""
 MAX_FILES: Final = 300
-"""Changed files whose differences are asked for."""
+"""Changed files that are read."""
 _EMPTY_TREE: Final = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
@@ -74,7 +81,7 @@ class FileChange(msgspec.Struct, frozen=True):
 
     Attributes:
         path: Below the workspace's folder.
-        diff: In git's unified form; empty for a new file, which git does not know yet.
+        diff: In git's unified format; empty for an untracked file.
     """
 
     path: str
@@ -82,10 +89,10 @@ class FileChange(msgspec.Struct, frozen=True):
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """What changed in a folder since the last commit.
+    """The changes of a folder since the last commit.
 
     Attributes:
-        files: The files, those first that git knows.
+        files: The files, tracked ones first.
         left_out: Why some are missing; sentences.
     """
 
@@ -94,25 +101,30 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Git(NamedTuple):
-    """How git is run for one work tree."""
+    """How to run git for one work tree."""
 
     command: list[str]
     environment: dict[str, str]
     folder: Path
 
     async def output(self, *arguments: str, limit: int, may_fail: bool = False) -> tuple[str, bool]:
-        """Return what a command prints, and whether that was cut.
+        """Return the decoded output, as `data`."""
+        data, is_cut = await self.data(*arguments, limit=limit, may_fail=may_fail)
+        return data.decode(errors="replace"), is_cut
+
+    async def data(self, *arguments: str, limit: int, may_fail: bool = False) -> tuple[bytes, bool]:
+        """Return the output of a command, and whether it was cut.
 
         Raises:
-            NotAWorkTreeError: git says that it cannot.
+            NotAWorkTreeError: git failed.
         """
         errors = self.folder / "errors"
-        with errors.open("wb") as said:
+        with errors.open("wb") as error_file:
             process = await trio.lowlevel.open_process(
                 [*self.command, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=error_file,
                 cwd=self.folder,
                 env=self.environment,
             )
@@ -130,32 +142,34 @@ class _Git(NamedTuple):
             with trio.CancelScope(shield=True):
                 await process.wait()
                 await process.stdout.aclose()
-        return bytes(data[:limit]).decode(errors="replace"), is_cut
+        return bytes(data[:limit]), is_cut
 
 
-async def changes_in(root: str, path: str, closed: Sequence[str]) -> Changes:
-    """Return what changed of a workspace's file or folder since the last commit.
+async def read_changes(root: str, path: str, closed: Sequence[str]) -> Changes:
+    """Return the changes of a workspace's file or folder since the last commit.
 
     Args:
         root: The workspace's folder, without links.
-        path: Below that; empty for all of it.
-        closed: Folders that nobody reads.
+        path: A path below that; empty for all.
+        closed: Folders that are never read.
 
     Raises:
-        NotAWorkTreeError: git cannot tell, and why.
+        NotAWorkTreeError: git cannot read them; the text says why.
     """
     tree = await read_in_thread(find_work_tree, root)
-    program = await read_in_thread(_program, tree)
+    program = await read_in_thread(_find_git, tree)
     below = "".join(f"{part}/" for part in Path(root).relative_to(tree.top).parts)
     with TemporaryDirectory(prefix="greenroom-git-") as temporary:
-        with trio.move_on_after(SECONDS):
-            git = await _opened(tree, program, Path(temporary))
-            return await _changes(git, below, path, (root, *closed))
-    raise NotAWorkTreeError(f"git did not answer within {SECONDS:g} s")
+        with trio.move_on_after(SECONDS) as time:
+            git = await _prepare_git(tree, program, Path(temporary))
+            found = await _differences(git, below, path, (root, *closed))
+        if time.cancelled_caught:
+            raise NotAWorkTreeError(f"git did not answer within {SECONDS:g} s")
+        return await _mask_changes(git, tree.top, below, found)
 
 
-async def _opened(tree: WorkTree, program: str, temporary: Path) -> _Git:
-    """Return git for a work tree, by a stand-in of its git directory."""
+async def _prepare_git(tree: WorkTree, program: str, temporary: Path) -> _Git:
+    """Prepare git for a work tree, with a stand-in for its git directory."""
     environment = {
         "PATH": os.defpath,
         "LC_ALL": "C",
@@ -173,9 +187,9 @@ async def _opened(tree: WorkTree, program: str, temporary: Path) -> _Git:
     reading = _Git([program], environment, temporary)
     wanted = "|".join(re.escape(key) for key in KEPT)
     file = f"{tree.common}/config"
-    asked = ("config", "--file", file, "--no-includes", "--null", "--get-regexp", f"^({wanted})$")
-    said, _ = await reading.output(*asked, limit=MAX_NAMES, may_fail=True)
-    settings = dict(each.partition("\n")[::2] for each in said.split("\0") if each)
+    command = ("config", "--file", file, "--no-includes", "--null", "--get-regexp", f"^({wanted})$")
+    printed, _ = await reading.output(*command, limit=MAX_NAMES, may_fail=True)
+    settings = dict(each.partition("\n")[::2] for each in printed.split("\0") if each)
     stand_in = temporary / "git"
     await read_in_thread(stand_in.mkdir)
     try:
@@ -186,19 +200,31 @@ async def _opened(tree: WorkTree, program: str, temporary: Path) -> _Git:
     return _Git([program, "-C", tree.top, *_OPTIONS], environment | places, temporary)
 
 
-async def _changes(git: _Git, below: str, path: str, closed: Sequence[str]) -> Changes:
-    """Return what changed below a folder of a work tree, the first of `closed` being the workspace's."""
+class _Differences(NamedTuple):
+    """The base commit, unmasked differences, untracked files, and what is left out."""
+
+    base: str
+    files: list[FileChange]
+    new: list[FileChange]
+    notes: list[str]
+
+
+async def _differences(git: _Git, below: str, path: str, closed: Sequence[str]) -> _Differences:
+    """Return the changes below a folder; the first of `closed` is the workspace's own."""
     root, *never = closed
     base = (await git.output("rev-parse", "--verify", "--quiet", "HEAD", limit=100, may_fail=True))[0].strip()
     if not base:  # nothing is committed yet
-        said, _ = await git.output("rev-parse", "--show-object-format", limit=100)
-        base = _EMPTY_TREE[64 if said.strip() == "sha256" else 40]
+        printed, _ = await git.output("rev-parse", "--show-object-format", limit=100)
+        base = _EMPTY_TREE[64 if printed.strip() == "sha256" else 40]
     where = f"{below}{path}" or "."
     named, names_cut = await git.output(*_DIFF, "--name-only", "-z", base, "--", where, limit=MAX_NAMES)
     others, others_cut = await git.output(
         "ls-files", "--others", "--exclude-standard", "-z", "--", where, limit=MAX_NAMES
     )
-    changed, new = _names(named, names_cut), [each for each in _names(others, others_cut) if each[-1] != "/"]
+    changed, new = (
+        _split_names(named, names_cut),
+        [each for each in _split_names(others, others_cut) if each[-1] != "/"],
+    )
     notes = ["there are more changed files than are looked at"] if names_cut or others_cut else []
     seen = [name for name in changed if _may_be_read(root, name.removeprefix(below), never)]
     seen_new = [name for name in new if _may_be_read(root, name.removeprefix(below), never)]
@@ -211,17 +237,59 @@ async def _changes(git: _Git, below: str, path: str, closed: Sequence[str]) -> C
     files: list[FileChange] = []
     if seen:
         text, is_cut = await git.output(*_DIFF, base, "--", *seen, limit=MAX_DIFF)
-        files = _by_file(text, seen, below)
+        files = _split_by_file(text.rpartition("\n")[0] if is_cut else text, seen, below)
         if is_cut:
             notes.append(f"the differences are more than {MAX_DIFF:,} bytes, and cut there")
         if withheld := len([each for each in files if content_reason(each.diff.encode()) is not None]):
             files = [each for each in files if content_reason(each.diff.encode()) is None]
             notes.append(f"{withheld} differences are not shown: there are keys in them")
-    return Changes(files=files + [FileChange(each.removeprefix(below)) for each in seen_new], left_out=notes)
+    return _Differences(base, files, [FileChange(each.removeprefix(below)) for each in seen_new], notes)
 
 
-def _by_file(text: str, names: list[str], below: str) -> list[FileChange]:
-    """Return the differences of each file; what git tells of a file begins with a line that names it."""
+async def _mask_changes(git: _Git, top: str, below: str, found: _Differences) -> Changes:
+    """Mask secrets in the differences; leave out those that cannot be masked."""
+    shown: dict[str, FileChange] = {}
+    with trio.move_on_after(MASKING_SECONDS):
+        async with open_masking() as masking:
+            for each in found.files:
+                with suppress(DifferentError, UnreadableFileError, NotAWorkTreeError, OSError):
+                    diff = await _mask_file(git, masking, each.diff, f"{found.base}:{below}{each.path}", top)
+                    shown[each.path] = msgspec.structs.replace(each, diff=diff)
+    notes = list(found.notes)
+    if lacking := [each.path for each in found.files if each.path not in shown]:
+        named = ", ".join(lacking[:_NAMED]) + (", \u2026" if len(lacking) > _NAMED else "")
+        notes.append(f"{len(lacking)} differences are not shown: no secrets could be looked for in {named}")
+    if some := sum(each.diff != shown[each.path].diff for each in found.files if each.path in shown):
+        notes.append(f"in {some} differences marks stand for secrets: never write a file from these")
+    return Changes(files=[*shown.values(), *found.new], left_out=notes)
+
+
+async def _mask_file(git: _Git, masking: Masking, diff: str, place: str, top: str) -> str:
+    """Mask a difference, by the marks of both whole versions of its file.
+
+    Args:
+        git: git for the work tree.
+        masking: Finds secrets.
+        diff: The difference.
+        place: The older version, in git's notation.
+        top: The work tree's folder.
+
+    Raises:
+        DifferentError: The versions do not match the difference, or one is missing.
+    """
+    old = new = Version([], [])
+    if "\n@@ -" in diff:
+        before, is_cut = await git.data("cat-file", "blob", place, limit=MAX_TEXT, may_fail=True)
+        if before and not is_cut:
+            old = await read_in_thread(make_version, before, await masking.find_marks(before))
+        with suppress(FileNotFoundError):
+            after = await read_in_thread(read_bounded, f"{top}/{place.partition(':')[2]}", MAX_TEXT)
+            new = await read_in_thread(make_version, after, await masking.find_marks(after))
+    return await read_in_thread(mask_diff, diff, old, new)
+
+
+def _split_by_file(text: str, names: list[str], below: str) -> list[FileChange]:
+    """Split differences by file; each begins with a header that names its file."""
     headers = {f"a/{name} b/{name}": name for name in names}
     files: list[FileChange] = []
     for each in _HEADER.split(text)[1:]:
@@ -231,21 +299,19 @@ def _by_file(text: str, names: list[str], below: str) -> list[FileChange]:
     return files
 
 
-def _names(listed: str, is_cut: bool) -> list[str]:  # noqa: FBT001
+def _split_names(listed: str, is_cut: bool) -> list[str]:  # noqa: FBT001
     names = [each for each in listed.split("\0") if each]
     return names[:-1] if is_cut else names
 
 
 def _may_be_read(root: str, name: str, closed: Sequence[str]) -> bool:
-    """Return whether a changed file may be shown, which need not be there any more."""
-    *folders, base = name.split("/")
-    if file_reason(base) == SECRET or any(folder_reason(each) == SECRET for each in folders):
-        return False
-    return never_read(f"{root}/{name}", closed) is None
+    """Return whether a changed file, possibly deleted, may be shown."""
+    path = f"{root}/{name}"
+    return file_reason(path, root) != SECRET and forbidden_reason(path, closed) is None
 
 
-def _program(tree: WorkTree) -> str:
-    """Return where git is, which must not be in the repository itself."""
+def _find_git(tree: WorkTree) -> str:
+    """Return the path of git, which must not be in the repository itself."""
     program = shutil.which("git")
     if program is None:
         raise NotAWorkTreeError("git is not installed here")

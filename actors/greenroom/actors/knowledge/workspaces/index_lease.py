@@ -1,7 +1,7 @@
-"""Keeping workspaces: their indexes are made in the background when first needed, and kept up to date.
+"""Index workspaces in the background: on first use, and again after each change.
 
-Of several processes on one folder one does it and the others wait for its end. A search is answered from what
-is there, with how far that is; the first one waits for it a while.
+Of several processes on one folder, one holds the indexing lease and the others wait for it to end.
+Searches use the current index and report its progress; the first one waits for it a while.
 """
 
 from __future__ import annotations
@@ -21,79 +21,89 @@ from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.knowledge.corpora.handlers.lease import RENEW_SECONDS
 from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow
-from greenroom.actors.schemas.workspace import DropKeeper, FindKeeper, KeepWorkspace, Kept, WorkspaceState
-from greenroom.actors.workspace.processes import has_died, new_mark
+from greenroom.actors.knowledge.corpora.requests.ingestion import DocumentsIngested
+from greenroom.actors.knowledge.corpora.requests.workspace import (
+    DropKeeper,
+    FindKeeper,
+    KeepWorkspace,
+    Kept,
+    WorkspaceState,
+)
+from greenroom.actors.knowledge.ingest.files.exclusions import SECRET
 from greenroom.runtime import GreenroomError, Refusal, RuntimeClient
 
 if TYPE_CHECKING:
     from greenroom.actors.knowledge.ingest.files.watch import Changes
     from greenroom.actors.knowledge.ingest.run import Ingestion
+import secrets
+
+import psutil  # type: ignore[import-untyped]  # has no types
 
 logger = logging.getLogger(__name__)
 
 QUIET_SECONDS: Final = 60.0
-"""After so long without a change the processes that parse are ended."""
+"""After so long without a change the parser processes are ended."""
 UNWATCHED_SECONDS: Final = 120.0
-"""Where the system does not tell of changes, all files are looked at again after so long."""
+"""Where the system does not notify of changes, all files are checked at this interval."""
 RETRY_SECONDS: Final = 30.0
 MOST: Final = 100
-"""Workspaces that one process keeps."""
+"""Most workspaces of one process."""
 SLOW_SECONDS: Final = 0.2
-"""What changed and is not taken in after so long is said to be under way, to other processes, too."""
+"""A change that is not indexed after so long is reported as being indexed, to other processes, too."""
 MANY: Final = 1_000
-"""After so many changes at once, as when a branch is checked out, everything is looked at again."""
+"""After so many changes at once, as of checking out a branch, all files are checked."""
 _GOODBYE_SECONDS: Final = 1.0
 
 
 @asynccontextmanager
 async def open_workspaces(runtime: RuntimeClient) -> AsyncIterator[Workspaces]:
-    """Keep workspaces as long as this is open."""
+    """Index workspaces while the context is open."""
     async with trio.open_nursery() as nursery:
         yield Workspaces(runtime, nursery)
         nursery.cancel_scope.cancel()
 
 
 class Workspaces:
-    """The workspaces that this process keeps, or waits to keep; made by `open_workspaces`."""
+    """The workspaces for which this process holds, or waits for, the lease; see `open_workspaces`."""
 
     def __init__(self, runtime: RuntimeClient, nursery: trio.Nursery) -> None:
         self._runtime = runtime
         self._nursery = nursery
-        self._keepers: dict[str, Keeper] = {}
+        self._indexers: dict[str, Indexer] = {}
 
-    def need(self, principal: Principal, row: CorpusRow, closed: Sequence[str]) -> Keeper | None:
-        """Return the keeper of a workspace, which begins now if there was none; None if there are too many.
+    def need(self, principal: Principal, row: CorpusRow, closed: Sequence[str]) -> Indexer | None:
+        """Return the indexer of a workspace, started if there was none; None for too many.
 
         Args:
-            principal: Who needs it; the index is kept in this name.
+            principal: The caller; the index is updated under this name.
             row: The workspace.
-            closed: Folders that nobody reads.
+            closed: Folders that are never read.
         """
-        keeper = self._keepers.get(row.key)
-        if keeper is None and len(self._keepers) < MOST:
-            keeper = self._keepers[row.key] = Keeper(self._runtime, principal, row, closed)
-            self._nursery.start_soon(self._run, keeper)
-        return keeper
+        indexer = self._indexers.get(row.key)
+        if indexer is None and len(self._indexers) < MOST:
+            indexer = self._indexers[row.key] = Indexer(self._runtime, principal, row, closed)
+            self._nursery.start_soon(self._run, indexer)
+        return indexer
 
-    async def _run(self, keeper: Keeper) -> None:
+    async def _run(self, indexer: Indexer) -> None:
         try:
             with self._runtime.apply_settings():
-                await keeper.run()
+                await indexer.run()
         except Exception:
-            logger.exception("the workspace %s is not kept any more", keeper.root)
+            logger.exception("the workspace %s is not indexed any more", indexer.root)
         finally:
-            del self._keepers[keeper.key]
-            keeper.settled.set()
+            del self._indexers[indexer.key]
+            indexer.settled.set()
 
 
-class Keeper:
-    """Keeps one workspace in this process, or waits until it may.
+class Indexer:
+    """Indexes one workspace while this process holds its lease, and else waits for that.
 
     Attributes:
         root: The folder.
-        key: Of its corpus.
-        patience: Until when, on trio's clock, a search waits for it: so long after the first one.
-        settled: Set once the index is as the folder is, or another process sees to that, or it cannot be.
+        key: The key of its corpus.
+        patience: Until when, on trio's clock, searches wait for the index; set by the first one.
+        settled: Set once the index matches the folder, another process indexes it, or it cannot be indexed.
     """
 
     def __init__(
@@ -113,105 +123,106 @@ class Keeper:
         self._of: int | None = None
         self._is_partial = False
         self._left_out: dict[str, int] | None = None
+        self._secrets: set[str] = set()
         self._news = trio.Event()
         self._changes: Changes | None = None
         self._waiting = 0
-        self._is_keeping = False
+        self._holds_lease = False
         self._outdated: set[str] = set()
         self._has_outdated = trio.Event()
 
     @property
-    def is_keeping(self) -> bool:
-        """Whether it is this process that keeps it."""
-        return self._is_keeping
+    def holds_lease(self) -> bool:
+        """Whether this process holds the lease."""
+        return self._holds_lease
 
     @property
     def is_behind(self) -> bool:
-        """Whether this process knows of changes that are not taken in."""
+        """Whether this process knows of changes that are not indexed yet."""
         return self._waiting > 0 or (self._changes is not None and self._changes.is_pending)
 
     async def run(self) -> None:
-        """Keep it until the folder or its corpus is gone."""
-        # Both take long to import, and nobody but keepers waits for them.
-        for module in ("run", "watch"):
-            await trio.to_thread.run_sync(import_module, f"greenroom.actors.ingest.{module}")
-        self._token = await trio.to_thread.run_sync(new_mark)
+        """Index the workspace until the folder or its corpus is gone."""
+        # Both are slow to import, and only needed here.
+        for module in ("run", "files.watch"):
+            await trio.to_thread.run_sync(import_module, f"greenroom.actors.knowledge.ingest.{module}")
+        self._token = await trio.to_thread.run_sync(new_holder)
         try:
-            while await self._is_there() and await self._attempted():
+            while await self._is_there() and await self._try_indexing():
                 pass
         finally:
             with suppress(GreenroomError), trio.move_on_after(_GOODBYE_SECONDS, shield=True):
-                await self._say("unwatched")
+                await self._update_lease("unwatched")
 
-    async def _attempted(self) -> bool:
-        """Keep it as long as that goes well, or wait; return whether to go on after that."""
+    async def _try_indexing(self) -> bool:
+        """Index while this process has the lease, else wait; return whether to go on."""
         goes_on = True
         try:
-            if (await self._say("indexing")).is_asker:
-                self._is_keeping = True
-                await self._kept()
-            elif not await released(self._runtime, self._principal, self._row):
+            if (await self._update_lease("indexing")).is_asker:
+                self._holds_lease = True
+                await self._hold()
+            elif not await release_if_dead(self._runtime, self._principal, self._row):
                 self.settled.set()
                 await trio.sleep(RENEW_SECONDS)
         except* Refusal as refused:
-            logger.info("the workspace %s is not kept: %s", self.root, refused.exceptions[0])
+            logger.info("the workspace %s is not indexed: %s", self.root, refused.exceptions[0])
             goes_on = False
         except* GreenroomError as failed:
-            logger.warning("the workspace %s is kept later: %s", self.root, failed.exceptions[0])
+            logger.warning("the workspace %s is indexed later: %s", self.root, failed.exceptions[0])
             self.settled.set()
             with suppress(GreenroomError):
-                await self._say("unwatched")
+                await self._update_lease("unwatched")
             await trio.sleep(RETRY_SECONDS)
         finally:
-            self._is_keeping = False
+            self._holds_lease = False
         return goes_on
 
-    async def _kept(self) -> None:
-        """Index and watch, as long as it is ours and the folder is there; else index and wait."""
+    async def _hold(self) -> None:
+        """Index and watch while the lease lasts; without watches, index once and wait."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._renew, nursery.cancel_scope)
+            nursery.start_soon(self._renew_lease, nursery.cancel_scope)
             nursery.start_soon(self._renew_outdated)
-            await self._watched()
+            await self._watch()
             nursery.cancel_scope.cancel()
         if self._state == "unwatched":
             await trio.sleep(UNWATCHED_SECONDS)
 
-    async def _renew(self, scope: trio.CancelScope) -> None:
-        """Say so again and again that it is kept, until another process keeps it or the folder is gone."""
+    async def _renew_lease(self, scope: trio.CancelScope) -> None:
+        """Renew the lease until it is lost or the folder is gone."""
         while await self._is_there():
             with trio.move_on_after(RENEW_SECONDS):
                 await self._news.wait()
             self._news = trio.Event()
-            if not (await self._say(self._state)).is_asker:
+            if not (await self._update_lease(self._state)).is_asker:
                 break
         scope.cancel()
 
     async def _is_there(self) -> bool:
         return await trio.to_thread.run_sync(os.path.isdir, self.root, abandon_on_cancel=True)
 
-    async def _watched(self) -> None:
-        """Take in what is there and what changes; where changes are not told, once."""
-        from greenroom.actors.knowledge.ingest.files.watch import NotWatchedError, watching  # noqa: PLC0415  imported by now
+    async def _watch(self) -> None:
+        """Index what is there and what changes; without notifications, only once."""
+        from greenroom.actors.knowledge.ingest.files.watch import NotWatchedError, watch  # noqa: PLC0415  imported by now
 
         failed: ExceptionGroup[NotWatchedError] | None = None
         try:
-            async with watching([self.root], self._closed) as changes:
+            async with watch([self.root], self._closed) as changes:
                 self._changes = changes
-                await self._followed(changes)
+                await self._follow(changes)
         except* NotWatchedError as errors:
             failed = errors
         finally:
             self._changes, self._waiting = None, 0
         if failed is not None:
             logger.warning("%s", failed.exceptions[0])
-            self._waiting = 1  # nobody is to be told that it is watched
-            await self._taken_in(frozenset(), None)
-            await self._renewed()
-            await self._say("unwatched")
+            self._waiting = 1  # so that it is not reported as watched
+            await self._index_changes(frozenset(), None)
+            await self._read_outdated()
+            await self._update_lease("unwatched")
             self._waiting = 0
 
-    async def _followed(self, changes: Changes) -> None:
-        """Take in what is there and what changes, until the folder is gone."""
+    async def _follow(self, changes: Changes) -> None:
+        """Index what is there and what changes, until the folder is gone."""
         send, receive = trio.open_memory_channel[frozenset[str]](0)
 
         async def tell() -> None:
@@ -225,14 +236,14 @@ class Keeper:
             paths = frozenset[str]()
             self._waiting += 1
             while await self._is_there():
-                await self._taken_in(paths, receive)
+                await self._index_changes(paths, receive)
                 paths = await receive.receive()
             nursery.cancel_scope.cancel()
 
-    async def _taken_in(
+    async def _index_changes(
         self, paths: frozenset[str], more: trio.MemoryReceiveChannel[frozenset[str]] | None
     ) -> None:
-        """Take in what changed, none for everything, and what comes soon after that."""
+        """Index changed paths, or everything for an empty set, and the changes that follow soon."""
         from greenroom.actors.knowledge.ingest.run import open_ingestion  # noqa: PLC0415  imported by now
 
         async with open_ingestion(
@@ -241,15 +252,15 @@ class Keeper:
             self._row.full_name,
             root=self.root,
             closed=self._closed,
-            progress=self._hear,
+            progress=self._set_total,
         ) as ingestion:
-            if 0 < len(paths) <= MANY:
+            if self._are_few(paths):
                 await ingestion.learn([self.root])
             while True:
-                if 0 < len(paths) <= MANY:
-                    await self._changed(ingestion, paths)
+                if self._are_few(paths):
+                    await self._index_paths(ingestion, paths)
                 else:
-                    await self._gone_through(ingestion)
+                    await self._index_all(ingestion)
                 if more is None:
                     return
                 self._waiting -= 1
@@ -258,39 +269,57 @@ class Keeper:
                 if waiting.cancelled_caught:
                     return
 
-    async def _changed(self, ingestion: Ingestion, paths: frozenset[str]) -> None:
-        """Take in some paths, and say so where that takes longer than nobody would notice."""
+    def _are_few(self, paths: frozenset[str]) -> bool:
+        """Return whether to check these paths alone, knowing all secrets by name."""
+        from greenroom.actors.knowledge.ingest.report import MAX_SECRETS  # noqa: PLC0415  imported by now
+
+        return 0 < len(paths) <= MANY and (self._left_out or {}).get(SECRET, 0) <= MAX_SECRETS
+
+    async def _index_paths(self, ingestion: Ingestion, paths: frozenset[str]) -> None:
+        """Index some paths; report that if it takes noticeably long."""
         async with trio.open_nursery() as nursery:
 
             async def say() -> None:
                 await trio.sleep(SLOW_SECONDS)
-                await self._say("indexing")
+                await self._update_lease("indexing")
 
             nursery.start_soon(say)
-            await ingestion.changes([self.root], paths)
+            done = await ingestion.changes([self.root], paths)
             nursery.cancel_scope.cancel()
-        if self._state != "watching":
-            await self._say("watching")
+        if self._count_secrets(done, paths) or self._state != "watching":
+            await self._update_lease("watching")
 
-    async def _gone_through(self, ingestion: Ingestion) -> None:
-        """Take in all that is there."""
-        await self._say("indexing")
+    def _count_secrets(self, done: DocumentsIngested, changed: frozenset[str]) -> bool:
+        """Update the number of files left out as secrets; return whether it changed."""
+        from greenroom.actors.knowledge.ingest.steps import find_below  # noqa: PLC0415  imported by now
+
+        gone = find_below(self._secrets, changed) | self._secrets & changed
+        there = (self._secrets - gone) | _list_secrets(done)
+        more, self._secrets = len(there) - len(self._secrets), there
+        left_out = self._left_out or {}
+        self._left_out = {**left_out, SECRET: left_out.get(SECRET, 0) + more}
+        return more != 0
+
+    async def _index_all(self, ingestion: Ingestion) -> None:
+        """Index everything."""
+        await self._update_lease("indexing")
         done = await ingestion.files([self.root])
         self._left_out, self._is_partial = done.left_out, not done.complete
-        await self._say("watching")
+        self._secrets = _list_secrets(done)
+        await self._update_lease("watching")
         self.settled.set()
         self._outdated |= ingestion.outdated
         self._has_outdated.set()
 
     async def _renew_outdated(self) -> None:
-        """Read files again that are read better now, whenever some were found."""
+        """Read outdated files again, whenever some were found."""
         while True:
             await self._has_outdated.wait()
             self._has_outdated = trio.Event()
-            await self._renewed()
+            await self._read_outdated()
 
-    async def _renewed(self) -> None:
-        """Read the files again that are read better now; of several workspaces one at a time."""
+    async def _read_outdated(self) -> None:
+        """Read outdated files again, for one workspace at a time."""
         from greenroom.actors.knowledge.ingest.run import open_renewal  # noqa: PLC0415  imported by now
 
         while self._outdated:
@@ -300,14 +329,14 @@ class Keeper:
                 paths, self._outdated = self._outdated, set()
                 await ingestion.renew(paths)
 
-    def _hear(self, _done: int, total: int) -> None:
-        """Hear how many files there are, and have it said soon."""
+    def _set_total(self, _done: int, total: int) -> None:
+        """Store the number of files, and have it reported soon."""
         if total and self._of != total:
             self._of = total
             self._news.set()
 
-    async def _say(self, state: Kept) -> WorkspaceState:
-        """Tell the corpus that it is kept, or not any more; return how far it is."""
+    async def _update_lease(self, state: Kept) -> WorkspaceState:
+        """Acquire, renew or release the lease; return the state of the index."""
         self._state = state
         request = KeepWorkspace(
             corpus=self._row.full_name,
@@ -320,13 +349,52 @@ class Keeper:
         return await self._runtime.ask(corpus_address(self._row), request, principal=self._principal)
 
 
-async def released(runtime: RuntimeClient, principal: Principal, row: CorpusRow) -> bool:
-    """Return whether nobody keeps a workspace; who does and has died keeps it no more."""
+def _list_secrets(done: DocumentsIngested) -> set[str]:
+    """Return the paths that were left out as secrets."""
+    return {each.path for each in done.named if each.reason == SECRET}
+
+
+async def release_if_dead(runtime: RuntimeClient, principal: Principal, row: CorpusRow) -> bool:
+    """Return whether a workspace's lease is free; release that of a process that has died."""
     address, corpus = corpus_address(row), row.full_name
-    keeper = await runtime.ask(address, FindKeeper(corpus=corpus), principal=principal)
-    if not keeper:
+    holder = await runtime.ask(address, FindKeeper(corpus=corpus), principal=principal)
+    if not holder:
         return True
-    if not await read_in_thread(has_died, keeper):
+    if not await read_in_thread(has_died, holder):
         return False
-    await runtime.ask(address, DropKeeper(corpus=corpus, keeper=keeper), principal=principal)
+    await runtime.ask(address, DropKeeper(corpus=corpus, keeper=holder), principal=principal)
     return True
+
+
+_SLACK_SECONDS: Final = 2.0
+"""Tolerance for the start time of a process, as the clock may be set."""
+
+
+def new_holder() -> str:
+    """Return an id of a lease's holder in this process, unlike any other."""
+    began = psutil.Process().create_time()
+    return f"{secrets.token_hex(8)} {os.getpid()} {began:.2f} {_namespace()}"
+
+
+def has_died(mark: str) -> bool:
+    """Return whether a holder's process is surely gone; False for one in another container."""
+    _, _, process = mark.partition(" ")
+    number, _, rest = process.partition(" ")
+    began, _, namespace = rest.partition(" ")
+    if not number.isdecimal() or namespace != _namespace():
+        return False
+    try:
+        found = psutil.Process(int(number))
+        is_same = abs(found.create_time() - float(began)) <= _SLACK_SECONDS
+        return not is_same or found.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+    except (psutil.Error, ValueError):
+        return False
+
+
+def _namespace() -> str:
+    """Return the namespace of process ids, which differs between containers."""
+    with suppress(OSError):
+        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115
+    return os.uname().nodename

@@ -1,4 +1,4 @@
-"""Which folder may be a workspace, what it is called, and which file is meant in one."""
+"""Check which folder may be a workspace, name its corpus, and resolve paths in it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import os
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from glob import escape
 from hashlib import blake2b
+from shlex import quote
 from typing import Final, NamedTuple
 
 from greenroom.actors.core.auth import errors as auth_errors
-from greenroom.actors.core.base.unicode_forms import composed
+from greenroom.actors.core.base.unicode_forms import compose
 from greenroom.actors.knowledge.ingest.files.exclusions import SECRET, file_reason
-from greenroom.actors.knowledge.ingest.files.places import is_below, never_read
+from greenroom.actors.knowledge.ingest.files.places import forbidden_reason, is_below
 
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.@+-]+")
 _MAX_SLUG: Final = 48
@@ -20,12 +22,12 @@ _DIGEST_BYTES: Final = 6
 
 
 class Place(NamedTuple):
-    """A file or a folder of a workspace, as it is without links.
+    """A file or folder of a workspace, without links.
 
     Attributes:
         root: The workspace's folder.
-        path: The file or the folder.
-        is_allowed: Whether it may be read though it may hold secrets.
+        path: Its path.
+        is_allowed: Whether it may be read although it looks like a secret.
     """
 
     root: str
@@ -34,27 +36,27 @@ class Place(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its path below the root; empty for that itself."""
+        """Its path below the root; empty for the root."""
         return self.path[len(self.root) + 1 :]
 
 
 def workspace_name(root: str) -> str:
-    """Return what the corpus of a folder is called: the folder's name, and digits of its path."""
+    """Return a corpus's name for a folder: its name and a path digest."""
     slug = _FOREIGN.sub("-", os.path.basename(root)).strip("-.")[:_MAX_SLUG] or "workspace"  # noqa: PTH119
     digest = blake2b(root.encode(errors="surrogateescape"), digest_size=_DIGEST_BYTES).hexdigest()
     return f"{slug}-{digest}"
 
 
-def checked_root(named: str, closed: Sequence[str]) -> str:
-    """Return a folder that is to be a workspace as it is without links.
+def check_root(named: str, closed: Sequence[str]) -> str:
+    """Resolve links in a folder's path, and check that it may be a workspace.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: it may not be one, or is none.
+        Refusal: ``VALIDATION_ERROR``: it may not be one, or is no folder.
     """
     if "\0" in named or not os.path.isabs(named):  # noqa: PTH117
         raise auth_errors.invalid("workspace", f"workspace: {named!r} must be a path from / on")
     root = os.path.realpath(named)
-    reason = never_read(root, closed)
+    reason = forbidden_reason(root, closed)
     if reason is None and not os.path.isdir(root):  # noqa: PTH112
         reason = "it is no folder, or not there"
     if reason is not None:
@@ -62,11 +64,11 @@ def checked_root(named: str, closed: Sequence[str]) -> str:
     return root
 
 
-def as_on_disk(path: str) -> str:
-    """Return a path that is not there as the one on disk that differs in the form of Unicode alone.
+def find_on_disk(path: str) -> str:
+    """Return the path on disk that differs in its Unicode form alone.
 
     Args:
-        path: From / on, without links as far as it is there.
+        path: An absolute path; the existing part has no links.
     """
     if path.isascii() or os.path.lexists(path):
         return path
@@ -75,7 +77,7 @@ def as_on_disk(path: str) -> str:
         found = f"{at}/{name}"
         if not name.isascii() and not os.path.lexists(found):
             try:
-                same = [each for each in os.listdir(at or "/") if composed(each) == composed(name)]  # noqa: PTH208
+                same = [each for each in os.listdir(at or "/") if compose(each) == compose(name)]  # noqa: PTH208
             except OSError:
                 return path
             if len(same) != 1:
@@ -85,27 +87,34 @@ def as_on_disk(path: str) -> str:
     return at
 
 
-def checked_file(
+def explain_reading(below: str) -> str:
+    """Return how to allow reading a likely secret, by its relative path."""
+    pattern = escape(below)
+    shown = quote(pattern) if pattern.isprintable() else repr(pattern)
+    return f"`greenroom serve --read-secrets {shown}` has read_file read it"
+
+
+def resolve_file(
     field: str, named: str, roots: Sequence[str], closed: Sequence[str], secrets: Sequence[str] = ()
 ) -> Place:
-    """Return what a path means in some workspaces: from / on, or below the first of them.
+    """Resolve an absolute path in some workspaces, or one below the first.
 
     Args:
         field: The parameter that names it.
         named: The path.
-        roots: The workspaces' folders, as `checked_root` returns them; at least one.
-        closed: Folders that nobody reads.
-        secrets: Patterns of files that may be read though they may hold secrets; not in folders of keys.
+        roots: The workspaces' folders, from `check_root`; at least one.
+        closed: Folders that are never read.
+        secrets: Patterns of files that may be read although they look like secrets; not in folders of keys.
 
     Raises:
-        Refusal: ``PERMISSION_DENIED``: it is in none of them, or is not read by anybody.
-            ``VALIDATION_ERROR``: it is no path.
+        Refusal: ``PERMISSION_DENIED``: it is in none of them, or is never read.
+        ``VALIDATION_ERROR``: it is no path.
     """
     if "\0" in named or len(named) > 4_096:  # noqa: PLR2004
         raise auth_errors.invalid(field, f"{field}: a path is a text of at most 4,096 characters without NUL")
     path = os.path.realpath(os.path.join(roots[0], named))  # noqa: PTH118
     if any(is_below(path, each) for each in roots):
-        path = os.path.realpath(as_on_disk(path))
+        path = os.path.realpath(find_on_disk(path))
     root = max((each for each in roots if is_below(path, each)), key=len, default=None)
     if root is None:
         raise auth_errors.permission_denied(
@@ -114,9 +123,10 @@ def checked_file(
         )
     name, below = os.path.basename(path), path[len(root) + 1 :]  # noqa: PTH119
     is_allowed = any(fnmatchcase(name, each) or fnmatchcase(below, each) for each in secrets)
-    reason = never_read(path, closed)
-    if reason is None and file_reason(name) == SECRET and not is_allowed:
-        reason = SECRET
+    reason = forbidden_reason(path, closed)
+    is_secret = file_reason(path, root) == SECRET
+    if reason is None and is_secret and not is_allowed and not os.path.isdir(path):  # noqa: PTH112
+        reason = f"{SECRET}, by its name or place; {explain_reading(below)}"
     if reason is not None:
         raise auth_errors.permission_denied(field, f"{field}: {named!r} is not read: {reason}")
     return Place(root, path, is_allowed)

@@ -1,9 +1,9 @@
-"""Finding the git repository of a folder, and a stand-in through which git reads it and runs nothing of it.
+"""Find a folder's git repository, and make a stand-in through which git reads it safely.
 
-Whoever wrote a repository wrote its configuration, attributes and hooks, which name programs that git runs:
-for differences, filters, pagers, connections, a watcher of files. None of that can be turned off as a
-whole, and each version of git brings more. So git is not shown that repository. It gets a git directory of
-ours, which has the real one's objects, references and index, and a configuration that we wrote.
+The author of a repository wrote its configuration, attributes and hooks, which name programs that git runs:
+for differences, filters, pagers, connections, a file watcher. They cannot all be turned off, and each version
+of git brings more. So git never sees that repository. It gets a git directory of ours, with the real one's
+objects, references and index, and with our own configuration.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ KEPT: Final = (
     "core.symlinks",
     "extensions.objectformat",
 )
-"""What the stand-in takes over of a repository's configuration: how its files are stored, a word each."""
+"""What the stand-in copies of a repository's configuration: how files are stored, a word each."""
 _NO_ATTRIBUTES: Final = "* !diff !filter !text !eol !crlf !ident !working-tree-encoding !whitespace\n"
-"""What a git directory says of attributes goes before what files in the work tree say."""
+"""Attributes of the git directory take precedence over those in the work tree."""
 
 
 class NotAWorkTreeError(Exception):
-    """A folder's changes are not read; the sentence says why."""
+    """A folder's changes cannot be read; the text says why."""
 
 
 class WorkTree(NamedTuple):
-    """A folder that git keeps versions of.
+    """A work tree of git.
 
     Attributes:
         top: The folder.
         git: Its git directory.
-        common: The one that it shares with other work trees, or the same.
+        common: The git directory shared with other work trees, or the same.
     """
 
     top: str
@@ -53,13 +53,13 @@ class WorkTree(NamedTuple):
 
 
 def find_work_tree(folder: str) -> WorkTree:
-    """Return the work tree that a folder is in, which must be all of the user's that this process runs as.
+    """Find the work tree of a folder, which must be owned by this process's user.
 
     Args:
         folder: The folder, without links.
 
     Raises:
-        NotAWorkTreeError: it is in none, or in one that is not to be read.
+        NotAWorkTreeError: There is none, or it must not be read.
     """
     for place in (Path(folder), *Path(folder).parents):
         pointer = place / ".git"
@@ -70,8 +70,8 @@ def find_work_tree(folder: str) -> WorkTree:
     _check_owner(place, pointer)
     if pointer.is_symlink():
         raise NotAWorkTreeError(f"{pointer} is a symbolic link; only a folder or git's own file is followed")
-    git = pointer if pointer.is_dir() else _pointed_to(pointer)
-    common = _common_of(git)
+    git = pointer if pointer.is_dir() else _follow_pointer(pointer)
+    common = _find_common(git)
     _check_owner(git, common, common / "objects")
     if not all((common / each).is_dir() for each in ("objects", "refs")):
         raise NotAWorkTreeError(f"{git} is no git repository")
@@ -82,16 +82,16 @@ def find_work_tree(folder: str) -> WorkTree:
 
 
 def make_stand_in(tree: WorkTree, folder: Path, settings: dict[str, str]) -> None:
-    """Make the git directory in whose place git is run.
+    """Make the stand-in git directory.
 
     Args:
         tree: The work tree.
         folder: An empty folder.
-        settings: What the repository's configuration says of `KEPT`; what is no plain word is left out.
+        settings: The repository's values of `KEPT`; only plain words are copied.
 
     Raises:
-        NotAWorkTreeError: the repository's HEAD is none.
-        OSError: it cannot be made.
+        NotAWorkTreeError: The repository's HEAD is invalid.
+        OSError: It cannot be made.
     """
     head = _read(Path(tree.git, "HEAD"))
     if _HEAD.fullmatch(head) is None:
@@ -112,17 +112,17 @@ def make_stand_in(tree: WorkTree, folder: Path, settings: dict[str, str]) -> Non
     (folder / "config").write_text("".join(lines))
 
 
-def _pointed_to(pointer: Path) -> Path:
-    """Return the git directory that a file names, which must name the file in turn.
+def _follow_pointer(pointer: Path) -> Path:
+    """Return the git directory that a file names, and that names the file in turn.
 
-    Or else a repository that somebody sent could name any other one of the user's, and have it read.
+    Without this check, a repository from elsewhere could name any other one of the user's.
     """
     named = _read(pointer).decode(errors="replace")
     if not named.startswith("gitdir: "):
         raise NotAWorkTreeError(f"{pointer} is not one that git writes")
     git = Path(os.path.realpath(pointer.parent / named.removeprefix("gitdir: ").rstrip("\n")))
     inside = is_below(str(git), str(pointer.parent))
-    if not inside and Path(git.parent / _line(git / "gitdir")) != pointer:
+    if not inside and Path(git.parent / _read_line(git / "gitdir")) != pointer:
         raise NotAWorkTreeError(
             f"{pointer} names {git}, which does not name it in turn, as that of a work tree made by "
             "`git worktree add` does; submodules are not read on their own"
@@ -130,8 +130,8 @@ def _pointed_to(pointer: Path) -> Path:
     return git
 
 
-def _common_of(git: Path) -> Path:
-    named = _line(git / "commondir") if os.path.lexists(git / "commondir") else "."
+def _find_common(git: Path) -> Path:
+    named = _read_line(git / "commondir") if os.path.lexists(git / "commondir") else "."
     common = Path(os.path.realpath(git / named))
     if common != Path(os.path.realpath(git)) and git.parent != common / "worktrees":
         raise NotAWorkTreeError(f"{git} shares with {common}, which does not know it")
@@ -139,18 +139,18 @@ def _common_of(git: Path) -> Path:
 
 
 def _check_objects(objects: Path) -> None:
-    """Refuse objects that are another repository's: with them and a link for a branch its files are shown."""
+    """Reject objects of another repository, whose files could be read through them."""
     if os.path.lexists(objects / "info/alternates"):
         raise NotAWorkTreeError(
             f"{objects} has alternates: it borrows from another repository, which is not read"
         )
-    link = str(objects) if objects.is_symlink() else _link_below(objects)
+    link = str(objects) if objects.is_symlink() else _find_link(objects)
     if link is not None:
         raise NotAWorkTreeError(f"{link} is a symbolic link, which may lead to another repository")
 
 
-def _link_below(folder: Path) -> str | None:
-    """Return a symbolic link in a folder of objects, which git makes none in; None where there is none."""
+def _find_link(folder: Path) -> str | None:
+    """Return a symbolic link below a folder of objects, else None."""
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             if os.path.islink(f"{place}/{name}"):  # noqa: PTH114  (there may be many thousands)
@@ -158,7 +158,7 @@ def _link_below(folder: Path) -> str | None:
     return None
 
 
-def _line(path: Path) -> str:
+def _read_line(path: Path) -> str:
     return _read(path).decode(errors="replace").rstrip("\n")
 
 
@@ -170,7 +170,7 @@ def _read(path: Path) -> bytes:
 
 
 def _check_owner(*places: Path) -> None:
-    """Refuse what belongs to somebody else: git reads no such repository unless told so, and nor do we."""
+    """Reject what belongs to another user, as git itself does by default."""
     for place in places:
         try:
             owner = place.lstat().st_uid

@@ -1,6 +1,6 @@
-"""The actor of the preferences of a user, or of an agent that works for none.
+"""The actor of the preferences of a user, or of an agent without a user.
 
-p   the document, as JSON, and its version
+Record ``p``: the document, as JSON, and its version.
 """
 
 from __future__ import annotations
@@ -15,21 +15,24 @@ from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.errors import denial, resource_not_found
 from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.erasure import ErasedPart, EraseFrom
 from greenroom.actors.core.resources.resource_uris import preferences_topic, preferences_uri
+from greenroom.actors.core.resources.resources import ReadResource, ResourceInfo
 from greenroom.actors.core.validation.times import optional_datetime
 from greenroom.actors.memories.preferences import requests as schemas
-from greenroom.actors.memories.preferences.document import check_document, check_size, known_preferences
-from greenroom.actors.preferences.merge_patch import merged
-from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
-from greenroom.actors.schemas.resource_info import ResourceInfo
-from greenroom.actors.schemas.resources import ReadResource
+from greenroom.actors.memories.preferences.document import (
+    check_document,
+    check_size,
+    known_preferences,
+    merge,
+)
 from greenroom.runtime import Actor, Address, Context, Refusal, handles
 
 _DOCUMENT: Final = b"p"
 
 
 class StoredPreferences(msgspec.Struct, frozen=True, array_like=True):
-    """The document of a user, how often it was changed, and when last."""
+    """The document of a user, its version, and the time of the last change."""
 
     document: bytes = b"{}"
     version: int = 0
@@ -37,12 +40,12 @@ class StoredPreferences(msgspec.Struct, frozen=True, array_like=True):
 
 
 def preferences_address(principal: Principal) -> Address:
-    """Return the actor that has the preferences of a principal's user; `GetPreferences` reads known ones."""
+    """Return the address of the actor with the preferences of a principal's user."""
     return Address(schemas.KIND, user_namespace(principal))
 
 
 class PreferencesActor(Actor):
-    """The preferences of one owner, whose namespace is its key."""
+    """The preferences of one owner; its key is the owner's namespace."""
 
     kind = schemas.KIND
 
@@ -52,14 +55,14 @@ class PreferencesActor(Actor):
 
     @handles(schemas.SetPreferences)
     def set(self, request: schemas.SetPreferences, context: Context) -> schemas.PreferencesSet:
-        """Change the document by a merge patch; one that changes nothing makes no version."""
+        """Apply a merge patch to the document; without a change there is no new version."""
         self._check(context)
         stored = self._stored
         if request.expected_version not in {None, stored.version}:
             raise _conflict(request.expected_version or 0, stored.version)
         patch = bytes(request.preferences)
-        check_size(patch)  # merging takes its size as often as it is deep
-        document = merged(stored.document, patch)
+        check_size(patch)  # merging takes time proportional to its size times its depth
+        document = merge(stored.document, patch)
         check_document(document)
         if document != stored.document:
             stored = self._stored = StoredPreferences(document, stored.version + 1, context.now)
@@ -74,13 +77,13 @@ class PreferencesActor(Actor):
 
     @handles(schemas.GetPreferences)
     def get(self, _: schemas.GetPreferences, context: Context) -> schemas.KnownPreferences:
-        """Answer the known members to a part of the program, which asks in the name of the user."""
+        """Return the known members to another part of the program, on behalf of the user."""
         self._check(context)
         return known_preferences(self._stored.document)
 
     @handles(ReadResource)
     def read(self, request: ReadResource, context: Context) -> schemas.PreferencesResource:
-        """Answer the document as a resource."""
+        """Return the document as a resource."""
         if user_namespace(context.principal) != context.address.key:
             raise denial(resource_not_found(request.uri))
         audit_record.record_resource_read(context, bytes=len(self._stored.document))
@@ -109,10 +112,10 @@ class PreferencesActor(Actor):
         return ErasedPart(counts={"preferences": 1})
 
     def _check(self, context: Context) -> None:
-        """Check that the sender's user has these preferences.
+        """Check that these preferences belong to the sender's user.
 
         Raises:
-            Refusal: ``PERMISSION_DENIED``: they are another's.
+            Refusal: ``PERMISSION_DENIED``: They belong to someone else.
         """
         if user_namespace(context.principal) != context.address.key:
             raise auth_errors.permission_denied("preferences", "preferences: they are another's")
@@ -123,6 +126,7 @@ class PreferencesActor(Actor):
 
 
 def _conflict(expected: int, current: int) -> Refusal:
+    """Return the refusal for a version that the caller did not expect."""
     return Refusal(
         "VERSION_CONFLICT",
         f"the preferences are at version {current} and you expected version {expected}; read them again and "

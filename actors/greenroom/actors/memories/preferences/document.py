@@ -1,4 +1,4 @@
-"""The document of preferences: its limits, and the members whose meaning is known."""
+"""The document of preferences: its limits, its known members, and merge patches (RFC 7396)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,27 @@ from greenroom.actors.memories.preferences.requests import MAX_BYTES, MAX_MEMBER
 
 _FIELD: Final = "preferences"
 _LONGEST_WORD: Final = 64
+_NULL: Final = b"null"
+_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def merge(document: bytes, patch: bytes) -> bytes:
+    """Apply a merge patch to a JSON document; other values keep their bytes.
+
+    The patch is strictly valid JSON, which limits the depth of the recursion. A number in it may be too large
+    or too precise for a float.
+    """
+    if not patch.startswith(b"{"):
+        return patch
+    members = _split(document) if document.startswith(b"{") else {}
+    for name, value in _split(patch).items():
+        given = bytes(value)
+        if given == _NULL:
+            members.pop(name, None)
+        else:
+            before = bytes(members.get(name, msgspec.Raw(_NULL)))
+            members[name] = msgspec.Raw(merge(before, given))
+    return msgspec.json.encode(members)
 
 
 def check_size(document: bytes) -> None:
@@ -25,10 +46,10 @@ def check_size(document: bytes) -> None:
 
 
 def check_document(document: bytes) -> None:
-    """Check a whole document, strictly valid JSON, as it is to be kept.
+    """Check a whole document, which is strictly valid JSON, before it is stored.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: it is too large, or a known member has a value that it cannot have.
+        Refusal: ``VALIDATION_ERROR``: It is too large, or a known member has an invalid value.
     """
     check_size(document)
     members = msgspec.json.decode(document)
@@ -44,10 +65,10 @@ def check_document(document: bytes) -> None:
 
 
 def known_preferences(document: bytes) -> KnownPreferences:
-    """Return those members of a document whose meaning is known.
+    """Return the members of a document that have a known meaning.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: one has a value that it cannot have.
+        Refusal: ``VALIDATION_ERROR``: One has an invalid value.
     """
     return parse_part(KnownPreferences, document, _FIELD)
 
@@ -56,7 +77,7 @@ def _check_names(document: dict[str, Any]) -> None:
     """Check the length of all names.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR`` with the beginning of the one that is too long.
+        Refusal: ``VALIDATION_ERROR`` with the beginning of a name that is too long.
     """
     waiting: list[Any] = [document]
     while waiting:

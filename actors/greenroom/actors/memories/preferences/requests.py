@@ -1,4 +1,4 @@
-"""Preferences of a user: the request that changes them, what is answered, and the members that are known."""
+"""Preferences of a user: the request that changes them, its reply, and the known members."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies.memory_types import ExpectedVersion
 from greenroom.actors.core.replies.replies import Reply
+from greenroom.actors.core.resources.resources import Resource, ResourceInfo
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.actors.schemas.resource_info import ResourceInfo
 from greenroom.runtime import Message
 
 KIND = "preferences"
 MAX_BYTES = 65_536
-"""Of the whole document, as JSON in UTF-8."""
+"""The most bytes of the whole document, as JSON in UTF-8."""
 MAX_MEMBERS = 200
-"""Of the document, at its top level."""
+"""The most members of the document at its top level."""
 MAX_NAME = 128
-"""Characters of the name of a member, at any level."""
+"""The most characters in the name of a member, at any level."""
 
 _Word = Annotated[str, Meta(min_length=1, max_length=64)]
 _Part = Annotated[float, Meta(ge=0, le=1)]
@@ -29,25 +30,25 @@ _Most = Annotated[int, Meta(ge=1, le=100)]
 
 
 class SearchDefaults(msgspec.Struct, frozen=True, kw_only=True):
-    """What a search of memories takes where a call does not say."""
+    """Defaults of a search of memories, if a call is silent."""
 
     min_relevance: _Part | UnsetType = UNSET
     max_results: _Most | UnsetType = UNSET
 
 
 class AutoFeatures(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be done for a user without being asked."""
+    """Features that may work for a user on their own."""
 
     workflow_learning: bool | UnsetType = UNSET
     context_compression: bool | UnsetType = UNSET
 
 
 class KnownPreferences(msgspec.Struct, frozen=True, kw_only=True):
-    """The members of a user's preferences whose meaning is known; any other is kept as it is.
+    """The members of a user's preferences with a known meaning; others are stored unchanged.
 
     Attributes:
-        theme: For people's interfaces.
-        default_compression: For programs that store or shorten texts.
+        theme: The theme of user interfaces.
+        default_compression: The default for programs that store or shorten texts.
     """
 
     theme: _Word | UnsetType = UNSET
@@ -74,13 +75,13 @@ class PreferencesSet(Reply, frozen=True, kw_only=True):
     updated_at: datetime | None
 
 
-class PreferencesResource(msgspec.Struct, frozen=True, kw_only=True):
+class PreferencesResource(Resource, frozen=True, kw_only=True):
     """A user's preferences as a resource.
 
     Attributes:
-        user_id: Whose they are: a user's, or an agent's that works for none.
+        user_id: The owner: a user, or an agent without a user.
         preferences: The document.
-        version: How often it was changed; 0 for one that never was.
+        version: How often it was changed; 0 for never.
     """
 
     user_id: str
@@ -90,6 +91,20 @@ class PreferencesResource(msgspec.Struct, frozen=True, kw_only=True):
     resource_info: ResourceInfo
 
 
+@operation(
+    "set_preferences",
+    scope="memory:write",
+    route="preferences",
+    tool=ToolText(
+        title="Set preferences",
+        description="Change how your user wants every tool to behave, such as theme, "
+        "search_defaults or auto_features, by a JSON merge patch; {} only shows what "
+        "is set.",
+        overwrites=True,
+        repeatable=True,
+        weight=1,
+    ),
+)
 class SetPreferences(Message[PreferencesSet], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Change the preferences of the caller's user by a JSON merge patch (RFC 7396)."""
 
@@ -99,4 +114,4 @@ class SetPreferences(Message[PreferencesSet], frozen=True, metaclass=CheckedWhen
 
 
 class GetPreferences(Message[KnownPreferences], frozen=True, kw_only=True):
-    """Say what is known of what the sender's user prefers; parts of the program ask it, it is no tool."""
+    """Return the known preferences of the sender's user; not a tool."""

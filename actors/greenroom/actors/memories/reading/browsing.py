@@ -1,4 +1,4 @@
-"""Browsing memories, by the index's columns: those that fit, in an order, and how many there are of what."""
+"""Browse memories by columns of the index: filter, order, facets."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import msgspec
 from msgspec import UNSET
 
 from greenroom.actors.content.text.analyze import tokens
-from greenroom.actors.content.text.verbatim import MOST_READ, NEWEST_ALONE, Verbatim, verbatim
-from greenroom.actors.core.base.threads import imported
-from greenroom.actors.core.base.unicode_forms import composed
+from greenroom.actors.content.text.verbatim import MOST_READ, NEWEST_ALONE, Verbatim, build_verbatim
+from greenroom.actors.core.base.threads import import_in_thread
+from greenroom.actors.core.base.unicode_forms import compose
 from greenroom.actors.core.replies import paging
+from greenroom.actors.core.replies.damage import skip_damaged
 from greenroom.actors.core.replies.memory_types import import_source
 from greenroom.actors.core.validation.times import DAY, optional_datetime, to_datetime
 from greenroom.actors.memories.reading.search import all_texts, by_entries
@@ -43,11 +44,11 @@ UNUSED_AFTER = 90 * DAY
 EXPIRING_WITHIN = 7 * DAY
 LIST_PREVIEW = 300
 LISTED_TAGS = 50
-"""Tags of one memory that a list shows; it may have a megabyte of them."""
+"""Most tags of a memory in a list; it may have a megabyte of them."""
 MOST_NAMESPACES = 100
 MOST_TAGS = 50
 MOST_AUTHORS = 20
-_LARGE = 262_144  # bytes of a content from which a list shows nothing: it would be read whole for a line
+_LARGE = 262_144  # bytes; a larger content would be read whole for one line, so it has no preview
 _AGE_NAMES = (*(name for name, _ in AGES), OLDER)
 _PLACE = Struct(">qQ")
 _RATING_STEPS = 1_000_000
@@ -56,37 +57,36 @@ _RATING_STEPS = 1_000_000
 def browse(
     repository: MemoryRepository, request: review.BrowseMemories, context: Context
 ) -> Slices[review.MemoriesBrowsed]:
-    """Answer a page; one that changes meanwhile may come twice, or not, as its place in the order does."""
+    """Return a page; a changed memory may be listed twice or not at all."""
     namespace = request.namespace or repository.root
     if not repository.counter:
-        return _nothing(namespace)
+        return _empty_reply(namespace)
     yield from indexing.finish(repository, context)
     corpus = yield from repository.index.loaded(context)
-    yield from imported("greenroom.actors.memories.storage.vector_filters")
-    everything = yield from _filtered(repository, context, corpus, MemoryFilters(namespace=namespace))
-    waiting = _waiting(corpus, everything.wanted, context.now)
-    fitting = yield from _filtered(repository, context, corpus, _within(request.filters or ALL, namespace))
+    yield from import_in_thread("greenroom.actors.memories.storage.vector_filters")
+    everything = yield from _filter(repository, context, corpus, MemoryFilters(namespace=namespace))
+    waiting = _count_states(corpus, everything.wanted, context.now)
+    fitting = yield from _filter(repository, context, corpus, _within(request.filters or ALL, namespace))
     yield from by_entries(repository, context, corpus, fitting, request.filters or ALL)
     wanted = fitting.wanted
     is_cut = False
     if request.text is not None:
-        wanted = wanted & (yield from _with_words(corpus, request.text, context))
-        if (words := verbatim(request.text)) is not None:
+        wanted = wanted & (yield from _with_words(corpus, request.text))
+        if (words := build_verbatim(request.text)) is not None:
             is_cut = int(wanted.sum()) > MOST_READ
-            wanted = yield from _saying(repository, context, corpus, wanted, words)
+            wanted = yield from _with_verbatim(repository, context, corpus, wanted, words)
     if request.state is not None:
         wanted = wanted & _in_state(corpus, request.state, context.now)
     if request.age is not None:
         wanted = wanted & (_age_places(corpus.created, context.now) == _AGE_NAMES.index(request.age))
+    repository.note_unread(context)
     facets = yield from _facets(corpus, wanted, context)
     rows, next_cursor = _page(corpus, wanted, request)
     memories: list[review.ListedMemory] = []
     for row in rows:
-        stored = repository.by_update(context, int(corpus.ids[row]))
-        assert stored is not None, "what is in the index is in the store"
-        memories.append((yield from listed(repository, context, stored.entry)))
-        if context.should_yield():
-            yield
+        memory = yield from skip_damaged(context, _row(repository, context, int(corpus.ids[row])))
+        memories += [] if memory is None else [memory]
+        yield
     return review.MemoriesBrowsed(
         namespace=namespace,
         memories=memories,
@@ -99,10 +99,14 @@ def browse(
     )
 
 
-def listed(
+def _row(repository: MemoryRepository, context: Context, update: int) -> Slices[review.ListedMemory]:
+    return (yield from to_listed(repository, context, repository.indexed(context, update).entry))
+
+
+def to_listed(
     repository: MemoryRepository, context: Context, entry: Entry, preview: int = LIST_PREVIEW
 ) -> Slices[review.ListedMemory]:
-    """Return an entry with so many characters of its text; of a very large one without any."""
+    """Return an entry with the beginning of its text; a very large one without."""
     details = entry.details or PLAIN
     text = ""
     if entry.value_size <= _LARGE:
@@ -136,7 +140,7 @@ def listed(
     )
 
 
-def _nothing(namespace: str) -> review.MemoriesBrowsed:
+def _empty_reply(namespace: str) -> review.MemoriesBrowsed:
     facets = review.MemoryFacets(by_namespace={}, by_tag={}, by_kind={}, by_author={}, by_age={})
     return review.MemoriesBrowsed(
         namespace=namespace, memories=[], total=0, facets=facets, waiting={}, next_cursor=None
@@ -144,22 +148,22 @@ def _nothing(namespace: str) -> review.MemoriesBrowsed:
 
 
 def _within(filters: MemoryFilters, namespace: str) -> MemoryFilters:
-    """Return filters for the index, with the namespace of the request where they have none."""
+    """Return filters for the index, with the namespace of the request as default."""
     return msgspec.structs.replace(filters, namespace=filters.namespace or namespace)
 
 
-def _filtered(
+def _filter(
     repository: MemoryRepository, context: Context, corpus: Corpus, filters: MemoryFilters
 ) -> Slices[RowFilter]:
     from greenroom.actors.memories.storage.vector_filters import RowFilter  # noqa: PLC0415 - needs numpy, loaded by now
 
     found = RowFilter(repository.views.of(corpus, context.principal, context.now))
-    yield from found.apply(filters, context.now, context.should_yield)
+    yield from found.apply(filters, context.now)
     return found
 
 
-def _with_words(corpus: Corpus, text: str, context: Context) -> Slices[Mask]:
-    """Return the rows that hold all words of a text; of a text without words all."""
+def _with_words(corpus: Corpus, text: str) -> Slices[Mask]:
+    """Return the rows that have all words of a text, if any."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     found = np.ones(corpus.size, np.bool_)
@@ -168,23 +172,19 @@ def _with_words(corpus: Corpus, text: str, context: Context) -> Slices[Mask]:
         holds = np.zeros(corpus.size, np.bool_)
         holds[rows] = True
         found &= holds
-        if context.should_yield():
-            yield
+        yield
     return found
 
 
-def _saying(
+def _with_verbatim(
     repository: MemoryRepository, context: Context, corpus: Corpus, wanted: Mask, words: Verbatim
 ) -> Slices[Mask]:
-    """Return those of the newest rows that say words which the index leaves out."""
+    """Return, of the newest rows, those with words that the index leaves out."""
     found = wanted & False
     for row in wanted.nonzero()[0][::-1][:MOST_READ].tolist():
-        stored = repository.by_update(context, int(corpus.ids[row]))
-        if stored is not None:
-            text = yield from all_texts(repository, context, stored)
-            found[row] = bool((yield from words.likeness(text, context.should_yield)))
-        if context.should_yield():
-            yield
+        text = yield from all_texts(repository, context, int(corpus.ids[row]))
+        found[row] = bool((yield from words.likeness(text)))
+        yield
     return found
 
 
@@ -196,7 +196,7 @@ def _in_state(corpus: Corpus, state: review.State, now: int) -> Mask:
     return (corpus.updated < now - UNUSED_AFTER) & (corpus.last_used < now - UNUSED_AFTER)
 
 
-def _waiting(corpus: Corpus, wanted: Mask, now: int) -> dict[str, int]:
+def _count_states(corpus: Corpus, wanted: Mask, now: int) -> dict[str, int]:
     from greenroom.actors.memories.storage.vector_filters import unreviewed  # noqa: PLC0415 - loaded by now
 
     states: tuple[review.State, ...] = ("unused", "disliked", "expiring")
@@ -207,28 +207,28 @@ def _waiting(corpus: Corpus, wanted: Mask, now: int) -> dict[str, int]:
 
 def _facets(corpus: Corpus, wanted: Mask, context: Context) -> Slices[review.MemoryFacets]:
     ages = _ages(corpus.created[wanted], context.now)
-    by_tag = yield from _tag_counts(corpus, wanted, context)
+    by_tag = yield from _tag_counts(corpus, wanted)
     return review.MemoryFacets(
-        by_namespace=_named(corpus.namespace[wanted], corpus.namespaces, MOST_NAMESPACES),
+        by_namespace=_count_names(corpus.namespace[wanted], corpus.namespaces, MOST_NAMESPACES),
         by_tag=by_tag,
-        by_kind=_named(corpus.kind[wanted], corpus.kinds, len(corpus.kinds)),
-        by_author=_named(corpus.author[wanted], corpus.authors, MOST_AUTHORS),
+        by_kind=_count_names(corpus.kind[wanted], corpus.kinds, len(corpus.kinds)),
+        by_author=_count_names(corpus.author[wanted], corpus.authors, MOST_AUTHORS),
         by_age=ages,
     )
 
 
-def _tag_counts(corpus: Corpus, wanted: Mask, context: Context) -> Slices[dict[str, int]]:
+def _tag_counts(corpus: Corpus, wanted: Mask) -> Slices[dict[str, int]]:
     from greenroom.actors.memories.storage.vector_filters import labels_of, rows_with  # noqa: PLC0415 - loaded by now
 
-    counts = yield from corpus.frequent("labels", wanted, MOST_TAGS, context.should_yield)
+    counts = yield from corpus.frequent("labels", wanted, MOST_TAGS)
     if not all(map(str.isascii, counts)):
-        labels = yield from labels_of(corpus, map(composed, counts), context.should_yield)
+        labels = yield from labels_of(corpus, map(compose, counts))
         counts = {tag: int(wanted[rows_with(corpus, same)].sum()) for tag, same in labels.items()}
     return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
 
 
-def _named(numbers: npt.NDArray[np.int32], names: Sequence[str], most: int) -> dict[str, int]:
-    """Return how often the numbers of names occur, the most frequent first."""
+def _count_names(numbers: npt.NDArray[np.int32], names: Sequence[str], most: int) -> dict[str, int]:
+    """Count names by number, most frequent first."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     counts = np.bincount(numbers, minlength=1)
@@ -237,7 +237,7 @@ def _named(numbers: npt.NDArray[np.int32], names: Sequence[str], most: int) -> d
 
 
 def _age_places(created: Keys, now: int) -> Places:
-    """Return of each time its place in `_AGE_NAMES`."""
+    """Return the position of each time's age in `_AGE_NAMES`."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     return np.searchsorted(np.array([age for _, age in AGES]), now - created, side="right")
@@ -251,11 +251,11 @@ def _ages(created: Keys, now: int) -> dict[str, int]:
 
 
 def _keys(corpus: Corpus, rows: Places, order: review.Order) -> Keys:
-    """Return by what rows are in order, ascending."""
+    """Return the sort keys of rows, ascending."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     if order == "newest":
-        return np.zeros(len(rows), np.int64)  # the newer version comes first anyway
+        return np.zeros(len(rows), np.int64)  # ties are ordered by the newest version
     if order == "oldest":
         return corpus.ids[rows].astype(np.int64)
     if order == "untouched":
@@ -268,11 +268,11 @@ def _keys(corpus: Corpus, rows: Places, order: review.Order) -> Keys:
 
 
 def _page(corpus: Corpus, wanted: Mask, request: review.BrowseMemories) -> tuple[list[int], str | None]:
-    """Return the rows of a page in order, and where the next one begins."""
+    """Return the rows of a page in order, and the cursor of the next page."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
-    asked = msgspec.structs.replace(request, cursor=None, limit=1)
-    binding = f"browse {blake2b(msgspec.json.encode(asked), digest_size=8).hexdigest()}"
+    listing = msgspec.structs.replace(request, cursor=None, limit=1)
+    binding = f"browse {blake2b(msgspec.json.encode(listing), digest_size=8).hexdigest()}"
     rows = np.flatnonzero(wanted)
     keys, ids = _keys(corpus, rows, request.order), corpus.ids[rows]
     if request.cursor is not None:
@@ -280,8 +280,8 @@ def _page(corpus: Corpus, wanted: Mask, request: review.BrowseMemories) -> tuple
         behind = (keys > key) | ((keys == key) & (ids < update))
         rows, keys, ids = rows[behind], keys[behind], ids[behind]
     order = np.lexsort((-ids.astype(np.int64), keys))[: request.limit + 1]
-    shown = order[: request.limit]
-    if len(order) == len(shown):
-        return rows[shown].tolist(), None
-    last = shown[-1]
-    return rows[shown].tolist(), paging.encode(_PLACE.pack(int(keys[last]), int(ids[last])), binding)
+    page = order[: request.limit]
+    if len(order) == len(page):
+        return rows[page].tolist(), None
+    last = page[-1]
+    return rows[page].tolist(), paging.encode(_PLACE.pack(int(keys[last]), int(ids[last])), binding)

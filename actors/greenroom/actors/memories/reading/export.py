@@ -1,4 +1,4 @@
-"""Exporting: the memories that a reader may see, as lines, in the order of their creation."""
+"""Export memories that the caller may see, as lines, in order of creation."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET
 
 from greenroom.actors.core.auth import namespaces as names
+from greenroom.actors.core.replies.damage import filter_damage, note_damage, skip_damaged
 from greenroom.actors.core.replies.memory_types import DEFAULT_IMPORTANCE, import_source
 from greenroom.actors.core.validation.times import optional_datetime, to_datetime
 from greenroom.actors.memories.requests import transfer as requests
@@ -13,50 +14,78 @@ from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.actors.memories.requests.transfer import MemoryLine
 from greenroom.actors.memories.storage import indexing, links, records
 from greenroom.actors.memories.storage.records import PLAIN, Entry
-from greenroom.actors.memories.storage.repository import MemoryRepository
+from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memories.storage.views import EntryFilter
-from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, RecordDamagedError, Slices
 
 ALL = MemoryFilters(superseded=True)
-"""Also what a later memory hides: the link goes with it."""
+"""Includes superseded memories, so that links are exported with both ends."""
 _NO_METADATA = b"{}"
 _MAX_KEY = 255
 _encode = msgspec.json.Encoder().encode
 
 
-def page(
+def export_page(
     repository: MemoryRepository, request: requests.ExportPage, context: Context
 ) -> Slices[requests.ExportedPage]:
-    """Answer the next memories; each is in one page only, whatever is written meanwhile."""
+    """Return the next memories; each memory is in exactly one page, whatever is written meanwhile."""
     yield from indexing.finish(repository, context)
     fits = EntryFilter(repository, context, request.filters or ALL, request.namespace).fits
     lines: list[msgspec.Raw] = []
+    lost: dict[bytes, RecordDamagedError] = {}
     size = last = 0
     start = records.versions_prefix(request.start)
-    for key, _ in context.scan(msgspec.Raw, prefix=records.versions_prefix(0)[:1], start=start):
+    for key in context.keys(records.versions_prefix(0)[:1], start=start):
         number = int.from_bytes(key[1:9])
-        if number == last:  # an older version of the same one
+        if number == last:  # another version of the same entry
             continue
         if size >= request.limit_bytes:
+            yield from _note_listed(context, lost)
             return requests.ExportedPage(lines=lines, next=number)
         last = number
-        stored = repository.by_number(context, number)
+        stored = _read_entry(repository, context, number, lost)
         if stored is not None and fits(stored.entry):
-            line = yield from _line(repository, context, stored.entry)
-            lines.append(msgspec.Raw(line))
-            size += len(line)
-        if context.should_yield():
-            yield
+            line = yield from skip_damaged(context, _line(repository, context, stored.entry))
+            if line is not None:
+                lines.append(msgspec.Raw(line))
+                size += len(line)
+        yield
+    yield from _note_listed(context, lost)
     return requests.ExportedPage(lines=lines, next=None)
+
+
+def _read_entry(
+    repository: MemoryRepository, context: Context, number: int, lost: dict[bytes, RecordDamagedError]
+) -> StoredEntry | None:
+    """Return an entry; None for a damaged one, which is added to ``lost``."""
+    try:
+        return repository.by_number(context, number)
+    except RecordDamagedError as error:
+        if where := repository.place_of(context, number):
+            lost[where] = error
+        else:
+            note_damage(context, error)
+        return None
+
+
+def _note_listed(context: Context, lost: dict[bytes, RecordDamagedError]) -> Slices[None]:
+    """Report the lost entries that are in an order; forgotten ones are in none."""
+    if lost:
+        for _, where in context.scan(
+            bytes, prefix=records.UPDATES, on_damage=filter_damage(context, records.UPDATES)
+        ):
+            if where in lost:
+                note_damage(context, lost.pop(where))
+            yield
 
 
 def _line(repository: MemoryRepository, context: Context, entry: Entry) -> Slices[bytes]:
     details = entry.details or PLAIN
     value, version = yield from repository.value(context, entry)
     is_text = bool(details.form & records.TEXT)
-    replaced = links.superseded(repository, context, entry)
+    replaced = links.predecessor(repository, context, entry)
     if replaced is not None and (replaced.sub, replaced.session_id) != (entry.sub, entry.session_id):
-        replaced = None  # a line names by the key alone, so it has to be in the same place
+        replaced = None  # a line refers to a memory by key alone, within its own namespace and session
     return _encode(
         MemoryLine(
             key=_key(repository, context, entry),
@@ -71,7 +100,7 @@ def _line(repository: MemoryRepository, context: Context, entry: Entry) -> Slice
             position=details.position,
             tags=list(details.tags),
             kind=details.kind,
-            # The very object that is the default, which alone is left out.
+            # The default object itself, because only that is omitted.
             importance=DEFAULT_IMPORTANCE if details.importance == DEFAULT_IMPORTANCE else details.importance,
             scope=repository.partition(entry).scope,
             expires_at=optional_datetime(entry.expires_at),
@@ -84,7 +113,7 @@ def _line(repository: MemoryRepository, context: Context, entry: Entry) -> Slice
 
 
 def _key(repository: MemoryRepository, context: Context, entry: Entry) -> str:
-    """Return an entry's key; with its owner's name if others of this key would come into its place."""
+    """Return an entry's key, with its owner's name where an import needs it."""
     if not repository.has_several_owners:
         return entry.key
     partition = repository.partition(entry)

@@ -1,4 +1,4 @@
-"""What a map shows of the memories of one root: the rows that come first, their links and their vectors."""
+"""The memories of one root on a map: the first rows, their links and vectors."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from greenroom.actors.content.text.truncate import label
-from greenroom.actors.core.base.threads import imported
+from greenroom.actors.content.text.truncate import make_label
+from greenroom.actors.core.base.threads import import_in_thread
+from greenroom.actors.core.replies.damage import skip_damaged
 from greenroom.actors.memories.reading.search import by_entries
 from greenroom.actors.memories.requests.map_replies import (
     MOST_NODES,
@@ -18,7 +19,7 @@ from greenroom.actors.memories.requests.map_replies import (
     MapRoot,
 )
 from greenroom.actors.memories.storage import embedding, indexing, records
-from greenroom.actors.memories.storage.records import PLAIN, Version
+from greenroom.actors.memories.storage.records import PLAIN
 from greenroom.actors.memories.storage.repository import GENERATED_KEY, MemoryRepository, StoredEntry
 from greenroom.actors.memories.storage.values import beginning
 from greenroom.runtime import Context, Slices
@@ -35,26 +36,26 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 READ_FOR_LABEL: Final = 160
-"""Characters of a text from which a label is made."""
+"""Characters of a text that may become a label."""
 READ: Final = 2_000
-"""Characters of a text in which names are looked for."""
+"""Characters of a text that are searched for names."""
 MOST_READ: Final = 4_194_304
-"""Characters of all such texts of a root."""
-MOST_KEPT: Final = 2 * MOST_NODES
-"""Memories of which it is kept what maps show of them."""
+"""Characters of all texts of a root that are searched for names."""
+MOST_CACHED: Final = 2 * MOST_NODES
+"""Most memories of which the map's view is cached."""
 _METADATA: Final = 4_096
-"""Bytes of metadata in which it is looked for where a memory comes from; a hook writes fewer."""
+"""Most bytes of metadata that are searched for a provenance; a hook writes fewer."""
 
 
 class _Provenance(msgspec.Struct):
-    """Where a hook found something."""
+    """The session in which a hook found something."""
 
     client: str
     session: str
 
 
 class _Metadata(msgspec.Struct):
-    """Of a memory's metadata what a hook writes."""
+    """The part of a memory's metadata that a hook writes."""
 
     provenance: _Provenance | None = None
 
@@ -62,26 +63,25 @@ class _Metadata(msgspec.Struct):
 _read_metadata = msgspec.json.Decoder(_Metadata).decode
 
 
-def mapped(repository: MemoryRepository, request: MapRoot, context: Context) -> Slices[MappedRoot]:
-    """Answer the memories that come first of those that the sender may see and that fit the filters."""
+def map_root(repository: MemoryRepository, request: MapRoot, context: Context) -> Slices[MappedRoot]:
+    """Return the first memories that the caller may see and that pass the filters."""
     if not repository.counter:
         return MappedRoot(root=repository.root, total=0)
     yield from indexing.finish(repository, context)
     corpus = yield from repository.index.loaded(context)
-    yield from imported("greenroom.actors.memories.storage.vector_filters")
+    yield from import_in_thread("greenroom.actors.memories.storage.vector_filters")
     from greenroom.actors.memories.storage.vector_filters import RowFilter  # noqa: PLC0415 - needs numpy, loaded by now
 
     if request.vectors:
-        embedding.look(repository, context, corpus)
+        embedding.queue_missing(repository, context, corpus)
     row_filter = RowFilter(repository.views.of(corpus, context.principal, context.now))
-    yield from row_filter.apply(request.filters, context.now, context.should_yield)
+    yield from row_filter.apply(request.filters, context.now)
     yield from by_entries(repository, context, corpus, row_filter, request.filters)
     wanted = row_filter.wanted
     rows = _first(corpus, wanted, request)
     memories = yield from _memories(repository, context, corpus, rows)
     texts = yield from _texts(repository, context, corpus, rows, request.names)
-    if context.should_yield():
-        yield
+    yield
     return MappedRoot(
         root=repository.root,
         total=int(wanted.sum()),
@@ -97,10 +97,10 @@ def mapped(repository: MemoryRepository, request: MapRoot, context: Context) -> 
 
 
 def _revision(repository: MemoryRepository, context: Context, corpus: Corpus, wanted: Mask) -> bytes:
-    """Return a digest of what maps show of the wanted rows and can change."""
+    """Return a digest of all changeable data of the wanted rows that maps have."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
-    space = embedding.serving(repository, context)
+    space = embedding.serving_space(repository, context)
     found = None if space is None else corpus.vectors(space)
     digest = blake2b(f"{space} {repository.settled} {repository.root}".encode(), digest_size=16)
     for column in (corpus.ids, corpus.uses, corpus.rating, corpus.supersedes):
@@ -110,7 +110,7 @@ def _revision(repository: MemoryRepository, context: Context, corpus: Corpus, wa
 
 
 def _first(corpus: Corpus, wanted: Mask, request: MapRoot) -> Rows:
-    """Return the rows that come first: the most used ones, of equals those that were updated last."""
+    """Return the first rows: the most used, then the most recently updated."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     rows = np.flatnonzero(wanted)
@@ -121,37 +121,36 @@ def _first(corpus: Corpus, wanted: Mask, request: MapRoot) -> Rows:
 def _memories(
     repository: MemoryRepository, context: Context, corpus: Corpus, rows: Rows
 ) -> Slices[list[MappedMemory]]:
-    """Return memories as a map shows them; what another map showed need not be read again."""
+    """Return memories as a map has them, from the cache if possible."""
     kept = repository.mapped
     memories: list[MappedMemory] = []
     for update in corpus.ids[rows].tolist():
         memory = kept.get(update)
         if memory is None:
-            memory = yield from _memory(repository, context, update)
-            if len(kept) >= MOST_KEPT:
+            memory = yield from skip_damaged(context, _memory(repository, context, update))
+            if memory is None:
+                continue
+            if len(kept) >= MOST_CACHED:
                 kept.clear()
             kept[update] = memory
         memories.append(memory)
-        if context.should_yield():
-            yield
+        yield
     return memories
 
 
 def _memory(repository: MemoryRepository, context: Context, update: int) -> Slices[MappedMemory]:
-    stored = repository.by_update(context, update)
-    assert stored is not None, "what is in the index is in the store"
+    stored = repository.indexed(context, update)
     entry, details = stored.entry, stored.entry.details or PLAIN
     text = entry.key
     provenance = None
     if details.unreviewed or GENERATED_KEY.fullmatch(entry.key):
-        version = context.get(records.version_key(entry.number, entry.version), Version)
-        assert version is not None, "an entry has its newest version"
+        version = repository.version(context, entry)
         provenance = _provenance(version.metadata)
-        text = (yield from _beginning(repository, context, stored, READ_FOR_LABEL)) or text
+        text = (yield from _read_beginning(repository, context, stored, READ_FOR_LABEL)) or text
     return MappedMemory(
         repository.memory_id(entry.number),
         entry.number,
-        label(text[:READ_FOR_LABEL]),
+        make_label(text[:READ_FOR_LABEL]),
         details.kind,
         repository.namespace(details.sub),
         entry.created_at,
@@ -166,12 +165,14 @@ def _provenance(metadata: bytes) -> tuple[str, str] | None:
         return None
     try:
         found = _read_metadata(metadata).provenance
-    except msgspec.DecodeError:  # metadata of somebody's own, in which this means something else
+    except msgspec.DecodeError:  # the user's own metadata, in which this name means something else
         return None
     return None if found is None else (found.client, found.session)
 
 
-def _beginning(repository: MemoryRepository, context: Context, stored: StoredEntry, most: int) -> Slices[str]:
+def _read_beginning(
+    repository: MemoryRepository, context: Context, stored: StoredEntry, most: int
+) -> Slices[str]:
     value, version = yield from repository.value(context, stored.entry)
     form = records.JSON if version.details is None else version.details.form
     return beginning(value, form, most)
@@ -184,7 +185,7 @@ def _texts(
     rows: Rows,
     names: Sequence[Sequence[str]],
 ) -> Slices[dict[int, str]]:
-    """Return the beginnings of the memories that have all words of a name, by their places among ``rows``."""
+    """Return the beginnings of memories with all words of a name, by position."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     likely = np.zeros(corpus.size, np.bool_)
@@ -197,29 +198,26 @@ def _texts(
                 break
         if holding is not None:
             likely[holding] = True
-        if context.should_yield():
-            yield
+        yield
     texts: dict[int, str] = {}
     size = 0
     for place in np.flatnonzero(likely[rows]).tolist():
-        stored = repository.by_update(context, int(corpus.ids[rows[place]]))
-        assert stored is not None, "what is in the index is in the store"
-        texts[place] = yield from _beginning(repository, context, stored, READ)
+        read = yield from repository.read_row(context, int(corpus.ids[rows[place]]))
+        texts[place] = "" if read is None else beginning(read.value, read.form, READ)
         size += len(texts[place])
         if size >= MOST_READ:
             break
-        if context.should_yield():
-            yield
+        yield
     return texts
 
 
 def _vectors(
     repository: MemoryRepository, context: Context, corpus: Corpus, rows: Rows
 ) -> MappedVectors | None:
-    """Return the vectors that searches compare; None where these memories have none."""
+    """Return the vectors that searches use; None if these memories have none."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
-    space = embedding.serving(repository, context)
+    space = embedding.serving_space(repository, context)
     found = None if space is None else corpus.vectors(space)
     if space is None or found is None:
         return None

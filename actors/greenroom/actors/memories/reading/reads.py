@@ -1,8 +1,8 @@
-"""Reading memories: one of them, its versions, a page of those that a reader sees, the places of a key."""
+"""Read memories: one, its versions, a page of them, the places of a key."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -12,11 +12,13 @@ from msgspec import UNSET
 
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.replies import paging
+from greenroom.actors.core.replies.damage import note_damage, read_undamaged, skip_damaged
 from greenroom.actors.core.replies.memory_types import import_source
 from greenroom.actors.core.replies.replies import MemoryRead
 from greenroom.actors.core.validation.times import optional_datetime, to_datetime
 from greenroom.actors.core.validation.types import no_fields
 from greenroom.actors.memories.requests import replies, requests
+from greenroom.actors.memories.requests.keyvalue_requests import GetMemory
 from greenroom.actors.memories.storage import indexing, records
 from greenroom.actors.memories.storage.records import Entry, Version
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
@@ -25,23 +27,22 @@ from greenroom.actors.memories.storage.views import (
     PREVIEW,
     EntryFilter,
     newest_first,
-    shown,
-    shown_version,
+    to_version_view,
+    to_view,
     version_id,
 )
-from greenroom.actors.memories.writing.store_requests import named
-from greenroom.actors.schemas.keyvalue import GetMemory
-from greenroom.runtime import Context, Slices
+from greenroom.actors.memories.writing.store_requests import find_named
+from greenroom.runtime import Context, RecordDamagedError, Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.search.index.corpus import Corpus
 
 PAGE_BYTES = 1_048_576
-"""Contents of one page, about; one more memory may go beyond it."""
+"""About the size of the contents of one page; the last memory may exceed it."""
 BYTES_A_MEMORY = 500
-"""What the rest of a memory counts for besides its content."""
+"""The size of a memory besides its content."""
 NEAR_KEYS = 3
-"""Keys that are named in the place of one that is missing."""
+"""Most similar keys in the refusal of a missing one."""
 _NEAR_AMONG = 500
 _NEAR = 75
 _BEHIND_UPDATES = b"\xff" * 8
@@ -50,51 +51,52 @@ _BEHIND_UPDATES = b"\xff" * 8
 def read(
     repository: MemoryRepository, request: requests.ReadMemory, context: Context
 ) -> Slices[replies.MemoryShown]:
-    """Answer a memory whole, however large it is."""
+    """Return a whole memory, of any size."""
     yield from indexing.finish(repository, context)
-    stored = named(repository, context, request.memory_id, request.key, request.namespace)
+    stored = find_named(repository, context, request.memory_id, request.key, request.namespace)
     entry = stored.entry
     number = request.version or entry.version
     version = None
     if number <= entry.version:
-        version = context.get(records.version_key(entry.number, number), Version)
+        version = repository.version_of(context, entry, number)
     if version is None or not records.is_live(version.expires_at, context.now):
         where = None if request.key is None else request.namespace or repository.root
         raise auth_errors.no_memory(request.memory_id or request.key, where=where)
     repository.uses.note(entry, context)
     repository.uses.write_soon(context)
     return replies.MemoryShown(
-        memory=(yield from shown_version(repository, context, entry, number, version, most=None))
+        memory=(yield from to_version_view(repository, context, entry, number, version, most=None))
     )
 
 
 def look_up(
     repository: MemoryRepository, request: requests.LookUpMemories, context: Context
 ) -> Slices[replies.MemoriesKnown]:
-    """Answer what is known by ids; who only looks does not use it."""
+    """Return keys and beginnings by id; this is not counted as a use."""
     yield from indexing.finish(repository, context)
     known: dict[str, replies.KnownMemory] = {}
     for memory_id in request.memory_ids:
-        stored = repository.find_id(context, memory_id)
+        stored = read_undamaged(context, repository.find_id, context, memory_id)
+        memory = None
         if stored is not None:
-            memory = yield from shown(repository, context, stored.entry)
+            memory = yield from skip_damaged(context, to_view(repository, context, stored.entry))
+        if memory is not None:
             known[memory_id] = replies.KnownMemory(
                 key=memory.key, version=memory.version, text=memory.text[:PREVIEW]
             )
-        if context.should_yield():
-            yield
+        yield
     return replies.MemoriesKnown(known=known)
 
 
-def value(repository: MemoryRepository, request: GetMemory, context: Context) -> Slices[MemoryRead]:
-    """Answer a memory of a namespace in the form of an agent's key-value memory."""
+def read_value(repository: MemoryRepository, request: GetMemory, context: Context) -> Slices[MemoryRead]:
+    """Return a memory of a namespace in the form of an agent's key-value memory."""
     if request.session_id is not None:
         name = "namespace" if request.memory_id is None else "memory_id"
         raise auth_errors.invalid(name, f"{name}: give either {name} or session_id, not both")
-    named_so = requests.ReadMemory(
+    by_name = requests.ReadMemory(
         memory_id=request.memory_id, key=request.key, namespace=request.namespace, version=request.version
     )
-    memory = (yield from read(repository, named_so, context)).memory
+    memory = (yield from read(repository, by_name, context)).memory
     content = memory.value
     stored = None if memory.key.isascii() else repository.find_id(context, memory.memory_id)
     return MemoryRead(
@@ -112,10 +114,10 @@ def value(repository: MemoryRepository, request: GetMemory, context: Context) ->
     )
 
 
-def versions(
+def list_versions(
     repository: MemoryRepository, request: requests.ListVersions, context: Context
 ) -> Slices[replies.MemoryVersions]:
-    """Answer a page of versions, oldest first; of a key, also those of what was forgotten under it."""
+    """Return a page of versions, oldest first; for a key, also those of forgotten memories."""
     yield from indexing.finish(repository, context)
     if (request.memory_id is None) == (request.key is None):
         raise auth_errors.neither_id_nor_key()
@@ -126,19 +128,18 @@ def versions(
     positions: list[bytes] = []
     has_more = False
     for stored in entries:
-        for position, version in _versions(context, stored, after):
+        for position, version in _versions(repository, context, stored, after):
             if len(found) == request.limit:
                 has_more = True
                 break
             found.append(_version(repository, stored.entry, int.from_bytes(position[8:]), version))
             positions.append(position)
-            if context.should_yield():
-                yield
+            yield
         if has_more:
             break
     if not found:
         raise repository.not_found(context, request.memory_id, request.key, request.namespace)
-    kept = paging.take_in_order(
+    kept = paging.fit_to_budget(
         found, request.max_tokens, lambda each: {"memory_id": each.memory_id, "version": each.version}
     )
     has_more = has_more or kept.passed < len(found)
@@ -154,10 +155,11 @@ def versions(
 def newest_versions(
     repository: MemoryRepository, context: Context, entry: Entry, most: int
 ) -> list[replies.VersionView]:
-    """Return an entry's versions that have not expired, the newest first, at most so many."""
+    """Return an entry's unexpired versions, newest first, at most ``most``."""
     found: list[replies.VersionView] = []
     prefix = records.versions_prefix(entry.number)
-    for key, version in context.scan(Version, prefix=prefix, reverse=True):
+    met = _noting(repository, context, entry)
+    for key, version in context.scan(Version, prefix=prefix, reverse=True, on_damage=met):
         if len(found) == most:
             break
         if records.is_live(version.expires_at, context.now):
@@ -181,17 +183,26 @@ def _entries(
     ]
 
 
-def _versions(context: Context, stored: StoredEntry, after: bytes) -> Iterator[tuple[bytes, Version]]:
-    """Yield an entry's versions that have not expired, each with its entry's number and its own as bytes."""
+def _versions(
+    repository: MemoryRepository, context: Context, stored: StoredEntry, after: bytes
+) -> Iterator[tuple[bytes, Version]]:
+    """Yield an entry's unexpired versions, each with the numbers of entry and version as bytes."""
     prefix = records.versions_prefix(stored.entry.number)
     start = prefix
     if after[:8] > stored.entry.number.to_bytes(8):
         return
     if after[:8] == stored.entry.number.to_bytes(8):
         start = prefix + (int.from_bytes(after[8:]) + 1).to_bytes(8)
-    for key, version in context.scan(Version, prefix=prefix, start=start):
+    met = _noting(repository, context, stored.entry)
+    for key, version in context.scan(Version, prefix=prefix, start=start, on_damage=met):
         if records.is_live(version.expires_at, context.now):
             yield key[1:], version
+
+
+def _noting(
+    repository: MemoryRepository, context: Context, entry: Entry
+) -> Callable[[RecordDamagedError], None]:
+    return lambda error: note_damage(context, repository.lost(error, entry))
 
 
 def _version(
@@ -212,10 +223,10 @@ def _version(
     )
 
 
-def page(
+def list_page(
     repository: MemoryRepository, request: requests.ListMemories, context: Context
 ) -> Slices[replies.MemoryPage]:
-    """Answer a page; a memory that is updated meanwhile moves to the front."""
+    """Return a page; a memory that is updated meanwhile moves to the front."""
     yield from indexing.finish(repository, context)
     filters = request.filters or ALL
     digest = blake2b(msgspec.json.encode(filters), digest_size=8).hexdigest()
@@ -227,17 +238,18 @@ def page(
     views: list[replies.MemoryView] = []
     updates: list[int] = []
     size, has_more = 0, False
-    for stored in newest_first(context, highest):
+    for stored in newest_first(repository, context, highest):
         if fitting.fits(stored.entry):
             size += stored.entry.value_size + BYTES_A_MEMORY
             if len(views) == request.limit or (views and size > PAGE_BYTES):
                 has_more = True
                 break
-            views.append((yield from shown(repository, context, stored.entry)))
-            updates.append(stored.entry.update)
-        if context.should_yield():
-            yield
-    cut = paging.take_in_order(
+            view = yield from skip_damaged(context, to_view(repository, context, stored.entry))
+            if view is not None:
+                views.append(view)
+                updates.append(stored.entry.update)
+        yield
+    cut = paging.fit_to_budget(
         views, request.max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key}
     )
     has_more = has_more or cut.passed < len(views)
@@ -255,9 +267,9 @@ def page(
 def rows_of_key(
     repository: MemoryRepository, context: Context, corpus: Corpus, key: str
 ) -> Slices[list[int]]:
-    """Return the index rows of all memories that have a key, visible or not."""
+    """Return the index rows of all memories with a key, visible or not."""
     rows = []
-    for stored in (yield from _held(repository, context, key)):
+    for stored in (yield from _entries_of_key(repository, context, key)):
         row = corpus.row(stored.entry.update)
         if row is not None:
             rows.append(row)
@@ -267,7 +279,7 @@ def rows_of_key(
 def locate(
     repository: MemoryRepository, request: requests.LocateKey, context: Context
 ) -> Slices[replies.KeyLocated]:
-    """Answer where a key has memories that the sender may see."""
+    """Return the places where a key has memories that the caller may see."""
     yield from indexing.finish(repository, context)
     places = [
         replies.KeyPlace(
@@ -275,7 +287,7 @@ def locate(
             memory_id=repository.memory_id(stored.entry.number),
             session_id=stored.entry.session_id,
         )
-        for stored in (yield from _held(repository, context, request.key))
+        for stored in (yield from _entries_of_key(repository, context, request.key))
         if records.is_live(stored.entry.expires_at, context.now)
         and (request.forgotten or stored.entry.deleted_at is None)
         and repository.may_see(context.principal, stored.entry)
@@ -283,12 +295,12 @@ def locate(
     return replies.KeyLocated(places=places)
 
 
-def near_keys(
+def find_near_keys(
     repository: MemoryRepository, request: requests.FindNearKeys, context: Context
 ) -> Slices[list[str]]:
-    """Answer which keys of the newest memories that the sender may see look like one."""
+    """Return keys of the newest visible memories that are similar to a key."""
     keys: dict[str, None] = {}
-    for stored in islice(newest_first(context), _NEAR_AMONG):
+    for stored in islice(newest_first(repository, context), _NEAR_AMONG):
         entry = stored.entry
         if (
             request.namespace in {None, repository.namespace(entry.sub)}
@@ -296,9 +308,8 @@ def near_keys(
             and repository.may_see(context.principal, entry)
         ):
             keys[entry.key] = None
-        if context.should_yield():
-            yield
-    from rapidfuzz import fuzz, process  # noqa: PLC0415 - few need it, and it takes long to load
+        yield
+    from rapidfuzz import fuzz, process  # noqa: PLC0415 - rarely needed, and slow to load
 
     near = process.extract(
         request.key, keys.keys(), scorer=fuzz.ratio, processor=str.lower, score_cutoff=_NEAR, limit=NEAR_KEYS
@@ -306,21 +317,23 @@ def near_keys(
     return [key for key, *_ in near]
 
 
-def _held(repository: MemoryRepository, context: Context, key: str) -> Slices[list[StoredEntry]]:
+def _entries_of_key(repository: MemoryRepository, context: Context, key: str) -> Slices[list[StoredEntry]]:
     found: list[StoredEntry] = []
     for scope in scopes(context):
-        found += repository.live_entries_of_key(context, records.keys_in_scope(scope, key))
-        if context.should_yield():
-            yield
+        places = records.keys_in_scope(scope, key)
+        found += read_undamaged(context, list, repository.live_entries_of_key(context, places)) or []
+        yield
     return found
 
 
 def scopes(context: Context, after: bytes | None = None) -> Iterator[bytes]:
-    """Yield what tells the root, the namespaces below it and the sessions apart; of each one row is read.
+    """Yield the scopes of the root: root, namespaces below it, sessions.
+
+    Reads one row for each.
 
     Args:
-        context: The message's.
-        after: Those that follow this one alone.
+        context: The context of the message.
+        after: Only scopes after this one.
     """
     start = None if after is None else records.ORDER + after + _BEHIND_UPDATES
     if start is None:

@@ -10,44 +10,43 @@ from msgspec import UNSET
 
 from greenroom.actors.content.text.analyze import stretches, tokens
 from greenroom.actors.content.text.languages import LONGEST, is_another_language
-from greenroom.actors.content.text.verbatim import MOST_READ, NEWEST_ALONE, Verbatim, verbatim
+from greenroom.actors.content.text.verbatim import MOST_READ, NEWEST_ALONE, Verbatim, build_verbatim
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import user_namespace
-from greenroom.actors.core.base.threads import imported
-from greenroom.actors.core.base.unicode_forms import begins, composed, forms
+from greenroom.actors.core.base.threads import import_in_thread
+from greenroom.actors.core.base.unicode_forms import compose, forms, starts_with
+from greenroom.actors.core.replies.damage import read_undamaged, skip_damaged
 from greenroom.actors.memories.reading.reads import rows_of_key
 from greenroom.actors.memories.reading.unindexed_search import ANSWERING, READING, newest_with_words
 from greenroom.actors.memories.requests import replies, requests
 from greenroom.actors.memories.storage import embedding, indexing, records
 from greenroom.actors.memories.storage.records import PLAIN
-from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
-from greenroom.actors.memories.storage.values import searched_text
-from greenroom.actors.memories.storage.views import ALL, LARGE_BYTES, compressed_form, shown
+from greenroom.actors.memories.storage.repository import MemoryRepository
+from greenroom.actors.memories.storage.values import to_search_text
+from greenroom.actors.memories.storage.views import ALL, LARGE_BYTES, compressed_form, to_view
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.memories.storage.vector_filters import RowFilter
-    from greenroom.actors.ranking import Ranked, RankQuery, View
     from greenroom.actors.search.index.corpus import Corpus
+    from greenroom.actors.search.ranking import Ranked, RankQuery, View
 
 ANSWER_BYTES = 4 * 1_048_576
-"""Contents of one answer, about; those beyond it are left out of their memories."""
+"""About the size of the contents in one reply; later memories come without their content."""
 BYTES_A_MEMORY = 500
 COUNTED = 10_000
-"""Contents looked at in an exact search, after which it ends once it has its hits."""
+"""Contents that an exact search reads at most, once it has enough hits."""
 _NEEDED = (
     "greenroom.actors.memories.storage.vector_filters",
-    "greenroom.actors.memories.negation",
-    "greenroom.actors.memories.quality",
-    "greenroom.actors.memories.succession",
-    "greenroom.actors.ranking",
+    "greenroom.actors.memories.reading.ranking",
+    "greenroom.actors.search.ranking",
 )
 _COMPOSED_AT_ONCE = 16_384  # characters: about a millisecond
 _SIGNS = str.maketrans(dict.fromkeys('{}[]:,"', " "))
 _BOOSTED = 1_000
-"""Hits by relevance among which quality chooses, at least."""
+"""Hits by relevance among which the quality ranks, at least."""
 _BOOSTED_BY_TOKENS = 200
-"""The same where each is compared with the query token by token."""
+"""The same for a comparison token by token."""
 
 
 class Hit(NamedTuple):
@@ -57,10 +56,10 @@ class Hit(NamedTuple):
         row: Its number in the index.
         score: 0-1.
         relevance: 0-1.
-        quality: 0-1; None where it says nothing.
+        quality: 0-1; None if it does not count.
         match: 0-1.
-        components: Why, by name.
-        odds: Of it against nothing; None where nothing was ranked.
+        components: The parts of the score, by name.
+        odds: The odds that it is relevant; None if nothing was ranked.
         weighed_as: As in `replies.FoundMemory`.
     """
 
@@ -75,9 +74,9 @@ class Hit(NamedTuple):
 
 
 class RankedEntries(NamedTuple):
-    """What was found, best first; how many match, or at least match; and what ranked.
+    """The hits, best first; how many match, perhaps as a minimum; and the ranking model.
 
-    `replies.RootSearchResult` says what ``rivals``, ``is_nothing``, ``terms`` and ``cut`` are.
+    For ``rivals``, ``is_nothing``, ``terms`` and ``cut`` see `replies.RootSearchResult`.
     """
 
     hits: Sequence[Hit]
@@ -93,42 +92,43 @@ class RankedEntries(NamedTuple):
 def find(
     repository: MemoryRepository, request: requests.FindMemories, context: Context
 ) -> Slices[replies.RootSearchResult]:
-    """Answer the best memories that the sender may see and that fit the filters."""
+    """Return the best memories that the caller may see and that pass the filters."""
     if not repository.counter:
         return replies.RootSearchResult(hits=[], total=0, counts={"visible": 0}, model="empty")
     left = context.seconds_left()
     yield from indexing.finish(repository, context)
-    # Without words there is no search by words alone, and what has every word is asked for as it stands.
+    # A search without a text, or for an exact text, cannot be answered by words alone.
     has_way_out = request.text is not None and request.mode != "exact" and left != inf
     corpus = yield from repository.index.loaded_in_time(context, left * READING if has_way_out else 0.0)
     if corpus is None:
         return (yield from newest_with_words(repository, request, context, left * ANSWERING))
     for module in _NEEDED:
-        yield from imported(module)
+        yield from import_in_thread(module)
     from greenroom.actors.memories.storage.vector_filters import RowFilter  # noqa: PLC0415 - needs numpy, loaded by now
 
     is_query = request.text is not None or request.vectors is not None
-    if is_query:  # a look-up has no use for vectors, and wakes no embedder
-        embedding.look(repository, context, corpus)
+    if is_query:  # a mere list needs no vectors, so it must not wake the embedder
+        embedding.queue_missing(repository, context, corpus)
     seen = repository.views.of(corpus, context.principal, context.now)
     filters = request.filters or ALL
     row_filter = RowFilter(seen)
-    yield from row_filter.apply(filters, context.now, context.should_yield)
+    yield from row_filter.apply(filters, context.now)
     yield from by_entries(repository, context, corpus, row_filter, filters)
     if not is_query:
-        outcome = _newest(corpus, row_filter, request, context.now)
+        outcome = _list_newest(corpus, row_filter, request, context.now)
     elif request.mode == "exact":
-        outcome = yield from _exact(repository, context, corpus, row_filter, request)
+        outcome = yield from _find_exact(repository, context, corpus, row_filter, request)
     else:
-        words = None if request.times else verbatim(request.text or "")
+        words = None if request.times else build_verbatim(request.text or "")
         outcome = RankedEntries((), 0, "exact")
         if words is not None:
-            outcome = yield from _saying(repository, context, corpus, row_filter, request, words)
+            outcome = yield from _find_verbatim(repository, context, corpus, row_filter, request, words)
         if not outcome.hits:
             cut = NEWEST_ALONE if outcome.is_minimum else ""
-            ranked = yield from _ranked(repository, context, seen.view, row_filter, request)
+            ranked = yield from _rank(repository, context, seen.view, row_filter, request)
             outcome = ranked._replace(is_minimum=outcome.is_minimum, cut=cut)
-    hits = yield from _shown(repository, context, corpus, outcome.hits, request)
+    hits = yield from _read_hits(repository, context, corpus, outcome.hits, request)
+    repository.note_unread(context)
     if request.use and hits:
         repository.uses.write_soon(context)
     return replies.RootSearchResult(
@@ -145,7 +145,7 @@ def find(
 
 
 def count_uses(repository: MemoryRepository, request: requests.NoteUses, context: Context) -> None:
-    """Count memories as used, as far as the sender may see them."""
+    """Count uses of memories that the caller may see."""
     for memory_id in request.memory_ids:
         stored = repository.find_id(context, memory_id)
         if stored is not None:
@@ -160,30 +160,31 @@ def by_entries(
     row_filter: RowFilter,
     filters: replies.MemoryFilters,
 ) -> Slices[None]:
-    """Narrow by what the index does not know."""
+    """Apply the filters that the index does not support."""
     if filters.key is not None:
         row_filter.intersect("key", (yield from rows_of_key(repository, context, corpus, filters.key)))
     if not filters.key_prefix and filters.session_id is None:
         return
     rows: list[int] = []
     for row in row_filter.wanted.nonzero()[0].tolist():
-        stored = repository.by_update(context, int(corpus.ids[row]))
+        stored = read_undamaged(context, repository.by_update, context, int(corpus.ids[row]))
         if (
             stored is not None
-            and begins(stored.entry.key, filters.key_prefix or "")
+            and starts_with(stored.entry.key, filters.key_prefix or "")
             and filters.session_id in {None, stored.entry.session_id}
         ):
             rows.append(row)
-        if context.should_yield():
-            yield
+        yield
     row_filter.intersect("key_prefix" if filters.session_id is None else "session_id", rows)
 
 
-def _newest(corpus: Corpus, row_filter: RowFilter, request: requests.FindMemories, now: int) -> RankedEntries:
-    """Return what the filters leave, newest first; with a boost, what is best first."""
+def _list_newest(
+    corpus: Corpus, row_filter: RowFilter, request: requests.FindMemories, now: int
+) -> RankedEntries:
+    """Return the filtered rows, newest first; with a boost, by quality."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
-    from greenroom.actors.memories.quality import quality_of  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.memories.reading.ranking import quality_of  # noqa: PLC0415 - needs numpy, loaded by now
 
     rows = np.flatnonzero(row_filter.wanted)
     boost = _boost(request)
@@ -203,23 +204,22 @@ def _newest(corpus: Corpus, row_filter: RowFilter, request: requests.FindMemorie
     return RankedEntries(hits, len(rows), "filters")
 
 
-def _exact(
+def _find_exact(
     repository: MemoryRepository,
     context: Context,
     corpus: Corpus,
     row_filter: RowFilter,
     request: requests.FindMemories,
 ) -> Slices[RankedEntries]:
-    """Return memories whose content holds the text as it stands, newest first."""
+    """Return memories that contain the exact text, newest first."""
     assert request.text is not None, "an exact search has a text"
-    wanted, text = row_filter.wanted, composed(request.text)
+    wanted, text = row_filter.wanted, compose(request.text)
     for term in whole_terms(text):
         rows, _ = corpus.postings("text", term)
         mask = wanted & False
         mask[rows] = True
         wanted = wanted & mask
-        if context.should_yield():
-            yield
+        yield
     hits: list[Hit] = []
     total = 0
     is_minimum = False
@@ -227,17 +227,15 @@ def _exact(
         if looked >= COUNTED and len(hits) == request.limit:
             is_minimum = True
             break
-        stored = repository.by_update(context, int(corpus.ids[row]))
-        if stored is not None and (yield from _holds(repository, context, stored, text)):
+        if (yield from skip_damaged(context, _holds(repository, context, int(corpus.ids[row]), text))):
             total += 1
             if len(hits) < request.limit:
                 hits.append(Hit(row, 1.0, 1.0, None, {}))
-        if context.should_yield():
-            yield
+        yield
     return RankedEntries(hits, total, "exact", is_minimum)
 
 
-def _saying(
+def _find_verbatim(
     repository: MemoryRepository,
     context: Context,
     corpus: Corpus,
@@ -245,7 +243,7 @@ def _saying(
     request: requests.FindMemories,
     words: Verbatim,
 ) -> Slices[RankedEntries]:
-    """Return memories that say words which the index leaves out, newest first."""
+    """Return memories with words that the index leaves out, newest first."""
     hits: list[Hit] = []
     others: list[Hit] = []
     is_minimum = False
@@ -255,52 +253,58 @@ def _saying(
         if is_enough or context.seconds_left() < least:
             is_minimum = True
             break
-        stored = repository.by_update(context, int(corpus.ids[row]))
-        if stored is not None:
-            text = yield from all_texts(repository, context, stored)
-            likeness = yield from words.likeness(text, context.should_yield)
-            if likeness and likeness >= max(request.min_relevance or 0.0, request.min_score):
-                (hits if likeness == 1 else others).append(Hit(row, likeness, likeness, None, {}))
-        if context.should_yield():
-            yield
+        text = yield from all_texts(repository, context, int(corpus.ids[row]))
+        likeness = yield from words.likeness(text)
+        if likeness and likeness >= max(request.min_relevance or 0.0, request.min_score):
+            (hits if likeness == 1 else others).append(Hit(row, likeness, likeness, None, {}))
+        yield
     found = hits + others
     return RankedEntries(found[: request.limit], len(found), "exact", is_minimum)
 
 
-def all_texts(repository: MemoryRepository, context: Context, stored: StoredEntry) -> Slices[str]:
-    """Return what a memory is found by: what it says, its key, its tags and its author."""
-    value, _ = yield from repository.value(context, stored.entry)
-    document = yield from repository.document(context, stored.entry, value, records.Quality())
+def all_texts(repository: MemoryRepository, context: Context, update: int) -> Slices[str]:
+    """Return all searchable text of a memory: content, key, tags and author."""
+    read = None
+    if (yield from skip_damaged(context, _is_there(repository, context, update))):
+        read = yield from repository.read_row(context, update)
+    if read is None:
+        return ""
+    document = yield from repository.document(read.entry, read.value, records.Quality())
     return "\n".join([document.text, document.key, document.author, *document.tags])
 
 
-def _holds(repository: MemoryRepository, context: Context, stored: StoredEntry, text: str) -> Slices[bool]:
-    """Return whether a memory holds a text, which is composed."""
+def _is_there(repository: MemoryRepository, context: Context, update: int) -> Slices[bool]:
+    yield from ()
+    return repository.by_update(context, update) is not None
+
+
+def _holds(repository: MemoryRepository, context: Context, update: int, text: str) -> Slices[bool]:
+    """Return whether a memory contains a composed text."""
+    stored = repository.by_update(context, update)
+    if stored is None:
+        return False
     value, version = yield from repository.value(context, stored.entry)
     form = records.JSON if version.details is None else version.details.form
-    is_held = (
-        text.encode() in value if value.isascii() else text in (yield from _composed(value.decode(), context))
-    )
+    is_held = text.encode() in value if value.isascii() else text in (yield from _compose(value.decode()))
     if is_held or form & records.TEXT:
         return is_held
-    return text in (yield from _composed((yield from searched_text(value, form, context)), context))
+    return text in (yield from _compose((yield from to_search_text(value, form))))
 
 
-def _composed(text: str, context: Context) -> Slices[str]:
-    """Return a text's composed form; it may have megabytes."""
+def _compose(text: str) -> Slices[str]:
+    """Return the composed form of a text, which may have megabytes."""
     parts: list[str] = []
     for part in stretches(text, len(text) if text.isascii() else _COMPOSED_AT_ONCE):
-        parts.append(composed(part))
-        if context.should_yield():
-            yield
+        parts.append(compose(part))
+        yield
     return "".join(parts)
 
 
 def whole_terms(text: str) -> set[str]:
-    """Return terms that each memory has that holds this text: those of words with blanks around them.
+    """Return terms that each memory with a text has: of words between blanks.
 
-    Of JSON only strings, numbers and names are indexed, so what its signs, escapes and ``null`` are part of
-    does not count.
+    Of JSON only strings, numbers and names are indexed. So words with its signs, escapes or ``null`` do not
+    count.
     """
     inner = text.split()
     if not text[:1].isspace():
@@ -316,45 +320,42 @@ def _terms(text: str) -> set[str]:
     return {term for token in tokens(text) for term in token.posted}
 
 
-def _ranked(
+def _rank(
     repository: MemoryRepository,
     context: Context,
     view: View,
     row_filter: RowFilter,
     request: requests.FindMemories,
 ) -> Slices[RankedEntries]:
-    """Return the best by relevance, and with a boost by quality among them."""
+    """Return the best rows by relevance, with a boost also by quality."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
-    from greenroom.actors.memories.negation import by_negation  # noqa: PLC0415 - needs numpy, loaded by now
-    from greenroom.actors.memories.quality import quality_of  # noqa: PLC0415 - as above
-    from greenroom.actors.memories.succession import by_state  # noqa: PLC0415 - as above
-    from greenroom.actors.ranking import RankQuery  # noqa: PLC0415 - as above
-    from greenroom.actors.ranking.weights import KINDS  # noqa: PLC0415 - as above
-    from greenroom.actors.search.ranking import rank
-    from greenroom.actors.search.ranking.intent import asked_state  # noqa: PLC0415 - as above
+    from greenroom.actors.memories.reading import ranking  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking import RankQuery, rank  # noqa: PLC0415 - as above
+    from greenroom.actors.search.ranking.intent import detect_state  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.negation import is_negated  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.relevance import RIVALS, match_of, rivals  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.supersession import COMPARED  # noqa: PLC0415 - as above
+    from greenroom.actors.search.ranking.weights import KINDS  # noqa: PLC0415 - as above
 
     boost = _boost(request)
     vectors = None
     if request.vectors is not None:
-        vectors = request.vectors.in_space(embedding.serving(repository, context))
+        vectors = request.vectors.in_space(embedding.serving_space(repository, context))
     query = RankQuery.read(request.text or "", vectors, times=request.times)
     by_tokens = vectors is not None and vectors.sentence is not None
     boosted = (_BOOSTED_BY_TOKENS if by_tokens else _BOOSTED) if boost else 0
-    state = asked_state(request.text or "")
+    state = detect_state(request.text or "")
     is_denial = is_negated(request.text or "")
     limit = max(request.limit, boosted, RIVALS, COMPARED if state or is_denial else 0)
-    ranked = yield from rank(view, query, row_filter.wanted, context.should_yield, limit=limit)
+    ranked = yield from rank(view, query, row_filter.wanted, limit=limit)
     corpus: Any = view.corpus
     if is_denial:
-        ranked = yield from by_negation(repository, context, corpus, ranked)
+        ranked = yield from ranking.order_by_negation(repository, context, corpus, ranked)
     if state is not None:
         space = None if vectors is None else vectors.space
-        ranked = yield from by_state(repository, context, corpus, ranked, space, state)
-    goodness, parts = quality_of(corpus, ranked.rows, context.now)
+        ranked = yield from ranking.order_by_state(repository, context, corpus, ranked, space, state)
+    goodness, parts = ranking.quality_of(corpus, ranked.rows, context.now)
     odds = np.exp(ranked.log_odds.astype(np.float64))
     together = rivals(odds)
     relevances = odds / (1 + np.maximum(odds, together))
@@ -367,7 +368,7 @@ def _ranked(
     order = np.lexsort((np.arange(len(scores)), -scores))
     is_enough = (relevances >= (request.min_relevance or 0.0)) & (matches >= request.min_score)
     order = order[is_enough[order]][: request.limit]
-    if has_nothing and request.use:  # nobody else is asked, so this is the answer
+    if has_nothing and request.use:  # no other root is queried, so this is the reply
         order = order[:0]
     components = _components(ranked, parts, order if request.debug else order[: request.reasons])
     hits = [
@@ -390,30 +391,30 @@ def _ranked(
 
 
 def _texts(repository: MemoryRepository, context: Context, ids: Sequence[int]) -> Slices[list[str]]:
-    """Return how memories begin, by their numbers in the index."""
+    """Return the beginnings of memories, by their numbers in the index."""
     texts: list[str] = []
     for number in ids:
-        if (stored := repository.by_update(context, number)) is not None:
-            value, _ = yield from repository.value(context, stored.entry)
-            texts.append(value[:LONGEST].decode(errors="replace"))
+        if (read := (yield from repository.read_row(context, number))) is not None:
+            text = read.value[:LONGEST].decode(errors="replace")
+            texts.append(text)
     return texts
 
 
 def _components(ranked: Ranked, parts: Mapping[str, Any], places: Any) -> Iterator[dict[str, float]]:
-    """Return why each of the rows at some places is there: its signals, and what made its quality."""
+    """Return the components of rows at some positions: signals, and parts of the quality."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     if not len(places):
         return iter(())
-    named = ranked.shares_of(places) | {f"quality.{name}": part[places] for name, part in parts.items()}
+    named = ranked.parts_of(places) | {f"quality.{name}": part[places] for name, part in parts.items()}
     columns = np.round(np.stack(list(named.values()), axis=1, dtype=np.float64), 4).tolist()
     return iter([dict(zip(named, column, strict=True)) for column in columns])
 
 
 def _terms_read(query: RankQuery, ranked: Ranked) -> list[replies.TermRead]:
-    """Return how the words of a query were understood."""
-    names = {group.asked for group in ranked.reading.mentions}
-    found = {group.asked: group for group in (*ranked.reading.groups, *ranked.reading.mentions)}
+    """Return how each word of a query was interpreted."""
+    names = {group.term for group in ranked.reading.mentions}
+    found = {group.term: group for group in (*ranked.reading.groups, *ranked.reading.mentions)}
     read: list[replies.TermRead] = []
     for term in query.terms:
         groups = [found[each] for each in (term.term, *term.instead) if each in found]
@@ -430,7 +431,7 @@ def _terms_read(query: RankQuery, ranked: Ranked) -> list[replies.TermRead]:
     return read
 
 
-def _shown(
+def _read_hits(
     repository: MemoryRepository,
     context: Context,
     corpus: Corpus,
@@ -440,8 +441,9 @@ def _shown(
     found: list[replies.FoundMemory] = []
     size = 0
     for hit in hits:
-        stored = repository.by_update(context, int(corpus.ids[hit.row]))
-        assert stored is not None, "what is in the index is in the store"
+        stored = read_undamaged(context, repository.indexed, context, int(corpus.ids[hit.row]))
+        if stored is None:
+            continue
         entry = stored.entry
         is_packed = not request.decompress and bool((entry.details or PLAIN).form & records.COMPRESSED)
         bytes_sent = entry.stored_size if is_packed else entry.value_size
@@ -449,9 +451,10 @@ def _shown(
         if request.use:
             repository.uses.note(entry, context)
         has_room = bytes_sent <= LARGE_BYTES and (size <= ANSWER_BYTES or not found)
-        memory = yield from shown(
-            repository, context, entry, most=LARGE_BYTES if has_room and not is_packed else 0
-        )
+        view = to_view(repository, context, entry, most=LARGE_BYTES if has_room and not is_packed else 0)
+        memory = yield from skip_damaged(context, view)
+        if memory is None:
+            continue
         found.append(
             replies.FoundMemory(
                 memory=memory,
@@ -461,18 +464,17 @@ def _shown(
                 match=hit.match,
                 odds=hit.odds,
                 components=dict(hit.components) if request.debug or hit.components else None,
-                compressed=compressed_form(context, entry) if has_room and is_packed else UNSET,
+                compressed=compressed_form(repository, context, entry) if has_room and is_packed else UNSET,
                 own=_is_own(repository, context, entry),
                 weighed_as=hit.weighed_as,
             )
         )
-        if context.should_yield():
-            yield
+        yield
     return found
 
 
 def _is_own(repository: MemoryRepository, context: Context, entry: records.Entry) -> bool:
-    """Return whether a memory is the sender's, and nobody else can have written what it says now."""
+    """Return whether the caller owns a memory and wrote its newest version."""
     if not policy.owns_memory(context.principal, repository.partition(entry)):
         return False
     return repository.root == user_namespace(context.principal) or (entry.details or PLAIN).by_owner

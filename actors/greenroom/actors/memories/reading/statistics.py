@@ -1,4 +1,4 @@
-"""Counting memories: over what the caller may see, and nothing else."""
+"""Count memories that the caller may see."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 
 from msgspec import UNSET
 
-from greenroom.actors.core.base.unicode_forms import composed
+from greenroom.actors.core.base.unicode_forms import compose
 from greenroom.actors.core.replies.paging import tokens_of_size
 from greenroom.actors.core.validation.times import DAY, optional_datetime, to_datetime
 from greenroom.actors.memories.requests import replies, requests
@@ -29,20 +29,19 @@ _EVERYTHING = replies.MemoryFilters(superseded=True)
 def tally(
     repository: MemoryRepository, request: requests.CountMemories, context: Context
 ) -> Slices[requests.MemoriesCounted]:
-    """Count memories, the newest first, until there are as many as wanted."""
+    """Count memories, newest first, up to a maximum."""
     yield from indexing.finish(repository, context)
     fitting = EntryFilter(repository, context, _EVERYTHING, None)
     newest: Entry | None = None
     found, is_more = 0, False
-    for stored in newest_first(context):
+    for stored in newest_first(repository, context):
         if fitting.fits(stored.entry):
             if found == request.most:
                 is_more = True
                 break
             found += 1
             newest = newest or stored.entry
-        if context.should_yield():
-            yield
+        yield
     return requests.MemoriesCounted(
         count=found,
         is_more=is_more,
@@ -54,14 +53,14 @@ def tally(
 def count(
     repository: MemoryRepository, request: requests.MemoryStats, context: Context
 ) -> Slices[replies.MemoryStatistics]:
-    """Go through all memories below a namespace."""
+    """Count all memories below a namespace, by several properties."""
     yield from indexing.finish(repository, context)
     fitting = EntryFilter(repository, context, _EVERYTHING, request.namespace)
     sums: Counter[str] = Counter()
     counts = {name: Counter[str]() for name in ("namespace", "tag", "kind", "scope", "author", "age")}
     used: list[tuple[int, int, Entry]] = []
     times: list[int] = []
-    for stored in newest_first(context):
+    for stored in newest_first(repository, context):
         entry = stored.entry
         if fitting.fits(entry):
             details = entry.details or PLAIN
@@ -74,7 +73,7 @@ def count(
             sums["saved"] += tokens_of_size(entry.value_size) - tokens_of_size(entry.stored_size)
             sums["superseded"] += links.successor(repository, context, entry) is not None
             counts["namespace"][repository.namespace(details.sub)] += 1
-            counts["tag"].update(dict.fromkeys(map(composed, details.tags), 1))
+            counts["tag"].update(dict.fromkeys(map(compose, details.tags), 1))
             counts["kind"][details.kind] += 1
             counts["scope"][repository.partition(entry).scope] += 1
             counts["author"][repository.author(entry)] += 1
@@ -85,8 +84,7 @@ def count(
             if uses:
                 item = (uses, entry.update, entry)
                 (heapq.heappushpop if len(used) == TOP_USED else heapq.heappush)(used, item)
-        if context.should_yield():
-            yield
+        yield
     return replies.MemoryStatistics(
         namespace=request.namespace or repository.root,
         memories=sums["memories"],
@@ -105,16 +103,16 @@ def count(
         by_scope=dict(counts["scope"].most_common()),
         by_author=dict(counts["author"].most_common(MOST_TAGS)),
         by_age={name: counts["age"][name] for name in (*(age for age, _ in AGES), OLDER)},
-        top_used=[_used(repository, context, entry) for _, _, entry in sorted(used, reverse=True)],
+        top_used=[_to_used(repository, context, entry) for _, _, entry in sorted(used, reverse=True)],
         oldest=optional_datetime(min(times, default=None)),
         newest=optional_datetime(max(times, default=None)),
         embedding_space=embedding.space(repository, context),
-        embedding_waiting=embedding.waiting(context),
+        embedding_waiting=embedding.count_waiting(context),
         imitates=repository.imitates if times else UNSET,
     )
 
 
-def _used(repository: MemoryRepository, context: Context, entry: Entry) -> replies.UsedMemory:
+def _to_used(repository: MemoryRepository, context: Context, entry: Entry) -> replies.UsedMemory:
     quality = repository.uses.quality(context, entry)
     return replies.UsedMemory(
         memory_id=repository.memory_id(entry.number),

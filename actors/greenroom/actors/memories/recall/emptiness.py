@@ -1,4 +1,4 @@
-"""Why no memories are answered: which filter leaves none, and what is spelled nearly like its value."""
+"""Explain an empty reply: the filter that leaves nothing, and similar values."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 import trio
+from msgspec import UNSET
 
 from greenroom.actors.core.auth.namespaces import below_root, user_namespace
-from greenroom.actors.core.replies.empty_reasons import EmptyBecause, because, no_match
+from greenroom.actors.core.replies.empty_reasons import EmptyBecause, explain_empty, explain_no_match
 from greenroom.actors.core.replies.replies import ListReply
 from greenroom.actors.memories.recall.roots import MOST, roots_below
-from greenroom.actors.memories.recall.scatter_gather import Root, ask_each, summed
+from greenroom.actors.memories.recall.scatter_gather import Root, ask_each, sum_counts
 from greenroom.actors.memories.recall.search import SearchResult
 from greenroom.actors.memories.requests.replies import MemoryFilters, RootSearchResult
 from greenroom.actors.memories.requests.requests import FindMemories, ListMemories, MemoryStats
@@ -21,9 +22,9 @@ from greenroom.runtime import Procedure, ProcedureContext
 R = TypeVar("R", bound=ListReply)
 
 MOST_ROOTS: Final = 16
-"""Roots of which is looked what is spelled nearly like a filter's value."""
+"""The most roots in which values spelled nearly like a filter's are looked for."""
 SECONDS: Final = 0.5
-"""How long that may take."""
+"""The time for that."""
 MOST_LISTED: Final = 200
 _MEMORIES: Final = "memories"
 _PARAMETERS: Final = {
@@ -31,26 +32,26 @@ _PARAMETERS: Final = {
     "key_prefix": ("key_prefix", "session_id"),
     "least": ("min_relevance", "min_score"),
 }
-"""Which parameters a count is of, where its name is not theirs."""
+"""The parameters of a count, if they have other names."""
 _COUNTED: Final = {"namespace": "by_namespace", "tags": "by_tag", "author": "by_author"}
-"""Which member of statistics has the values that a filter compares."""
+"""The member of the statistics with the values of a filter."""
 _LISTED: Final = {
     "key": "key",
     "key_prefix": "key",
     "conversation_id": "conversation_id",
     "session_id": "session_id",
 }
-"""Which member of a memory has them, where no statistics do."""
+"""The member of a memory with the values of a filter that the statistics lack."""
 _NARROWING: Final = ("tags", "kind", "scope", "author", "conversation_id", "time", "min_importance")
 
 
 def seconds_for(most: float) -> float:
-    """Return how long to look for a reason: so long at most, and half of what the caller has left."""
+    """Return the time to look for a reason, at most half of the caller's."""
     return min(most, max(0.0, (trio.current_effective_deadline() - trio.current_time()) / 2))
 
 
 async def with_reason(context: ProcedureContext, request: Any, found: SearchResult, answer: R) -> R:
-    """Return an answer to a search; an empty one with the reason why."""
+    """Return the reply to a search, with the reason if it is empty."""
     if not answer.lacks_reason:
         return answer
     return msgspec.structs.replace(answer, empty_because=await _why_none_found(context, request, found))
@@ -59,24 +60,28 @@ async def with_reason(context: ProcedureContext, request: Any, found: SearchResu
 async def _why_none_found(context: ProcedureContext, request: Any, found: SearchResult) -> EmptyBecause:
     scopes = context.principal.scopes
     if found.hits:
-        return because(scopes, "over_budget", what=_MEMORIES)
+        return explain_empty(scopes, "over_budget", what=_MEMORIES)
+    if found.damaged is not UNSET:
+        return explain_empty(scopes, "damaged", why=found.damaged.sentence)
     if found.partial is not None or found.failed:
         why = found.partial or "not every namespace answered, as failed says"
-        return because(scopes, "cut", why=why)
-    if found.is_nothing and not _given(request, "least"):
+        return explain_empty(scopes, "cut", why=why)
+    if found.is_nothing and not _parameters(request, "least"):
         if context.sidecar is None or context.sidecar.is_off:
-            return because(scopes, "no_embedder", what=_MEMORIES, why=found.absence or "no embedder runs")
-        return because(scopes, "nothing_relevant", what=_MEMORIES)
+            return explain_empty(
+                scopes, "no_embedder", what=_MEMORIES, why=found.absence or "no embedder runs"
+            )
+        return explain_empty(scopes, "nothing_relevant", what=_MEMORIES)
     return await _why_none_left(context, request, found.found)
 
 
 class WhyNoneListed(Procedure[EmptyBecause], frozen=True, kw_only=True):
-    """Find out why a listing of memories has none; internal."""
+    """Find out why a listing of memories is empty; internal."""
 
     request: ListMemories
 
     async def run(self, context: ProcedureContext) -> EmptyBecause:
-        """Have what is left after each filter counted."""
+        """Count the memories after each filter."""
         filters = self.request.filters or MemoryFilters()
         below = self.request.namespace or user_namespace(context.principal)
         if filters.namespace is None:
@@ -89,36 +94,38 @@ class WhyNoneListed(Procedure[EmptyBecause], frozen=True, kw_only=True):
 async def _why_none_left(
     context: ProcedureContext, request: Any, found: Sequence[RootSearchResult]
 ) -> EmptyBecause:
-    """Return which filter leaves none of the memories that the caller may see, if there are any."""
+    """Return which filter leaves none of the visible memories, if there are any."""
     scopes = context.principal.scopes
-    # Of a root where the caller may see nothing, nothing is said.
-    counts = summed([each for each in found if each.counts.get("visible")])
+    # The reply must not reveal a root with nothing for the caller.
+    counts = sum_counts([each for each in found if each.counts.get("visible")])
     roots = await roots_below(context, None)
-    are_many = len(roots) > MOST  # then a search wakes those alone that may have what it looks for
+    are_many = len(roots) > MOST  # then only the roots that a search would activate count
     if counts:
-        filters = next((_given(request, name) for name, count in counts.items() if not count), {})
-        filters = filters or _given(request, "least")
+        filters = next((_parameters(request, name) for name, count in counts.items() if not count), {})
+        filters = filters or _parameters(request, "least")
         if not filters:
-            return because(scopes, "no_such_text", what=_MEMORIES)
+            return explain_empty(scopes, "no_such_text", what=_MEMORIES)
     else:
-        filters = _given(request, "key") or _given(request, "namespace")
+        filters = _parameters(request, "key") or _parameters(request, "namespace")
         if not filters and not are_many:
-            return because(scopes, "nothing_stored", what=_MEMORIES)
+            return explain_empty(scopes, "nothing_stored", what=_MEMORIES)
         for name in () if filters else _NARROWING:
-            filters |= _given(request, name)
+            filters |= _parameters(request, name)
     known: dict[str, set[str]] = {}
     if not are_many:
         with trio.move_on_after(seconds_for(SECONDS)):
-            known = await _known(context, roots, filters, are_all=not counts)
+            known = await _visible_values(context, roots, filters, are_all=not counts)
         if not counts and not known.get("namespace"):
-            return because(scopes, "nothing_stored", what=_MEMORIES)
+            return explain_empty(scopes, "nothing_stored", what=_MEMORIES)
     if not filters:
-        return because(scopes, "nothing_relevant", what=_MEMORIES)
-    return no_match(scopes, _MEMORIES, filters, lambda name: known.get(name.rpartition(".")[2], set()))
+        return explain_empty(scopes, "nothing_relevant", what=_MEMORIES)
+    return explain_no_match(
+        scopes, _MEMORIES, filters, lambda name: known.get(name.rpartition(".")[2], set())
+    )
 
 
-def _given(request: Any, name: str) -> dict[str, Any]:
-    """Return those parameters of a request that are given and narrow by something, by their names."""
+def _parameters(request: Any, name: str) -> dict[str, Any]:
+    """Return the parameters of a request that narrow it, by their names."""
     given: dict[str, Any] = {}
     for each in _PARAMETERS.get(name, (name,)):
         for within, of in (("", request), ("filters.", getattr(request, "filters", None))):
@@ -128,10 +135,10 @@ def _given(request: Any, name: str) -> dict[str, Any]:
     return given
 
 
-async def _known(
+async def _visible_values(
     context: ProcedureContext, roots: Sequence[Root], filters: Mapping[str, Any], *, are_all: bool
 ) -> dict[str, set[str]]:
-    """Return what the caller may see of the values that filters compare, or of all, by the filter."""
+    """Return, by filter, the visible values that the filters compare, or all visible values."""
     names = {each.rpartition(".")[2] for each in filters}
     roots = roots[:MOST_ROOTS]
     known: dict[str, set[str]] = {}

@@ -1,9 +1,10 @@
-"""Evaluation of search quality on a user's own memories: recall, hits, ranks, and what a score is worth."""
+"""Evaluation of search quality on a user's own memories: recall, hits, ranks, reliability of scores."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from statistics import fmean
 from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
@@ -12,7 +13,7 @@ from msgspec import Meta
 
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.base.unicode_forms import composed
+from greenroom.actors.core.base.unicode_forms import compose
 from greenroom.actors.core.replies import memory_types as kinds
 from greenroom.actors.core.replies.memory_types import SearchMode
 from greenroom.actors.core.validation.parse import parse_request
@@ -20,30 +21,30 @@ from greenroom.actors.core.validation.strict_json import check_json
 from greenroom.actors.memories.recall import replies
 from greenroom.actors.memories.recall.key_resolution import PlacesOfKey
 from greenroom.actors.memories.recall.memory_search import MemorySearch
+from greenroom.actors.memories.recall.query import load_time_words
 from greenroom.actors.memories.recall.search import find, reply
-from greenroom.actors.recall.query_times import warmed
-from greenroom.actors.recall.reliability import Scored
 from greenroom.actors.search.embedding.embedding_service import GetEmbedding
 from greenroom.runtime import ProcedureContext, RuntimeClient
 
 DEPTHS: Final = (1, 5, 10, 20, 50)
 RANKED: Final = 10
-"""How many of the best count for hits and nDCG."""
+"""The number of best results that count for hits and nDCG."""
 NEWER: Final = "newer"
 EMPTY: Final = "empty"
 MAX_QUERY: Final = 10_000
 LOOK_SECONDS: Final = 0.1
+TENTHS: Final = 10
 
 
 class TrySearch(MemorySearch, frozen=True, kw_only=True):
-    """A `MemorySearch` that counts for nothing: what it finds is not used more often by it."""
+    """A `MemorySearch` that leaves no trace: it does not count its results as used."""
 
     async def run(self, context: ProcedureContext) -> replies.MemoriesFound:
         """Search, and keep no record of it."""
         began = trio.current_time()
         if self.time_expr is not None:
-            await warmed()
-        search = self.asked(self.window(context.now))
+            await load_time_words()
+        search = self.to_spec(self.window(context.now))
         return reply(await find(context, search), search, began, max_tokens=None, debug=None)
 
 
@@ -66,12 +67,12 @@ class JudgedQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """One line of a file of queries.
 
     Attributes:
-        query: What is searched for; nothing in a line of a template that nobody has filled in.
-        relevant: The keys, or the ids, of the memories that it should find; none where nothing has an answer.
-        older: Those of memories that once were the answer, and that it should come before.
-        namespace: Where; everything that the caller may see unless given.
-        group: Under which name its figures are summed up besides.
-        about: What a relevant memory says, for whoever writes the query. It is not read.
+        query: The query; empty in a line of a template that is not filled in yet.
+        relevant: The keys or ids of the memories that it should find; none if no memory is an answer.
+        older: The keys or ids of memories that once were the answer, and should come later.
+        namespace: The namespace to search; everything visible unless given.
+        group: The name of a group for which figures are summed up as well.
+        about: What a relevant memory says, as a help for the author of the query. It is not read.
     """
 
     query: Annotated[str, Meta(max_length=MAX_QUERY)]
@@ -83,13 +84,20 @@ class JudgedQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     about: str | None = None
 
 
+class Scored(NamedTuple):
+    """The score of a result, 0 to 1, and whether it was right."""
+
+    score: float
+    right: bool
+
+
 class Judged(NamedTuple):
     """The result and figures of one judged query.
 
     Attributes:
-        metrics: Those of `measure`.
-        scored: The first memories that were found.
-        missed: What is named in the query and was not found.
+        metrics: The figures of `measure`.
+        scored: The first results.
+        missed: The keys or ids in the query that were not found.
     """
 
     group: str | None
@@ -100,10 +108,10 @@ class Judged(NamedTuple):
 
 
 def read_query(raw: bytes) -> JudgedQuery:
-    """Return the query that is a line of a file.
+    """Parse a line of a file of queries.
 
     Raises:
-        Refusal: it is none; the sentence names the field.
+        Refusal: It is not a query; the sentence names the field.
     """
     check_json(raw)
     query = parse_request(JudgedQuery, raw)
@@ -119,13 +127,14 @@ def measure(
     *,
     older: Sequence[str] = (),
 ) -> dict[str, float]:
-    """Return the figures of one answer.
+    """Return the figures of one list of results.
 
-    ``R@k`` is the share of the relevant memories among the first k, ``hit@10`` whether any is among the
-    first 10, ``MRR`` one through the rank of the first, ``nDCG@10`` the gain of the first 10, each
-    discounted by its rank, as a share of the best possible one. ``newer`` is whether a relevant one comes
-    before all older ones, if there are such. Where nothing is relevant there is only ``empty``: whether
-    nothing was found.
+    - ``R@k``: the share of the relevant memories among the first k.
+    - ``hit@10``: whether any is among the first 10.
+    - ``MRR``: 1 divided by the rank of the first.
+    - ``nDCG@10``: the gain of the first 10, discounted by rank, as a share of the best possible gain.
+    - ``newer``: whether a relevant memory comes before all older ones, if there are older ones.
+    - ``empty``: whether nothing was found; the only figure if nothing is relevant.
     """
     if not relevant:
         return {EMPTY: float(not ranked)}
@@ -147,8 +156,8 @@ def measure(
 
 
 async def ready(runtime: RuntimeClient, principal: Principal) -> str:
-    """Wait until searches go by meaning, or cannot; return which embedder there is, in words."""
-    await runtime.query(TrySearch(query="?", limit=1), principal=principal)  # wakes it
+    """Wait until searches compare meaning, or cannot; return a phrase that names the embedder."""
+    await runtime.query(TrySearch(query="?", limit=1), principal=principal)  # starts the embedder
     while True:
         found = await runtime.query(GetEmbedding(), principal=principal)
         if found.state == "off":
@@ -160,7 +169,7 @@ async def ready(runtime: RuntimeClient, principal: Principal) -> str:
         await trio.sleep(LOOK_SECONDS)
 
 
-async def judged(
+async def judge(
     runtime: RuntimeClient,
     principal: Principal,
     query: JudgedQuery,
@@ -168,19 +177,19 @@ async def judged(
     limit: int,
     depths: Sequence[int],
 ) -> Judged:
-    """Search for one query and measure the answer.
+    """Search for one query and measure the results.
 
     Raises:
-        GreenroomError: as `RuntimeClient.query`.
+        GreenroomError: As `RuntimeClient.query`.
     """
     filters: dict[str, Any] = msgspec.structs.asdict(query.filters)
-    asked = TrySearch(query=query.query, namespace=query.namespace, mode=mode, limit=limit, **filters)
+    search = TrySearch(query=query.query, namespace=query.namespace, mode=mode, limit=limit, **filters)
     began = trio.current_time()
-    answer: replies.MemoriesFound = await runtime.query(asked, principal=principal)
+    answer: replies.MemoriesFound = await runtime.query(search, principal=principal)
     taken = (trio.current_time() - began) * 1_000
-    named = {composed(name): name for name in (*query.relevant, *query.older)}
+    named = {compose(name): name for name in (*query.relevant, *query.older)}
     ranked = [
-        each.memory_id if each.memory_id in named else named.get(composed(each.key), each.key)
+        each.memory_id if each.memory_id in named else named.get(compose(each.key), each.key)
         for each in answer.memories
     ]
     figures = measure(ranked, query.relevant, depths, older=query.older)
@@ -190,10 +199,10 @@ async def judged(
 
 
 async def unknown(runtime: RuntimeClient, principal: Principal, names: Iterable[str]) -> list[str]:
-    """Return those that are the key of no memory that the caller may see.
+    """Return the names that are the key of no visible memory.
 
     Raises:
-        GreenroomError: as `RuntimeClient.query`.
+        GreenroomError: As `RuntimeClient.query`.
     """
     missing = []
     for name in names:
@@ -201,3 +210,50 @@ async def unknown(runtime: RuntimeClient, principal: Principal, names: Iterable[
         if not found.places:
             missing.append(name)
     return missing
+
+
+# -- the reliability of scores -----------------------------------------------------------------
+
+
+class Tenth(NamedTuple):
+    """The results with a score in one tenth of the scale.
+
+    Attributes:
+        least: The least score of this tenth.
+        most: The least score of the next one; the last tenth includes 1.
+        found: The number of results.
+        score: Their mean score; None without any.
+        right: The share of right ones; None without any.
+    """
+
+    least: float
+    most: float
+    found: int
+    score: float | None
+    right: float | None
+
+
+def tenths(scored: Iterable[Scored]) -> list[Tenth]:
+    """Sort results into ten tenths of the scale, the lowest first."""
+    filled: list[list[Scored]] = [[] for _ in range(TENTHS)]
+    for each in scored:
+        filled[min(TENTHS - 1, int(each.score * TENTHS))].append(each)
+    return [_tenth(place, some) for place, some in enumerate(filled)]
+
+
+def _tenth(place: int, scored: Sequence[Scored]) -> Tenth:
+    least, most = place / TENTHS, (place + 1) / TENTHS
+    if not scored:
+        return Tenth(least, most, 0, None, None)
+    score, right = (fmean(column) for column in zip(*scored, strict=True))
+    return Tenth(least, most, len(scored), score, right)
+
+
+def expected_error(scored: Sequence[Scored]) -> float:
+    """Return the mean distance between score and share of right results."""
+    gaps = (
+        each.found * abs(each.score - each.right)
+        for each in tenths(scored)
+        if each.score is not None and each.right is not None
+    )
+    return sum(gaps) / max(1, len(scored))

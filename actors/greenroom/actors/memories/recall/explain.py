@@ -1,6 +1,6 @@
-"""Explaining searches to people: every mode beside the others, its signals, and why something is missing.
+"""Explain searches to people: modes, signals, and why a memory is missing.
 
-It searches as the tools do and counts nothing as used.
+It searches like the tools, but counts no memory as used.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import trio
 from msgspec import Meta
 
 from greenroom.actors.core.auth.namespaces import is_below, memory_address, root_of, user_namespace
+from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies import memory_types as kinds
 from greenroom.actors.core.replies.results_explained import signal_parts
 from greenroom.actors.core.validation import types
@@ -23,21 +24,21 @@ from greenroom.actors.memories.recall import explanations as schemas
 from greenroom.actors.memories.recall.memory_search import (
     MemorySearch,
     NarrowedSearch,
-    RecallContext,
     RetrieveFilters,
     RetrieveMemory,
 )
+from greenroom.actors.memories.recall.query import load_time_words
+from greenroom.actors.memories.recall.recall_context import RecallContext
 from greenroom.actors.memories.recall.replies import TimeWindow
-from greenroom.actors.memories.recall.scatter_gather import Root, summed
+from greenroom.actors.memories.recall.scatter_gather import Root, relevance_among, sum_counts
 from greenroom.actors.memories.recall.search import MILLISECONDS, SearchResult, SearchSpec, chance_of, find
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters, TermRead
 from greenroom.actors.memories.requests.requests import LookUpMemories
 from greenroom.actors.memories.storage.directory import RootOfMemory
-from greenroom.actors.recall.query_times import warmed
 from greenroom.runtime import Procedure, ProcedureContext, Refusal
 
 PLACES: Final = 100
-"""Hits of each mode of which the place is known."""
+"""The number of hits of each mode with a known place."""
 _BEGINNING: Final = 300
 _QUALITY: Final = "quality."
 _ELSEWHERE: Final = "it is below another namespace"
@@ -49,23 +50,27 @@ _FILTERS: Final[Mapping[str, tuple[str, ...]]] = {
     "it has another scope": ("scope",),
     "it is by another author": ("author",),
     "it is of another conversation": ("conversation_id",),
-    "nobody has reviewed it": ("unreviewed",),
+    "no one has reviewed it": ("unreviewed",),
 }
-"""Why a memory does not fit, by the filters that say so."""
+"""Reasons why a memory does not pass, each with its filters."""
 
 
 class _Explained(NamedTuple):
-    """A mode that was carried out."""
+    """A mode with its search and results."""
 
     search: SearchSpec
     outcome: SearchResult
     view: schemas.ModeExplained
 
 
+@operation(
+    "explain_search",
+    scope="memory:read",
+)
 class ExplainSearch(
     NarrowedSearch, Procedure[schemas.SearchExplained], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
 ):
-    """Explain what searches of memories find in every mode and why, and why not one memory."""
+    """Explain what searches of memories find in every mode, and why one memory is missing."""
 
     query: kinds.SearchWords
     limit: types.Limit100 = 10
@@ -77,33 +82,32 @@ class ExplainSearch(
         """Search in one mode after the other.
 
         Raises:
-            Refusal: a time is not understood, there is nothing to search by, or no such memory.
+            Refusal: A time is not understood, there is nothing to search by, or no such memory.
         """
         if self.time_expr is not None:
-            await warmed()
+            await load_time_words()
         searches = self._searches(context)
         done: dict[schemas.ExplainedMode, _Explained] = {}
         modes: list[schemas.ModeExplained] = []
-        for mode, asked in searches.items():
+        for mode, to_spec in searches.items():
             try:
-                done[mode] = await self._explained(context, mode, asked())
+                done[mode] = await self._explain(context, mode, to_spec())
                 modes.append(done[mode].view)
             except Refusal as refusal:
                 modes.append(schemas.ModeExplained(mode=mode, error=str(refusal)))
         if not done:
-            asked = searches["semantic"]
-            await find(context, asked())  # says what is wrong
+            await find(context, searches["semantic"]())  # raises what is wrong
         window = self._as("semantic").window(context.now)
-        told = next(each.outcome.told for each in done.values())
+        query = next(each.outcome.query for each in done.values())
         memory = [] if self.memory_id is None else await self._about(context, self.memory_id, done)
         hits = [hit for each in modes for hit in each.hits]
         hits += [each.hit for each in memory if each.hit is not None]
         return schemas.SearchExplained(
             query=self.query,
-            text=told.text or "",
+            text=query.text or "",
             times=[
                 schemas.TimeRead(after=optional_datetime(each.after), before=optional_datetime(each.before))
-                for each in told.times
+                for each in query.times
             ],
             terms=_terms(each.outcome for each in done.values()),
             window=None if window is None else _within(window),
@@ -115,7 +119,7 @@ class ExplainSearch(
     def _searches(
         self, context: ProcedureContext
     ) -> Mapping[schemas.ExplainedMode, Callable[[], SearchSpec]]:
-        """Return how each mode searches."""
+        """Return, for each mode, a function that makes its specification."""
         task = RecallContext(task=self.query, namespace=self.namespace, tags=self.tags, kind=self.kind)
         narrowed = RetrieveFilters(tags=self.tags, kind=self.kind)
         below = self.namespace or user_namespace(context.principal)
@@ -124,8 +128,8 @@ class ExplainSearch(
             "semantic": lambda: self._spec("semantic", context.now),
             "hybrid": lambda: self._spec("hybrid", context.now),
             "exact": lambda: self._spec("exact", context.now),
-            "recall": task.asked,
-            "retrieve": lambda: retrieval.asked(below, SearchDefaults()),
+            "recall": task.to_spec,
+            "retrieve": lambda: retrieval.to_spec(below, SearchDefaults()),
         }
 
     def _as(self, mode: kinds.SearchMode) -> MemorySearch:
@@ -134,12 +138,12 @@ class ExplainSearch(
 
     def _spec(self, mode: kinds.SearchMode, now: int) -> SearchSpec:
         search = self._as(mode)
-        return search.asked(search.window(now))
+        return search.to_spec(search.window(now))
 
-    async def _explained(
-        self, context: ProcedureContext, mode: schemas.ExplainedMode, asked: SearchSpec
+    async def _explain(
+        self, context: ProcedureContext, mode: schemas.ExplainedMode, spec: SearchSpec
     ) -> _Explained:
-        search = asked._replace(debug=True, uses=False, limit=PLACES)
+        search = spec._replace(debug=True, uses=False, limit=PLACES)
         began = trio.current_time()
         outcome = await find(context, search)
         ended = trio.current_time()
@@ -148,8 +152,8 @@ class ExplainSearch(
             hits=[_hit(each) for each in outcome.hits[: self.limit]],
             places={hit.memory.memory_id: place for place, hit in enumerate(outcome.hits, 1)},
             total=outcome.total,
-            counts=summed([each for each in outcome.found if each.counts.get("visible")]),
-            namespaces=outcome.asked,
+            counts=sum_counts([each for each in outcome.found if each.counts.get("visible")]),
+            namespaces=outcome.namespaces,
             milliseconds=round((ended - began) * MILLISECONDS, 3),
             timings=outcome.timings,
             model=outcome.space or "words",
@@ -170,7 +174,7 @@ class ExplainSearch(
         memory_id: str,
         done: Mapping[schemas.ExplainedMode, _Explained],
     ) -> list[schemas.WhyNotFound]:
-        """Say of a memory, by mode, where it stands or why it does not."""
+        """Return the place of one memory in each mode, or why it is missing."""
         root = await context.query(RootOfMemory(memory_id=memory_id))
         looked = None
         if root is not None:
@@ -184,12 +188,12 @@ class ExplainSearch(
 
 
 class _One(NamedTuple):
-    """A memory that is asked about.
+    """The memory to explain.
 
     Attributes:
-        context: Asks.
+        context: Where to search.
         memory_id: Its id.
-        alone: Filters that leave it, and what else has its key.
+        alone: Filters that only it passes, with all that has its key.
         root: The root of its namespace.
     """
 
@@ -199,24 +203,24 @@ class _One(NamedTuple):
     root: str
 
     async def why(self, mode: schemas.ExplainedMode, explained: _Explained) -> schemas.WhyNotFound:
-        """Say where it stands in a mode, or why it does not."""
+        """Return its place in a mode, or why it is missing."""
         search, outcome, view = explained
         place = view.places.get(self.memory_id)
-        hit = await self._found(search._replace(filters=self.alone))
+        hit = await self._find(search._replace(filters=self.alone))
         reasons: list[str] = []
         if place is None:
-            reasons = await self._left_out_by(search)
+            reasons = await self._find_filters(search)
             if not reasons:
-                reasons.append(_too_weak(hit, search, outcome))
+                reasons.append(_why_too_weak(hit, search, outcome))
         return schemas.WhyNotFound(
             mode=mode,
             place=place,
             reasons=reasons,
-            hit=None if hit is None else _hit(_beside(hit, outcome)),
+            hit=None if hit is None else _hit(_among(hit, outcome)),
         )
 
-    async def _left_out_by(self, search: SearchSpec) -> list[str]:
-        """Return which filters it does not fit."""
+    async def _find_filters(self, search: SearchSpec) -> list[str]:
+        """Return the filters that it does not pass, in words."""
         reasons: list[str] = []
         if search.below is not None and not is_below(self.root, root_of(search.below)):
             reasons.append(_ELSEWHERE)
@@ -224,17 +228,17 @@ class _One(NamedTuple):
             given = {name: getattr(search.filters, name) for name in names}
             if any(value is not None for name, value in given.items() if name != "tag_match"):
                 narrowed = msgspec.structs.replace(self.alone, **given)
-                if not await self._fits(search, narrowed):
+                if not await self._passes(search, narrowed):
                     reasons.append(why)
-        shown = msgspec.structs.replace(self.alone, superseded=search.filters.superseded)
-        if not await self._fits(search, shown):
+        current = msgspec.structs.replace(self.alone, superseded=search.filters.superseded)
+        if not await self._passes(search, current):
             reasons.append("another memory takes its place")
         return list(dict.fromkeys(reasons))
 
-    async def _fits(self, search: SearchSpec, filters: MemoryFilters) -> bool:
-        return await self._found(search._replace(query=None, mode="semantic", filters=filters)) is not None
+    async def _passes(self, search: SearchSpec, filters: MemoryFilters) -> bool:
+        return await self._find(search._replace(query=None, mode="semantic", filters=filters)) is not None
 
-    async def _found(self, search: SearchSpec) -> FoundMemory | None:
+    async def _find(self, search: SearchSpec) -> FoundMemory | None:
         roots = [Root(self.root, memory_address(self.root))]
         alone = search._replace(
             below=None,
@@ -248,13 +252,13 @@ class _One(NamedTuple):
         return next((each for each in outcome.hits if each.memory.memory_id == self.memory_id), None)
 
 
-def _too_weak(hit: FoundMemory | None, search: SearchSpec, outcome: SearchResult) -> str:
-    """Return why what fits every filter is not among the best."""
+def _why_too_weak(hit: FoundMemory | None, search: SearchSpec, outcome: SearchResult) -> str:
+    """Return why a memory that passes every filter is not among the best."""
     if hit is None:
         return "it has nothing of the query" if search.mode != "exact" else "it does not hold this text"
     if outcome.is_nothing:
         return "nothing that was found is relevant enough to be shown, it neither"
-    relevance = _beside(hit, outcome).relevance
+    relevance = _among(hit, outcome).relevance
     least = search.min_relevance
     if least is not None and relevance < least:
         return f"its relevance is {relevance:.4f}, and {least:.4f} is wanted at least"
@@ -264,12 +268,12 @@ def _too_weak(hit: FoundMemory | None, search: SearchSpec, outcome: SearchResult
     return f"{min(len(outcome.hits), PLACES)} others are better"
 
 
-def _beside(hit: FoundMemory, outcome: SearchResult) -> FoundMemory:
-    """Return a hit with its relevance beside what was found."""
+def _among(hit: FoundMemory, outcome: SearchResult) -> FoundMemory:
+    """Return a hit with its relevance among the results."""
     if hit.odds is None:
         return hit
     together = sum(each.rivals for each in outcome.found)
-    return msgspec.structs.replace(hit, relevance=hit.odds / (1 + max(hit.odds, together)))
+    return msgspec.structs.replace(hit, relevance=relevance_among(hit.odds, together))
 
 
 def _hit(found: FoundMemory) -> schemas.HitExplained:
@@ -299,27 +303,27 @@ def _hit(found: FoundMemory) -> schemas.HitExplained:
 
 
 def _weights(found: FoundMemory) -> Mapping[str, float]:
-    """Return the weights by which a memory was ranked; none where it was not."""
+    """Return the weights that ranked a memory; none if it was not ranked."""
     if found.weighed_as is None:
         return {}
-    from greenroom.actors.ranking.weights import KINDS, VECTOR_SETS, weights  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking.weights import KINDS, VECTOR_SETS, weights  # noqa: PLC0415 - needs numpy, loaded by now
 
     kind, vectors = found.weighed_as
     return weights(KINDS[KINDS.index(kind)], VECTOR_SETS[VECTOR_SETS.index(vectors)])
 
 
 def _meanings(hits: Sequence[schemas.HitExplained]) -> dict[str, str]:
-    """Return what the signals of hits are for."""
+    """Return the purpose of each signal of some hits."""
     names = {part.name for hit in hits for part in hit.signals}
-    if not names:  # nothing was ranked, so nothing may be loaded
+    if not names:  # nothing was ranked, so numpy may not be loaded
         return {}
-    from greenroom.actors.ranking.weights import SIGNALS  # noqa: PLC0415 - as above
+    from greenroom.actors.search.ranking.weights import SIGNALS  # noqa: PLC0415 - as above
 
     return {name: why for name, why in SIGNALS.items() if name in names}
 
 
 def _terms(outcomes: Iterable[SearchResult]) -> list[TermRead]:
-    """Return how the words were understood by all that were asked, in the mode in which most did."""
+    """Return how the query's words were understood, in the first mode with any."""
     for outcome in outcomes:
         read: dict[str, TermRead] = {}
         for found in outcome.found:

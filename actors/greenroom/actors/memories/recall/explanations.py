@@ -1,4 +1,4 @@
-"""Replies that explain searches over memories, for people."""
+"""Replies that explain searches over memories to people."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class HitExplained(msgspec.Struct, frozen=True, kw_only=True):
     """A memory that was found, and why.
 
     Attributes:
-        text: How its text begins.
-        score: How well it matches, 0-1, as the tool answers it.
-        relevance: 0-1, beside the others that were found.
-        chance: Of it against nothing, whatever else was found; null where nothing was ranked.
-        quality: 0-1; null where it says nothing.
+        text: The beginning of its text.
+        score: How well it matches, 0-1, as in the tool's reply.
+        relevance: 0-1, among the other results.
+        chance: Its probability against no answer, whatever else was found; null if nothing was ranked.
+        quality: 0-1; null if it is unknown.
         weighed_as: The kind of memory and the vectors that chose its weights.
-        signals: The strongest first.
+        signals: Its signals, the strongest first.
         quality_parts: What made its quality, by name.
     """
 
@@ -46,23 +46,23 @@ class HitExplained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModeExplained(msgspec.Struct, frozen=True, kw_only=True):
-    """What one mode finds, best first.
+    """The results of one mode, best first.
 
     Attributes:
-        places: The place of each of the first hundred, by its id, from 1 on.
+        places: The place of each of the first hundred, by its id, from 1.
         total: How many memories match.
-        counts: How many candidates there were before and after each filter, all namespaces together.
-        namespaces: How many namespaces were asked.
-        milliseconds: How long it took.
+        counts: How many candidates there were before and after each filter, in all namespaces together.
+        namespaces: How many namespaces were searched.
+        milliseconds: The duration.
         timings: Milliseconds by stage.
-        model: Which embedder's vectors the query had; ``words`` when words alone decided.
-        without_vectors: Why it had none, where some were wanted.
+        model: The space of the query's vectors; ``words`` if words alone decided.
+        without_vectors: Why the query had no vectors, if some were wanted.
         boost: The part of quality in the score.
-        least: The least relevance of a hit; null where the list is only emptied if nothing of it is relevant.
-        nothing_relevant: Whether it is empty for that.
-        partial: Why memories may be missing that another time would be found.
-        failed: Namespaces that could not be asked.
-        error: Why this mode was not carried out; the rest says nothing then.
+        least: The least relevance of a hit; null if the list is only emptied when nothing is relevant.
+        nothing_relevant: Whether it was emptied.
+        partial: Why memories may be missing that a later search would find.
+        failed: Namespaces that could not be searched.
+        error: Why this mode failed; then the other fields have no meaning.
     """
 
     mode: ExplainedMode
@@ -84,19 +84,19 @@ class ModeExplained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimeRead(msgspec.Struct, frozen=True, kw_only=True):
-    """A time that a query names in its own words: from when (included) until when (not included)."""
+    """A time that a query names in words: from when (included) until when (not included)."""
 
     after: datetime | None
     before: datetime | None
 
 
 class WhyNotFound(msgspec.Struct, frozen=True, kw_only=True):
-    """Why one memory is where it is in a mode, or not there.
+    """The place of one memory in a mode, or why it is missing.
 
     Attributes:
-        place: Its place; null where it is not among the first hundred.
-        reasons: Why it is not there, in words.
-        hit: How it is ranked by itself, without any filter.
+        place: Its place; null if it is not among the first hundred.
+        reasons: Why it is missing, in words.
+        hit: Its rank alone, without any filter.
     """
 
     mode: ExplainedMode
@@ -112,10 +112,10 @@ class SearchExplained(Reply, frozen=True, kw_only=True):
         text: The query without the times that it names.
         times: These times.
         terms: How its words were understood.
-        window: The times within which memories must have been created, where that was asked for.
+        window: The requested time of creation.
         modes: Every mode.
-        memory: About the memory that was asked about, by mode.
-        meanings: What each signal that counted is for, by its name.
+        memory: About the requested memory, by mode.
+        meanings: The purpose of each signal that counted, by its name.
     """
 
     query: str

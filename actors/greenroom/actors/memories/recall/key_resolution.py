@@ -1,12 +1,11 @@
-"""The second look-up of a key that is not where a tool looks first: which place is meant.
+"""Resolve a key that is not in the namespace where a tool looks first.
 
-What comes of it is decided by pure functions of the request, of what the first look answered, and of where
-the key was found.
+Pure functions decide, from the request, the first reply, and the namespaces that have the key:
 
-1. A read takes what the caller's agent or user has before what others share.
-2. A change is carried out where exactly one namespace that the caller may write has the key.
-3. Nothing is removed elsewhere: a removal that is repeated would go on to the next memory of that key.
-4. What the caller may only read, and what `set_memory` bound to a session, is named and never taken.
+1. A read prefers the memories of the caller's agent and user to shared ones.
+2. A change is carried out if exactly one namespace that the caller may write has the key.
+3. Nothing is removed elsewhere: a repeated removal would remove the next memory with that key.
+4. A memory that the caller may only read, or that `set_memory` bound to a session, is named, but not used.
 """
 
 from __future__ import annotations
@@ -26,37 +25,40 @@ from greenroom.actors.memories.reading.reads import NEAR_KEYS
 from greenroom.actors.memories.recall.replies import PlacesFound
 from greenroom.actors.memories.recall.roots import roots_below
 from greenroom.actors.memories.recall.scatter_gather import ask_each
-from greenroom.actors.memories.requests import requests as memories
+from greenroom.actors.memories.requests import keyvalue_requests, requests
 from greenroom.actors.memories.requests.replies import KeyPlace
 from greenroom.actors.memories.requests.requests import LocateKey
-from greenroom.actors.schemas import keyvalue as memory
 from greenroom.runtime import GreenroomError, Idempotency, Procedure, ProcedureContext, Refusal, RuntimeClient
 
 NAMED: Final = 20
-"""Places that a refusal names."""
-_READS: Final = frozenset({memory.GetMemory, memories.ListVersions})
-_CHANGES: Final = frozenset({memories.UpdateMemory, memories.RateMemory})
-_REMOVES: Final = frozenset({memory.DeleteMemory, memories.ForgetMemory})
-_BY_KEY_ALONE: Final = frozenset({memory.GetMemory, memory.DeleteMemory})
+"""The most places that a refusal names."""
+_READS: Final = frozenset({keyvalue_requests.GetMemory, requests.ListVersions})
+_CHANGES: Final = frozenset({requests.UpdateMemory, requests.RateMemory})
+_REMOVES: Final = frozenset({keyvalue_requests.DeleteMemory, requests.ForgetMemory})
+_BY_KEY_ALONE: Final = frozenset({keyvalue_requests.GetMemory, keyvalue_requests.DeleteMemory})
 _CHANGING: Final = frozenset({"update_memory", "delete_memory", "forget_memory"})
 BY_KEY: Final = _READS | _CHANGES | _REMOVES
 """Requests that may name a memory by its key alone."""
+MISSES: Final = (Refusal, MemoryDeleted)
+"""First replies after which a key is looked for elsewhere."""
 
 
 def is_missed(request: Any, first: object) -> bool:
-    """Return whether a request named a key, and what it was answered first says that there is none."""
+    """Return whether a request named a key that the first reply lacks."""
     if isinstance(first, Refusal):
         return first.code == "MEMORY_NOT_FOUND" and request.key is not None
     return isinstance(first, MemoryDeleted) and not first.existed and may_miss(request)
 
 
 def may_miss(request: object) -> bool:
-    """Return whether a reply that is no refusal may say that a key is not there."""
-    return isinstance(request, memory.DeleteMemory) and request.session_id is None and request.key is not None
+    """Return whether an ordinary reply can mean that a key is missing."""
+    if not isinstance(request, keyvalue_requests.DeleteMemory):
+        return False
+    return request.session_id is None and request.key is not None
 
 
 def other_namespace(request: Any, found: PlacesFound, principal: Principal) -> str | None:
-    """Return the namespace in which a request is to be carried out instead; None: in no other."""
+    """Return the other namespace in which to carry a request out; None for none."""
     kind = type(request)
     if kind in _REMOVES or _session(request) is not None or _is_there(request, found, principal):
         return None
@@ -73,7 +75,7 @@ def other_namespace(request: Any, found: PlacesFound, principal: Principal) -> s
 
 
 def lies_elsewhere(tool: str, request: Any, found: PlacesFound, principal: Principal) -> Refusal | None:
-    """Return the refusal that says where a key lies; None when what was answered first is all there is."""
+    """Return the refusal that says where a key is; None if the first reply stands."""
     if not found.places or _is_there(request, found, principal):
         return None
     lies = ", ".join(_call(tool, place, principal) for place in found.places[:NAMED])
@@ -92,7 +94,7 @@ def lies_elsewhere(tool: str, request: Any, found: PlacesFound, principal: Princ
 
 
 def did_you_mean(first: Refusal | MemoryDeleted, keys: list[str]) -> Refusal | MemoryDeleted:
-    """Return what was answered first, with keys that may have been meant."""
+    """Add similar keys to the first reply."""
     if not keys:
         return first
     if isinstance(first, MemoryDeleted):
@@ -107,12 +109,12 @@ def did_you_mean(first: Refusal | MemoryDeleted, keys: list[str]) -> Refusal | M
 
 
 def other_namespaces(found: PlacesFound, taken: str) -> list[str]:
-    """Return the namespaces besides the one taken in which a key lies."""
+    """Return the namespaces with a key, without the one that was used."""
     return list(dict.fromkeys(place.namespace for place in found.places if place.namespace != taken))
 
 
 def _call(tool: str, place: KeyPlace, principal: Principal) -> str:
-    """Return where a memory lies, and which call reaches it."""
+    """Return a phrase that says where a memory is, and which call reaches it."""
     own = place.namespace == agent_namespace(principal)
     where = f"in {place.namespace!r}"
     if place.session_id is not None:
@@ -131,7 +133,7 @@ def _call(tool: str, place: KeyPlace, principal: Principal) -> str:
 
 
 def _is_there(request: Any, found: PlacesFound, principal: Principal) -> bool:
-    """Return whether the key lies where the request looked: it lacks something else then."""
+    """Return whether the key is where the request looked; then something else is missing."""
     where, session_id = _first_look(request, principal), _session(request)
     return any(place.namespace == where and place.session_id == session_id for place in found.places)
 
@@ -147,18 +149,18 @@ def _session(request: Any) -> str | None:
 
 
 class PlacesOfKey(Procedure[PlacesFound], frozen=True, kw_only=True):
-    """Find where a key has memories that the caller may see; internal.
+    """Find the visible namespaces that have a key; internal.
 
     Attributes:
-        key: The key itself.
-        forgotten: As `LocateKey` has it.
+        key: The key.
+        forgotten: As in `LocateKey`.
     """
 
     key: types.MemoryKey
     forgotten: bool = False
 
     async def run(self, context: ProcedureContext) -> PlacesFound:
-        """Ask every owner; the caller's own places come first, then its user's, then by name."""
+        """Ask every root; return the caller's namespaces first, then by name."""
         roots = await roots_below(context, None)
         answers = await ask_each(context, roots, LocateKey(key=self.key, forgotten=self.forgotten))
         own = (agent_namespace(context.principal), user_namespace(context.principal))
@@ -174,8 +176,8 @@ class PlacesOfKey(Procedure[PlacesFound], frozen=True, kw_only=True):
         return PlacesFound(places=places, failed=answers.failed)
 
 
-class FallbackLookup:
-    """Looks for keys in the name of one principal."""
+class KeyResolver:
+    """Resolve keys for one principal."""
 
     def __init__(self, runtime: RuntimeClient, principal: Principal, tools: dict[type[Any], str]) -> None:
         self._runtime = runtime
@@ -183,27 +185,28 @@ class FallbackLookup:
         self._tools = tools
 
     async def answer(self, request: Any, idempotency: Idempotency | None, first: Any) -> Any:
-        """Return the answer to a request that named a key which is not where it looked first.
+        """Answer a request for a key that is not where it looked first.
 
-        One that named the namespace, too, is for that alone.
+        A request that names a namespace concerns that one alone.
 
         Args:
-            request: As it came.
-            idempotency: What marks a repeat of it.
-            first: The refusal that it was answered, or the reply that there was nothing.
+            request: The request.
+            idempotency: The idempotency key of the request.
+            first: The first reply: a refusal, or a reply that there was nothing.
 
         Raises:
-            Refusal: ``MEMORY_NOT_FOUND``: it is nowhere, or it says where.
+            Refusal: ``MEMORY_NOT_FOUND``: No namespace has the key, or the refusal names those that have it.
         """
         if getattr(request, "namespace", None) is not None:
-            return await self._missing(request, first)
-        if type(request) is memory.GetMemory and request.session_id is None and request.version is None:
+            return await self._suggest(request, first)
+        is_read = type(request) is keyvalue_requests.GetMemory
+        if is_read and request.session_id is None and request.version is None:
             try:
-                return await self._carried_out(request, user_namespace(self._principal), None)
+                return await self._carry_out(request, user_namespace(self._principal), None)
             except Refusal as refusal:
                 if refusal.code != "MEMORY_NOT_FOUND":
                     raise
-        forgotten = type(request) is memories.ListVersions
+        forgotten = type(request) is requests.ListVersions
         query = PlacesOfKey(key=request.key, forgotten=forgotten)
         found = await self._runtime.query(query, principal=self._principal)
         namespace = other_namespace(request, found, self._principal)
@@ -212,32 +215,32 @@ class FallbackLookup:
             named = lies_elsewhere(tool, request, found, self._principal)
             if named is not None:
                 raise named
-            if found.places:  # it lacks something else
+            if found.places:  # something else is missing
                 if isinstance(first, Refusal):
                     raise first
                 return first
-            return await self._missing(request, first)
-        answer = await self._carried_out(request, namespace, idempotency)
-        if type(request) is memory.GetMemory and (others := other_namespaces(found, namespace)):
+            return await self._suggest(request, first)
+        answer = await self._carry_out(request, namespace, idempotency)
+        if type(request) is keyvalue_requests.GetMemory and (others := other_namespaces(found, namespace)):
             answer = msgspec.structs.replace(answer, also_in=others)
         return answer
 
-    async def _missing(self, request: Any, first: Refusal | MemoryDeleted) -> MemoryDeleted:
-        """Return what was answered first, with keys that look like the one that is nowhere; or raise it."""
+    async def _suggest(self, request: Any, first: Refusal | MemoryDeleted) -> MemoryDeleted:
+        """Return or raise the first reply, with keys similar to the missing one."""
         named = getattr(request, "namespace", None)
         own = (agent_namespace(self._principal), user_namespace(self._principal))
         keys: list[str] = []
         for root in dict.fromkeys(own if named is None else (named,)):
-            look = memories.FindNearKeys(key=request.key, namespace=named)
-            with suppress(GreenroomError):  # without a hint the answer is as true
+            look = requests.FindNearKeys(key=request.key, namespace=named)
+            with suppress(GreenroomError):  # the reply is true without a hint
                 keys += await self._runtime.ask(memory_address(root), look, principal=self._principal)
-        told = did_you_mean(first, list(dict.fromkeys(keys))[:NEAR_KEYS])
-        if isinstance(told, Refusal):
-            raise told
-        return told
+        reply = did_you_mean(first, list(dict.fromkeys(keys))[:NEAR_KEYS])
+        if isinstance(reply, Refusal):
+            raise reply
+        return reply
 
-    async def _carried_out(self, request: Any, namespace: str, idempotency: Idempotency | None) -> Any:
-        if idempotency is not None:  # under its own name what was answered first is kept
+    async def _carry_out(self, request: Any, namespace: str, idempotency: Idempotency | None) -> Any:
+        if idempotency is not None:  # the first reply is stored under the scope itself
             idempotency = idempotency._replace(scope=f"{idempotency.scope} elsewhere")
         return await self._runtime.ask(
             memory_address(namespace),

@@ -1,4 +1,4 @@
-"""The searches of the tools `memory_search`, `retrieve_memory` and `recall_context`."""
+"""The searches of the tools `memory_search` and `retrieve_memory`."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from msgspec import UNSET, Meta
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.namespaces import below_root, memory_address, root_of, user_namespace
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies import memory_types as kinds
-from greenroom.actors.core.replies import paging
 from greenroom.actors.core.replies.grades import least_of
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.actors.core.validation.times import given_time, to_datetime
+from greenroom.actors.core.validation.times import parse_time_argument, to_datetime
 from greenroom.actors.memories.preferences.actor import preferences_address
 from greenroom.actors.memories.preferences.requests import GetPreferences, SearchDefaults
 from greenroom.actors.memories.recall import replies
 from greenroom.actors.memories.recall.emptiness import with_reason
 from greenroom.actors.memories.recall.key_resolution import PlacesOfKey
+from greenroom.actors.memories.recall.query import QueryEmbedding, load_time_words
 from greenroom.actors.memories.recall.scatter_gather import Root
 from greenroom.actors.memories.recall.search import (
     SearchResult,
     SearchSpec,
-    chance_of,
     count_uses,
-    explained,
+    debug_view,
     find,
     reply,
 )
@@ -37,27 +37,16 @@ from greenroom.actors.memories.recall.time_window import is_in_words, time_windo
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters
 from greenroom.actors.memories.requests.requests import LookUpMemories, ReadMemory
 from greenroom.actors.memories.storage.directory import RootOfMemory
-from greenroom.actors.recall.near import is_near, least_chance, near_roots
-from greenroom.actors.recall.query_embedding import QueryEmbedding
-from greenroom.actors.recall.query_times import warmed
-from greenroom.actors.recall.recalled import note_recall
 from greenroom.runtime import GreenroomError, Procedure, ProcedureContext, Refusal
 
 HYBRID_BOOST = 0.3
-BOOST = 0.1
-"""The part of quality: it decides between memories that are about as relevant."""
-CANDIDATES = 100
-LEAST_SHARE = 0.1
-"""Of the best memory's chance, what others must have in a recall from few; `bench recalled` measures it."""
-EXPLAINED = 20
-"""Memories of a recall, the best, of which the ledger knows the signals; of the others the score alone."""
 _USUAL_LIMIT = 10
 MOST = 100
-"""Memories with one key among which those of the caller are looked for."""
+"""The most memories with one key among which the caller's own are looked for."""
 
 
 class NarrowedSearch(msgspec.Struct, frozen=True, kw_only=True):
-    """What is looked for, and which memories alone count."""
+    """The query of a search, and its filters."""
 
     query: kinds.SearchWords | None = None
     namespace: kinds.Below | None = None
@@ -71,10 +60,22 @@ class NarrowedSearch(msgspec.Struct, frozen=True, kw_only=True):
     author: kinds.Author | None = None
 
 
+@operation(
+    "memory_search",
+    scope="memory:read",
+    tool=ToolText(
+        title="Search memories",
+        description="Find the answer to a question in all memories: do we know or remember "
+        "anything about it, is there a rule or preference, what was ever told, written "
+        "down or decided and why, who was responsible for it, what people think, like "
+        "or prefer. Looks it up by meaning, words, time or tags.",
+        weight=4,
+    ),
+)
 class MemorySearch(
     NarrowedSearch, Procedure[replies.MemoriesFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
 ):
-    """Find memories in all namespaces that the caller may see, or below one."""
+    """Find memories in all visible namespaces, or below one."""
 
     mode: kinds.AMode = "semantic"
     scope: kinds.AScope | None = None
@@ -87,40 +88,40 @@ class MemorySearch(
     include_debug: Annotated[bool, Meta(description="say how it was ranked")] = False
 
     async def run(self, context: ProcedureContext) -> replies.MemoriesFound:
-        """Ask every owner for its best and answer with the best of all.
+        """Search every namespace and return the best of all.
 
         Raises:
-            Refusal: a time is not understood, or there is nothing to search by.
+            Refusal: A time is not understood, or there is nothing to search by.
         """
         began = trio.current_time()
         if self.time_expr is not None:
-            await warmed()
+            await load_time_words()
         window = self.window(context.now)
-        search = self.asked(window)
+        search = self.to_spec(window)
         outcome = await find(context, search)
-        debug = explained(outcome, search, window) if self.include_debug else None
+        debug = debug_view(outcome, search, window) if self.include_debug else None
         answer = reply(outcome, search, began, max_tokens=self.max_tokens, mode=self.mode, debug=debug)
         return await with_reason(context, self, outcome, answer)
 
     def with_words_in(self, timezone: str) -> MemorySearch:
-        """Return the same search with ``time_expr`` meant in a zone if it names none; dates stay in UTC.
+        """Return the search with ``timezone`` as the default zone of ``time_expr``.
 
         Raises:
-            Refusal: a time is not understood.
+            Refusal: A time is not understood.
         """
         if self.timezone is not None or self.time_expr is None or not is_in_words(self.time_expr):
             return self
         after, before = (
-            None if given is None else given_time(field, given).isoformat()
+            None if given is None else parse_time_argument(field, given).isoformat()
             for field, given in (("after", self.after), ("before", self.before))
         )
         return msgspec.structs.replace(self, timezone=timezone, after=after, before=before)
 
-    def asked(self, window: replies.TimeWindow | None) -> SearchSpec:
-        """Return the search that this is.
+    def to_spec(self, window: replies.TimeWindow | None) -> SearchSpec:
+        """Return the specification of this search.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR``: there is nothing to search by.
+            Refusal: ``VALIDATION_ERROR``: There is nothing to search by.
         """
         query = self.query if self.query is None or self.query.strip() else None
         mode, boost = self.mode, self.quality_boost
@@ -161,10 +162,10 @@ class MemorySearch(
         )
 
     def window(self, now: int) -> replies.TimeWindow | None:
-        """Return the times that are asked for; None where none are.
+        """Return the requested time of creation; None if none was requested.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR``: a time is not understood.
+            Refusal: ``VALIDATION_ERROR``: A time is not understood.
         """
         zone: dt.tzinfo = dt.UTC
         name = "UTC"
@@ -185,81 +186,8 @@ class MemorySearch(
         )
 
 
-class RecallContext(
-    Procedure[replies.ContextRecalled], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
-):
-    """Recall what helps with a task, as much as fits into the budget.
-
-    Attributes:
-        unreviewed: As in `MemoryFilters`; no parameter.
-        unasked_for: The project (empty for none) where nobody asked for memories: then what is likely to
-            matter comes alone, of the user and of that project; no parameter.
-    """
-
-    task: kinds.Task
-    max_tokens: kinds.Budget = 2_000
-    namespace: kinds.Below | None = None
-    tags: kinds.Tags | None = None
-    kind: kinds.AKind | None = None
-    unreviewed: Annotated[bool | None, Meta(extra_json_schema=types.UNLISTED)] = None
-    unasked_for: Annotated[str | None, Meta(extra_json_schema=types.UNLISTED)] = None
-
-    async def run(self, context: ProcedureContext) -> replies.ContextRecalled:
-        """Search, and fill the budget from the best on; what does not fit leaves room for what does.
-
-        In a small store what is weak beside the best is left out, or everything would be recalled each time.
-        """
-        search = self.asked()
-        if self.unasked_for is not None:
-            search = search._replace(roots=near_roots(context.principal, self.unasked_for))
-        outcome = await find(context, search)
-        hits = [each for each in outcome.hits if not each.memory.withheld]
-        if self.unasked_for is not None:
-            least = least_chance(outcome)
-            hits = [
-                each
-                for each in hits
-                if chance_of(each) >= least and is_near(each.memory.namespace, self.unasked_for)
-            ]
-        candidates = [replies.recalled(each) for each in hits]
-        kept, tokens = paging.take_fitting(candidates, self.max_tokens)
-        count_uses(context, outcome, ((each.namespace, each.memory_id) for each in kept))
-        note_recall(context, self.task, outcome, kept, tokens)
-        answer = replies.ContextRecalled(
-            memories=kept,
-            count=len(kept),
-            tokens=tokens,
-            max_tokens=self.max_tokens,
-            left_out=len(hits) - len(kept),
-            failed=outcome.failed,
-            partial=True if outcome.partial else UNSET,
-            partial_reason=outcome.partial or UNSET,
-        )
-        return await with_reason(context, self, outcome._replace(hits=hits), answer)
-
-    def asked(self) -> SearchSpec:
-        """Return the search that this is."""
-        filters = MemoryFilters(
-            namespace=below_root(self.namespace),
-            tags=self.tags or None,
-            kind=self.kind,
-            unreviewed=self.unreviewed,
-        )
-        narrowed = self.tags or self.kind is not None  # that says what is wanted
-        return SearchSpec(
-            self.namespace,
-            self.task,
-            "hybrid",
-            BOOST,
-            filters,
-            CANDIDATES,
-            reasons=EXPLAINED,
-            least_share=0.0 if narrowed else LEAST_SHARE,
-        )
-
-
 class RetrieveFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What narrows a retrieval; `MemorySearch` has more."""
+    """The filters of a retrieval; `MemorySearch` has more."""
 
     tags: kinds.Tags | None = None
     kind: kinds.MemoryKind | None = None
@@ -268,13 +196,24 @@ class RetrieveFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     max_age_days: kinds.MaxAgeDays | None = None
 
 
+@operation(
+    "retrieve_memory",
+    scope="memory:read",
+    tool=ToolText(
+        title="Retrieve memory",
+        description="Recall from your user's memory by words, or by key from everywhere. For "
+        "projects, your own keys or a time: memory_search.",
+        weight=4,
+    ),
+)
 class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Find memories of the caller's user by words or by a vector, those of any by key, or list the newest.
+    """Find the user's memories by words, vector or key, or list the newest.
 
-    With a scope that others share, `filters` mean all memories of that scope that the caller may see.
+    By key it looks in all visible namespaces. With a scope that others share, `filters` apply to all visible
+    memories of that scope.
 
     Attributes:
-        by_preferences: Whether the user's `search_defaults` hold for what the call leaves open; no parameter.
+        by_preferences: Whether the user's `search_defaults` apply where the call is silent; no parameter.
     """
 
     query: kinds.SearchWords | None = None
@@ -292,10 +231,10 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, metaclass=Ch
     by_preferences: Annotated[bool, Meta(extra_json_schema=types.UNLISTED)] = False
 
     async def run(self, context: ProcedureContext) -> replies.MemoriesFound:
-        """Search by relevance alone, list the newest first without words; a key is matched whole."""
+        """Search by relevance, list the newest, or match a whole key."""
         began = trio.current_time()
         defaults = await self._defaults(context)
-        search = self.asked(self._below(context.principal), defaults)
+        search = self.to_spec(self._below(context.principal), defaults)
         if self.memory_id is not None:
             outcome = await self._by_id(context, search)
         elif self.key is not None:
@@ -307,27 +246,27 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, metaclass=Ch
         return await with_reason(context, self, outcome, answer)
 
     def _below(self, principal: Principal) -> str | None:
-        """Return where to look; what others share lies in namespaces of theirs."""
+        """Return the namespaces to search; shared memories of others lie in their own ones."""
         is_shared = self.filters is not None and self.filters.scope in {"shared", "public"}
         return self.namespace or (None if is_shared else user_namespace(principal))
 
     async def _defaults(self, context: ProcedureContext) -> SearchDefaults:
-        """Return what the user prefers where the call does not say."""
+        """Return the user's preferences for what the call leaves open."""
         if not self.by_preferences or self.query is None:
             return SearchDefaults()
         try:
             known = await context.ask(preferences_address(context.principal), GetPreferences())
-        except GreenroomError:  # a search does not fail for them
+        except GreenroomError:  # a search does not fail for lack of preferences
             return SearchDefaults()
         return known.search_defaults
 
     async def _by_id(self, context: ProcedureContext, search: SearchSpec) -> SearchResult:
-        """Return the memory that has the id, with its whole content.
+        """Return the memory with the id, with its whole content.
 
         Raises:
-            Refusal: ``MEMORY_NOT_FOUND``; ``VALIDATION_ERROR``: a key is given, too.
+            Refusal: ``MEMORY_NOT_FOUND``; ``VALIDATION_ERROR``: There is a key as well.
         """
-        assert self.memory_id is not None, "this is asked by id"
+        assert self.memory_id is not None, "the request has an id"
         if self.key is not None:
             raise auth_errors.neither_id_nor_key()
         root = await context.query(RootOfMemory(memory_id=self.memory_id))
@@ -358,8 +297,8 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, metaclass=Ch
         return await _with_contents(context, outcome._replace(hits=hits))
 
     async def _by_key(self, context: ProcedureContext, search: SearchSpec) -> SearchResult:
-        """Return what has the key, with whole contents; of all namespaces one's own come first."""
-        assert self.key is not None, "this is asked by key"
+        """Return the memories with the key, with whole contents; the caller's own namespaces come first."""
+        assert self.key is not None, "the request has a key"
         if self.namespace is not None:
             return await _with_contents(context, await find(context, search))
         located = await context.query(PlacesOfKey(key=self.key))
@@ -374,8 +313,8 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, metaclass=Ch
         outcome = outcome._replace(hits=hits[: search.limit], failed=[*located.failed, *outcome.failed])
         return await _with_contents(context, outcome)
 
-    def asked(self, below: str | None, defaults: SearchDefaults) -> SearchSpec:
-        """Return the search that this is, below a namespace, or in all."""
+    def to_spec(self, below: str | None, defaults: SearchDefaults) -> SearchSpec:
+        """Return the specification of this search, below a namespace, or in all."""
         limit, least = self.limit, _least(self, MemoryFilters())
         if limit == _USUAL_LIMIT and defaults.max_results is not UNSET:
             limit = defaults.max_results
@@ -392,10 +331,10 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, metaclass=Ch
         filters = MemoryFilters(
             namespace=below_root(below),
             key=self.key,
-            superseded=self.key is not None,  # whoever names one wants that one
+            superseded=self.key is not None,  # a key means that memory, superseded or not
             **msgspec.structs.asdict(wanted),
         )
-        # Of what a budget cuts only the rest is used.
+        # Memories that the budget cuts are not used.
         return SearchSpec(
             below,
             self.query,
@@ -411,16 +350,16 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, metaclass=Ch
         )
 
 
-def _least(asked: MemorySearch | RetrieveMemory, filters: MemoryFilters) -> float | None:
-    """Return the least relevance: that of the caller, else 0 where filters say what is wanted."""
+def _least(request: MemorySearch | RetrieveMemory, filters: MemoryFilters) -> float | None:
+    """Return the least relevance: the caller's, otherwise 0 if there are filters."""
     is_narrowed = filters != MemoryFilters(namespace=filters.namespace)
-    if asked.min_relevance is None and asked.min_score is None and not is_narrowed:
+    if request.min_relevance is None and request.min_score is None and not is_narrowed:
         return None
-    return least_of(asked.min_score, asked.min_relevance).relevance
+    return least_of(request.min_score, request.min_relevance).relevance
 
 
 async def _with_contents(context: ProcedureContext, outcome: SearchResult) -> SearchResult:
-    """Return what was found by its key with contents that are too large for lists."""
+    """Add the contents that are too large for lists to memories found by key."""
     hits = [await _whole(context, each) if _is_left_out(each) else each for each in outcome.hits]
     return outcome._replace(hits=hits)
 
@@ -433,7 +372,7 @@ async def _whole(context: ProcedureContext, found: FoundMemory) -> FoundMemory:
     memory = found.memory
     request = ReadMemory(memory_id=memory.memory_id, namespace=memory.namespace)
     try:
-        shown = await context.ask(memory_address(root_of(memory.namespace)), request)
-    except Refusal:  # gone meanwhile
+        answer = await context.ask(memory_address(root_of(memory.namespace)), request)
+    except Refusal:  # it was removed meanwhile
         return found
-    return msgspec.structs.replace(found, memory=shown.memory)
+    return msgspec.structs.replace(found, memory=answer.memory)

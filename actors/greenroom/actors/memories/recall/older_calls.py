@@ -1,4 +1,4 @@
-"""Older names of the search over memories, and how their parameters read in the search of today."""
+"""Older names of the search over memories, with the current form of their parameters."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from greenroom.runtime import Refusal
 
 
 class OlderCall(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """An older name, and what a call of it means today.
+    """An alias, and how to translate a call of it.
 
     Attributes:
         name: The older name.
-        takes: Its parameters, each with today's; None when they are the same.
-        required: Those of its parameters that must be given.
-        defaults: What its own parameters are when left out, where that differs from today.
-        fixed: What is given besides.
-        converts: How a parameter's value is written today, where that differs.
+        takes: Its parameters, each with the current one; None if they are the same.
+        required: Its required parameters.
+        defaults: The defaults of its parameters, if they differ from the current ones.
+        fixed: Arguments that are always added.
+        converts: A conversion of a parameter's value, if it is written differently now.
     """
 
     name: str
@@ -32,8 +32,8 @@ class OlderCall(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     fixed: Mapping[str, Any] = {}
     converts: Mapping[str, Callable[[Any], Any]] = {}
 
-    def translated(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return today's arguments for those of the older call; None stands for one that is left out."""
+    def translate(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the current arguments for those of the older call; None means absent."""
         values = dict(self.fixed)
         for old, new in (self.takes or {}).items():
             value = self.defaults.get(old) if given[old] is None else given[old]
@@ -42,14 +42,14 @@ class OlderCall(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         return values
 
     def advice(self, successor: str) -> str:
-        """Return the words that tell a caller what to call instead."""
+        """Return the sentence that names the current call."""
         renamed = [f"{new} for {old}" for old, new in (self.takes or {}).items() if old != new]
         given = [f"{name} {msgspec.json.encode(value).decode()}" for name, value in self.fixed.items()]
         words = f" with {', '.join([*given, *renamed])}" if self.takes and (renamed or given) else ""
         return f"{self.name} is an older name; call {successor}{words}"
 
-    def reworded(self, error: Any) -> Any:
-        """Return an error or an empty answer of today's call in the words of the older parameters."""
+    def reword(self, error: Any) -> Any:
+        """Return an error or empty reply with the older names of parameters."""
         if isinstance(error, ListReply) and not isinstance(error.empty_because, UnsetType):
             because = error.empty_because
             for older, today in (self.takes or {}).items():
@@ -68,10 +68,10 @@ class OlderCall(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 
 def _through(day: str) -> str:
-    """Return an exclusive end for an inclusive one: a date means the whole day."""
+    """Return the exclusive end for an inclusive one: a date means the whole day."""
     try:
         return (dt.date.fromisoformat(day) + dt.timedelta(days=1)).isoformat()
-    except (ValueError, OverflowError):  # a time, or what the search refuses
+    except (ValueError, OverflowError):  # a time, or a value that the search refuses
         return day
 
 

@@ -18,21 +18,21 @@ T = TypeVar("T")
 
 
 class MemoryHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A memory that was found; what it has not is not in its JSON.
+    """A memory that was found; its JSON has only the fields that have a value.
 
     Attributes:
-        score: How well it matches, 0-1, whatever else was found: 95 of 100 right answers that have half of
-            the query's words have more than 0.7. In mode hybrid the order goes by quality as well.
-        relevance: Measured: of memories with 0.3 three in ten were right.
-        grade: By its relevance.
-        content: Its text, unless it is a ``value``, or ``withheld``.
-        value: Its JSON, unless it is a ``content``, or ``withheld``.
-        withheld: Its content is left out, for it is too large for a list.
-        compressed: What is compressed, where it was not to be decompressed; in the place of either.
-        imported: What the source says of who wrote it, where the author imported it.
-        updated_by: Who wrote its newest version, where that is not the author.
-        rating: The mean of its ratings, -1 to 1, where it has any.
-        unreviewed: True where a rule found it and nobody has looked at it since.
+        score: How well it matches, 0-1, whatever else was found: 95 of 100 right answers with half of the
+            query's words have more than 0.7. In mode hybrid the order depends on quality as well.
+        relevance: Measured: of memories with 0.3, three in ten were right.
+        grade: The grade of its relevance.
+        content: Its text, unless it has a ``value`` or is ``withheld``.
+        value: Its JSON, unless it has a ``content`` or is ``withheld``.
+        withheld: Its content is too large for a list.
+        compressed: Its compressed content, in place of either, if decompression was not wanted.
+        imported: What the source says about its author, if it was imported.
+        updated_by: The author of its newest version, if another one.
+        rating: The mean of its ratings, -1 to 1, if it has any.
+        unreviewed: True if a rule found it and no one has reviewed it since.
     """
 
     memory_id: str
@@ -66,14 +66,14 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FailedNamespace(msgspec.Struct, frozen=True, kw_only=True):
-    """A namespace whose memories could not be asked, and why."""
+    """A namespace that could not be searched, and why."""
 
     namespace: str
     error: str
 
 
 class TimeWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """From when (included) until when (not included) the memories that were searched were created."""
+    """The requested time of creation: from when (included) until when (not included)."""
 
     after: datetime | None
     before: datetime | None
@@ -82,19 +82,19 @@ class TimeWindow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
-    """How a search came to its answer.
+    """How a search came to its results.
 
     Attributes:
-        time_window: The resolved times; null when none was asked for.
-        tags: The tags that were asked for.
-        mode: In which mode the search was carried out: a boost makes a semantic one hybrid.
+        time_window: The resolved times; null if none was requested.
+        tags: The requested tags.
+        mode: The mode that was carried out: a boost makes a semantic search hybrid.
         quality_boost: The part of quality in the score.
-        namespaces: How many namespaces were asked.
-        counts: How many candidates there were before and after each filter, all namespaces together.
-        timings: Milliseconds by stage; ``owners`` is how long the slowest namespace took.
-        model: Which embedder's vectors the query had; ``words`` when words alone decided.
-        without_vectors: Why it had none, where some were wanted.
-        weights: Which sets of weights ranked.
+        namespaces: How many namespaces were searched.
+        counts: How many candidates there were before and after each filter, in all namespaces together.
+        timings: Milliseconds by stage; ``owners`` is the time of the slowest namespace.
+        model: The space of the query's vectors; ``words`` if words alone decided.
+        without_vectors: Why the query had none, if some were wanted.
+        weights: The sets of weights that ranked.
         scores: The components of each memory's score, by its id.
     """
 
@@ -117,14 +117,14 @@ class MemoriesFound(PartialReply, frozen=True, kw_only=True):
 
     Attributes:
         total: How many memories match.
-        mode: The one that was asked for; ``debug`` says which one was carried out.
+        mode: The requested mode; ``debug`` names the one that was carried out.
         total_is_minimum: There may be more: an exact search ends when it has its hits and has read 10,000,
-            and of very many namespaces only those that fit best are asked.
-        tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
+            and of very many namespaces only the best are searched.
+        tokens: An estimate of the size of ``memories``, if ``max_tokens`` was given: bytes of UTF-8 by 4.
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
         over_budget: Those of them that alone are larger.
-        failed: Namespaces that could not be asked; their memories are missing here.
-        weak: Present where an answer is hardly among them: in fewer than one of four such lists one was.
+        failed: Namespaces that could not be searched; their memories are missing here.
+        weak: Present if the answer is hardly among them: fewer than one in four such lists had it.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("memories",)
@@ -144,7 +144,7 @@ class MemoriesFound(PartialReply, frozen=True, kw_only=True):
 
 
 class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A memory that helps with a task, as in `MemoryHit`, without what only programs need."""
+    """A memory that helps with a task: a `MemoryHit` without what only programs need."""
 
     memory_id: str
     key: str
@@ -166,9 +166,9 @@ class ContextRecalled(PartialReply, frozen=True, kw_only=True):
     """Answers `RecallContext`, best first.
 
     Attributes:
-        tokens: An estimate of what ``memories`` cost: bytes of UTF-8 by 4; at most ``max_tokens``.
+        tokens: An estimate of the size of ``memories``: bytes of UTF-8 by 4; at most ``max_tokens``.
         left_out: How many memories that fit the task did not fit into ``max_tokens``.
-        failed: Namespaces that could not be asked.
+        failed: Namespaces that could not be searched.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("memories",)
@@ -184,14 +184,14 @@ class ContextRecalled(PartialReply, frozen=True, kw_only=True):
 
 
 class PlacesFound(Reply, frozen=True, kw_only=True):
-    """Answers `PlacesOfKey`; ``failed`` are namespaces that could not be asked."""
+    """Answers `PlacesOfKey`; ``failed`` are namespaces that could not be searched."""
 
     places: list[KeyPlace]
     failed: list[FailedNamespace]
 
 
-def hit(found: FoundMemory) -> MemoryHit:
-    """Return a search's view of a memory that an actor found."""
+def to_hit(found: FoundMemory) -> MemoryHit:
+    """Return the search's view of a memory that an actor found."""
     memory = found.memory
     return MemoryHit(
         memory_id=memory.memory_id,
@@ -200,7 +200,7 @@ def hit(found: FoundMemory) -> MemoryHit:
         score=round(found.match, 4),
         relevance=round(found.relevance, 4),
         grade=grade_of(found.relevance),
-        content=_given(memory.content),
+        content=_or_unset(memory.content),
         value=memory.value,
         withheld=True if memory.withheld and found.compressed is UNSET else UNSET,
         compressed=found.compressed,
@@ -215,17 +215,17 @@ def hit(found: FoundMemory) -> MemoryHit:
         created_at=memory.created_at,
         updated_at=memory.updated_at,
         expires_at=memory.expires_at,
-        session_id=_given(memory.session_id),
-        conversation_id=_given(memory.conversation_id),
-        position=_given(memory.position),
+        session_id=_or_unset(memory.session_id),
+        conversation_id=_or_unset(memory.conversation_id),
+        position=_or_unset(memory.position),
         metadata=memory.metadata,
         rating=memory.rating if memory.ratings else UNSET,
-        superseded_by=_given(memory.superseded_by),
+        superseded_by=_or_unset(memory.superseded_by),
         unreviewed=memory.unreviewed or UNSET,
     )
 
 
-def recalled(found: FoundMemory) -> RecalledMemory:
+def to_recalled(found: FoundMemory) -> RecalledMemory:
     """Return the short view of a recalled memory, for a model."""
     memory: MemoryView = found.memory
     return RecalledMemory(
@@ -246,5 +246,5 @@ def recalled(found: FoundMemory) -> RecalledMemory:
     )
 
 
-def _given(value: T | None) -> T | UnsetType:
+def _or_unset(value: T | None) -> T | UnsetType:
     return UNSET if value is None else value

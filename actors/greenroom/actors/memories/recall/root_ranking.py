@@ -1,32 +1,32 @@
-"""Which roots a search asks where there are more than it can ask: those whose memories fit it best.
+"""Rank namespace roots for a search, if there are more than it can ask.
 
-By the terms that they hold and the days on which they were made, roots whose memories can match are told
-from those whose cannot. Among those that can, it goes by how many rare words of the query a root has.
+The terms and days in their summaries show which roots may have a match. Of these, the roots with more rare
+words of the query come first.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.content.text.analyze import tokens
-from greenroom.actors.content.text.verbatim import verbatim
+from greenroom.actors.content.text.verbatim import build_verbatim
 from greenroom.actors.core.auth import namespaces as names
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.replies.memory_types import QueryVectors
 from greenroom.actors.core.validation.times import DAY, to_microseconds
 from greenroom.actors.memories.reading.search import whole_terms
 from greenroom.actors.memories.recall.summary_index import SummaryIndex
 from greenroom.actors.memories.requests.replies import MemoryFilters
+from greenroom.actors.search.embedding.vectors import QueryVectors
 from greenroom.actors.search.ranking.dates import Calendar
 from greenroom.actors.search.ranking.lexical import idf
 from greenroom.actors.search.ranking.meaning import query_vector, word_weights
 from greenroom.actors.search.ranking.query import RankQuery, Term
-from greenroom.actors.search.ranking.spelling import corrections
+from greenroom.actors.search.ranking.spelling import find_corrections
 from greenroom.runtime import Slices
 
 Floats = npt.NDArray[np.float32]
@@ -36,22 +36,22 @@ Numbers = npt.NDArray[np.intp]
 
 _BLOCK = 4_096  # vectors compared without a pause
 WORD, DAYS, MONTH, MEANING = 0.6, 9.5, 3.5, 4.8
-"""What rarity, a day, a month and a cosine are worth: about what ranking makes of them."""
+"""The weights of rarity, a day, a month and a cosine: about those of ranking."""
 _SLIGHT = 0.1
 
 
 class VisibleRoots:
-    """The roots and units that one reader sees, until the overview changes.
+    """The roots and units that one reader sees, until the summary index changes.
 
     Attributes:
-        roots: Which roots.
-        holding: Which roots have a memory that the reader sees, as far as it is known what there is.
-        known: Of which of all roots it is known what there is.
-        newest: When the newest visible memory of each root was made, 0 where that is not known.
+        roots: Which roots the reader sees.
+        holding: Which roots have a visible memory, according to their summaries.
+        known: Which roots have a summary.
+        newest: When the newest visible memory of each root was made; 0 if unknown.
     """
 
     def __init__(self, overview: SummaryIndex, principal: Principal) -> None:
-        seen = overview.seen(principal)
+        seen = overview.visibility(principal)
         listing = _numbers(overview.listing)
         self.roots: Mask = (listing >= 0) & _flags(seen.listings)[listing]
         self.known: Mask = _flags(overview.complete)
@@ -66,16 +66,16 @@ class VisibleRoots:
 
     def with_term(self, term: str) -> Numbers:
         """Return the roots with a visible memory that has a term, each once."""
-        return self._of(self._overview.terms.get(term))
+        return self._roots_of(self._overview.terms.get(term))
 
     def with_day(self, day: int) -> Numbers:
-        """Return the roots with a visible memory of a day, in days since 1970, each once."""
-        return self._of(self._overview.days.get(day))
+        """Return the roots with a visible memory of a day, counted from 1970."""
+        return self._roots_of(self._overview.days.get(day))
 
-    def closest(self, space: str, query: Floats, should_yield: Callable[[], bool]) -> Slices[Floats | None]:
-        """Return the highest cosine of a query with a visible vector of each root, 0 where there is none.
+    def closest(self, space: str, query: Floats) -> Slices[Floats | None]:
+        """Return the highest cosine of a query with each root's visible vectors.
 
-        None if there are none at all.
+        It is None for an unknown space.
         """
         found = self._overview.spaces.get(space)
         if found is None or found.dimensions != len(query):
@@ -90,22 +90,21 @@ class VisibleRoots:
             some = rows[start : start + _BLOCK]
             cosine = np.vecdot(values[some].astype(np.float32), query) * scales[some]
             np.maximum.at(best, self._root[units[some]], cosine)
-            if should_yield():
-                yield
+            yield
         return best
 
-    def _of(self, units: array[int] | None) -> Numbers:
+    def _roots_of(self, units: array[int] | None) -> Numbers:
         if units is None:
             return np.empty(0, np.intp)
         numbers = _numbers(units)
-        numbers = numbers[numbers < len(self._units)]  # the others came later
+        numbers = numbers[numbers < len(self._units)]  # the others are newer
         held = np.zeros(len(self.roots), np.bool_)
         held[self._root[numbers[self._units[numbers]]]] = True
         return np.flatnonzero(held & self.roots)
 
 
 def _numbers(values: array[int]) -> Numbers:
-    """Return a copy: an array that somebody looks into cannot grow."""
+    """Return a copy: an `array` cannot grow while numpy views it."""
     return np.array(values, np.intp)
 
 
@@ -114,7 +113,7 @@ def _flags(values: bytearray) -> Mask:
 
 
 class RootQuery(NamedTuple):
-    """What roots are looked for; as `ChooseRoots`."""
+    """What the roots are ranked by; as in `ChooseRoots`."""
 
     below: str | None
     text: str | None
@@ -127,18 +126,15 @@ class RootRanking:
     """One choice among the roots that a reader sees.
 
     Attributes:
-        visible: The names of all roots that the reader sees where it searches.
-        unknown: The names of those of which it is not known what there is.
-        count: How many have something that the reader sees.
+        visible: The names of all visible roots that the search covers.
+        unknown: The names of those without a summary.
+        count: How many of the others have a visible memory.
     """
 
-    def __init__(
-        self, overview: SummaryIndex, query: RootQuery, principal: Principal, should_yield: Callable[[], bool]
-    ) -> None:
+    def __init__(self, overview: SummaryIndex, query: RootQuery, principal: Principal) -> None:
         self._overview = overview
         self._query = query
         self._sight = VisibleRoots(overview, principal)
-        self._should_yield = should_yield
         roots = self._sight.roots.copy()
         if query.below is not None:
             root = names.root_of(query.below)
@@ -149,10 +145,10 @@ class RootRanking:
         self._wanted: Mask = roots & self._sight.known & self._sight.holding
         self.count = int(np.count_nonzero(self._wanted))
 
-    def made(self) -> Slices[list[int]]:
-        """Return the numbers of the roots that can match, best first; of equals the newest first."""
+    def rank(self) -> Slices[list[int]]:
+        """Return the roots that may match, best first, then newest first."""
         text, is_exact = self._query.text, self._query.is_exact
-        can = yield from self._filtered(self._query.filters)
+        can = yield from self._filter(self._query.filters)
         newest = self._sight.newest
         strength = np.zeros(len(can), np.float32)
         if text is not None or self._query.vectors is not None:
@@ -162,7 +158,7 @@ class RootRanking:
             strength = yield from self._strength(text or "")
             if is_exact:
                 strength = np.sign(strength)
-            elif self._query.vectors is None and verbatim(text or "") is None:
+            elif self._query.vectors is None and build_verbatim(text or "") is None:
                 can &= strength > 0
         found = np.flatnonzero(can)
         best: list[int] = found[np.lexsort((-newest[found], -strength[found]))].tolist()
@@ -171,8 +167,8 @@ class RootRanking:
     def _names(self, mask: Mask) -> list[str]:
         return [self._overview.name(number) for number in np.flatnonzero(mask).tolist()]
 
-    def _filtered(self, filters: MemoryFilters) -> Slices[Mask]:
-        """Return which roots may have something that the filters leave."""
+    def _filter(self, filters: MemoryFilters) -> Slices[Mask]:
+        """Return which roots may have a memory that passes the filters."""
         can = self._wanted.copy()
         if filters.tags:
             masks = [self._with_all(tag) for tag in filters.tags]
@@ -186,13 +182,12 @@ class RootRanking:
             for day in list(self._overview.days):
                 if (first is None or day >= first) and (last is None or day <= last):
                     inside[self._sight.with_day(day)] = True
-                    if self._should_yield():
-                        yield
+                    yield
             can &= inside
         return can
 
     def _strength(self, text: str) -> Slices[Floats]:
-        """Return how well each root fits the query's words and dates."""
+        """Return how well each root fits the query's words, dates and vectors."""
         query = RankQuery.read(text)
         strength = np.zeros(len(self._wanted), np.float32)
         counts: dict[str, int] = {}
@@ -201,8 +196,7 @@ class RootRanking:
                 roots = found[self._wanted[found]]
                 counts[term.term] = len(roots) if likeness == 1.0 else 0
                 strength[roots] += np.float32(WORD * likeness * idf(len(roots), self.count))
-            if self._should_yield():
-                yield
+            yield
         if query.dates:
             days = list(self._overview.days)
             calendar = Calendar(np.array(days, np.int64) * DAY, query.offset)
@@ -211,30 +205,25 @@ class RootRanking:
             for at in np.flatnonzero(worth > _SLIGHT).tolist():
                 roots = self._sight.with_day(days[at])
                 best[roots] = np.maximum(best[roots], worth[at])
-                if self._should_yield():
-                    yield
+                yield
             strength += best
         strength += yield from self._meaning(counts)
         return strength
 
     def _meaning(self, counts: Mapping[str, int]) -> Slices[Floats]:
-        """Return how near what each root has is to the query."""
+        """Return the weighed similarity of each root's vectors to the query."""
         best = np.zeros(len(self._wanted), np.float32)
         vectors = self._query.vectors
         for each in () if vectors is None else (vectors, *vectors.older):
             weights = word_weights(self, each.words, set(), counts, in_context=False)
             query = query_vector(each, weights)
-            found = (
-                None
-                if query is None
-                else (yield from self._sight.closest(each.space, query, self._should_yield))
-            )
+            found = None if query is None else (yield from self._sight.closest(each.space, query))
             if found is not None:
                 best = np.maximum(best, found)
         return best * np.float32(MEANING)
 
     def _holding(self, term: Term) -> Slices[list[tuple[float, Numbers]]]:
-        """Return the roots that hold a term, or what it may have been meant to be."""
+        """Return the roots that hold a term or its corrections, each with its likelihood."""
         found = self._sight.with_term(term.term)
         if len(found):
             return [(1.0, found)]
@@ -242,7 +231,7 @@ class RootRanking:
         if any(len(roots) for _, roots in instead):
             return instead
         view: Any = _Vocabulary(self._overview, self._sight)
-        meant = yield from corrections(view, term, self._should_yield)
+        meant = yield from find_corrections(view, term)
         return [(guess.likeness, self._sight.with_term(guess.term)) for guess in meant]
 
     def _with_all(self, text: str) -> Mask:
@@ -260,7 +249,7 @@ class RootRanking:
 
 
 class _Vocabulary:
-    """The terms of all roots, as the correction of mistyped words looks at those of one."""
+    """The terms of all roots, in the form of a `View`, for spelling correction."""
 
     def __init__(self, overview: SummaryIndex, sight: VisibleRoots) -> None:
         self.corpus = self
@@ -268,7 +257,7 @@ class _Vocabulary:
         self._sight = sight
 
     def vocabulary(self, field: str) -> Iterator[Sequence[str]]:
-        """Yield the terms in blocks, each in order."""
+        """Yield the terms in blocks, each sorted."""
         return self._overview.words() if field == "text" else iter(())
 
     def postings(self, field: str, term: str) -> tuple[Numbers, None]:

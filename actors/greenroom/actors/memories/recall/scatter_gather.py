@@ -1,4 +1,4 @@
-"""Scatter-gather over namespaces: which owners to ask, asking them side by side, merging their hits."""
+"""Scatter-gather over namespaces: ask their actors in parallel, and merge the hits."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from greenroom.runtime import (
 R = TypeVar("R")
 
 AT_ONCE = 64
-"""How many owners are asked at a time: each may have to read its index first."""
+"""The number of parallel requests: each actor may have to read its index first."""
 OWNER_SECONDS = 10.0
-"""Seconds that one owner has. The others' answers are not held up for ever by one that hangs."""
+"""The timeout of one actor in seconds, so that one that hangs does not hold up the others' replies."""
 SHARE = 0.8
-"""Of the caller's own time: what remains is for telling the caller."""
+"""The part of the caller's own time for the search; the rest is for the reply."""
 
 _WHY: tuple[tuple[type[GreenroomError], str], ...] = (
     (ActorFailedError, "it failed at this search; ask again"),
     (ActorQuarantinedError, "it failed too often and is set aside until the operator admits it again"),
     (OverloadedError, "too many requests wait for it; ask again"),
-    (DeadlineExceededError, "its time ran out before it was asked"),
+    (DeadlineExceededError, "its time ran out before it was searched"),
     (StorageFullError, "there is no room to write what it has to make anew first"),
     (StoreDamagedError, "a stored record of it is damaged"),
 )
@@ -46,19 +46,19 @@ _CONTAINED: tuple[type[GreenroomError], ...] = (Refusal, *(kind for kind, _ in _
 
 
 class Root(NamedTuple):
-    """A namespace root: its name, and where its owner is."""
+    """A namespace root: its name, and the address of its actor."""
 
     name: str
     address: Address
 
 
 class Gathered(NamedTuple, Generic[R]):
-    """The replies of all owners.
+    """The replies of all actors.
 
     Attributes:
-        found: The answers of those that answered.
-        failed: Those that did not, in the order in which they were asked.
-        error: What the first of those ended with.
+        found: The replies.
+        failed: The namespaces without a reply, in the order of the requests.
+        error: The error of the first of those.
     """
 
     found: list[R]
@@ -67,14 +67,14 @@ class Gathered(NamedTuple, Generic[R]):
 
 
 async def ask_each(context: ProcedureContext, roots: Sequence[Root], message: Message[R]) -> Gathered[R]:
-    """Ask the owners of all roots; failures of single ones are reported, and cost the others nothing.
+    """Ask the actors of all roots; report failures of single ones.
 
     Raises:
-        GreenroomError: what concerns all of them alike: the runtime is closed, the store failed.
+        GreenroomError: A failure of all alike: the runtime is closed, the store failed.
     """
     began = trio.current_time()
     end = began + SHARE * (trio.current_effective_deadline() - began)
-    if len(roots) == 1:  # as mostly, and a nursery costs as much as what it would be for
+    if len(roots) == 1:  # the usual case, and a nursery costs as much as the request
         answers = [await _ask(context, roots[0], message, end)]
     else:
         answers = await _side_by_side(context, roots, message, end)
@@ -104,7 +104,7 @@ async def _side_by_side(
             try:
                 for number, root in waiting:
                     answers[number] = await _ask(context, root, message, end)
-            except GreenroomError as error:  # out of the nursery it would come in a group
+            except GreenroomError as error:  # the nursery would wrap it in a group
                 of_all = of_all or error
                 nursery.cancel_scope.cancel()
 
@@ -131,16 +131,16 @@ def _why(error: GreenroomError) -> str:
     return next(sentence for kind, sentence in _WHY if isinstance(error, kind))
 
 
-def merged(found: Sequence[RootSearchResult], boost: float = 0.0) -> list[FoundMemory]:
-    """Return all hits in one order: best first, newest among equals.
+def merge_hits(found: Sequence[RootSearchResult], boost: float = 0.0) -> list[FoundMemory]:
+    """Merge all hits into one order: best first, newest among equals.
 
     Args:
-        found: What each owner found.
+        found: The reply of each actor.
         boost: The part of quality in the score.
     """
     together = sum(each.rivals for each in found)
     hits = [
-        hit if each.rivals == together else _beside(hit, together, boost)
+        hit if each.rivals == together else _among(hit, together, boost)
         for each in found
         for hit in each.hits
     ]
@@ -148,17 +148,22 @@ def merged(found: Sequence[RootSearchResult], boost: float = 0.0) -> list[FoundM
     return hits
 
 
-def _beside(hit: FoundMemory, together: float, boost: float) -> FoundMemory:
-    """Return a hit with its relevance beside what others found, the odds of all of which are given."""
+def relevance_among(odds: float, together: float) -> float:
+    """Return the relevance of a memory among the best of all namespaces."""
+    return odds / (1 + max(odds, together))
+
+
+def _among(hit: FoundMemory, together: float, boost: float) -> FoundMemory:
+    """Return a hit with its relevance and score among the hits of all namespaces."""
     if hit.odds is None:
         return hit
-    relevance = hit.odds / (1 + max(hit.odds, together))
+    relevance = relevance_among(hit.odds, together)
     score = (1 - boost) * relevance + boost * (hit.quality or 0.0)
     return msgspec.structs.replace(hit, relevance=relevance, score=score)
 
 
-def summed(found: Sequence[RootSearchResult]) -> dict[str, int]:
-    """Return the counts of all of them together, in the order of filtering."""
+def sum_counts(found: Sequence[RootSearchResult]) -> dict[str, int]:
+    """Add up the counts of all replies, in the order of filtering."""
     counts: dict[str, int] = {}
     for each in found:
         for name, count in each.counts.items():

@@ -1,9 +1,9 @@
-"""What there is below all roots, in memory, for searches over many of them.
+"""The summaries of all namespace roots, in memory, for searches over many of them.
 
-A `SummaryFollower` follows the rows of `memory.directory` and `memory.root_summary`, in the process that owns
-the folder: what changed since the last search is read again before the next one looks. A root's memories of
-one partition are a *unit*. Roots and units are numbered as they come and their numbers are not used twice, so
-what a reader may see of them is worked out once.
+A `SummaryFollower` follows the rows of `storage.directory` and `storage.root_summary` in the owner of the
+store: before a search it reads again what changed since the last one. A root's memories in one partition are
+a *unit*. Roots and units get ascending numbers, which are never reused. So the visibility of each is computed
+once for each reader.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.memories.storage import directory, root_summary
 from greenroom.actors.memories.storage.directory import NamespaceRow
 from greenroom.actors.memories.storage.root_summary import SummaryHeader, SummaryRow, VectorRow
-from greenroom.runtime import Address, IndexReader, Row, Slices
+from greenroom.runtime import WAITING, Address, IndexReader, RecordDamagedError, Row, Slices
 
 READERS = 64
-"""Readers of whom it is kept what they may see."""
-_MOST_DEAD = 4_096  # units, at least, before all is read anew; or half of all
+"""The number of readers for which visibility is cached."""
+_MOST_DEAD = 4_096  # dead units, and half of all, above which everything is loaded anew
 _BLOCK = 4_096  # words
 
 
 class _Known:
-    """A root: what its rows say, and how far they were read."""
+    """A root: its summary, and how far its rows were read."""
 
     __slots__ = ("last", "last_vector", "meta", "name", "number", "units")
 
@@ -43,7 +43,7 @@ class _Known:
 
 
 class Space:
-    """Vectors that can be compared with each other: of which units, their scales, and their values."""
+    """Comparable vectors: the unit, the scale and the values of each."""
 
     __slots__ = ("dimensions", "scales", "units", "values")
 
@@ -55,7 +55,7 @@ class Space:
 
 
 class Seen:
-    """What one reader may see, by the number of a row of the directory, and by the number of a partition."""
+    """What one reader may see, by directory row and by partition."""
 
     def __init__(self) -> None:
         self.listings = bytearray()
@@ -63,20 +63,20 @@ class Seen:
 
 
 class SummaryIndex:
-    """The roots, their units, and which of these hold which term.
+    """The roots, their units, and the terms, days and vectors of each unit.
 
     Args:
-        number: That of the last change that whoever loads it sees.
+        number: The number of the last change that the loading reader sees.
 
     Attributes:
-        listing: By root, the number of its row in the directory, as `Seen` counts them; -1: it has none.
-        complete: By root, whether it is known all that there is.
-        unit_root: By unit, its root; -1 where that is not so any more.
-        unit_partition: By unit, its partition, as `Seen` counts them.
-        newest: By unit, when the newest of it was made.
-        terms: The units that hold a term.
-        days: The units in which something was made on a day.
-        spaces: The vectors of units, by their space.
+        listing: By root, the number of its directory row, as in `Seen`; -1 for none.
+        complete: By root, whether its summary is complete.
+        unit_root: By unit, its root; -1 for a dead unit.
+        unit_partition: By unit, its partition, as in `Seen`.
+        newest: By unit, when its newest memory was made.
+        terms: By term, the units that hold it.
+        days: By day, the units with a memory made on it.
+        spaces: By space, the vectors of units.
     """
 
     def __init__(self, number: int) -> None:
@@ -103,11 +103,10 @@ class SummaryIndex:
     # -- reading rows --------------------------------------------------------
 
     def load(self, reader: IndexReader) -> Slices[None]:
-        """Read all rows, the first time; yields when the slice is over."""
-        for listed in reader.rows(directory.INDEX, NamespaceRow):
+        """Read all rows, the first time."""
+        for listed in directory.rows(reader):
             self._list(listed.address, listed.value)
-            if reader.should_yield():
-                yield
+            yield
         kinds: tuple[tuple[bytes, Any, Callable[[_Known, Any], None]], ...] = (
             (root_summary.META, SummaryHeader, lambda known, row: self._set_meta(known, row.value)),
             (root_summary.PARTS, SummaryRow, self._take),
@@ -115,35 +114,43 @@ class SummaryIndex:
             (root_summary.CENTROIDS, VectorRow, self._take_vectors),
             (root_summary.VECTORS, VectorRow, self._take_vectors),
         )
+        met: list[RecordDamagedError] = []
         for prefix, of, take in kinds:
-            for row in reader.rows(root_summary.INDEX, of, prefix=prefix):
+            for row in reader.rows(root_summary.INDEX, of, prefix=prefix, on_damage=met.append):
                 if (known := self._roots.get(row.address)) is not None:
                     take(known, row)
-                if reader.should_yield():
-                    yield
+                yield
+        for address, known in self._roots.items():
+            self._doubt(reader, met, address, known)
+
+    def _doubt(
+        self, reader: IndexReader, met: list[RecordDamagedError], address: Address, known: _Known
+    ) -> None:
+        """Treat a root with a damaged row as one without a summary."""
+        if any(reader.is_of(error, address) for error in met):
+            self._set_meta(known, None)
 
     def listed(self, reader: IndexReader, address: Address) -> Slices[NamespaceRow | None]:
-        """Return the row of one actor in the directory."""
+        """Return the directory row of one actor; None for none."""
         known = self._roots.get(address)
         if known is not None:
-            return reader.get(directory.INDEX, tag_of_root(known.name), address, NamespaceRow)
+            return directory.row_of(reader, known.name, address)
         if len(address.key) < MAX_ADDRESS:
-            return reader.get(directory.INDEX, tag_of_root(root_at(address.key)), address, NamespaceRow)
-        for row in reader.rows(directory.INDEX, NamespaceRow):  # it is an abridged name
+            return directory.row_of(reader, root_at(address.key), address)
+        for row in directory.rows(reader):  # the address has an abridged name
             if row.address == address:
                 return row.value
-            if reader.should_yield():
-                yield
+            yield
         return None
 
     def has_read(self, address: Address, number: int) -> bool:
-        """Return whether what one actor wrote up to a change was read; whoever sees less would undo it."""
+        """Return whether an actor's rows up to a change were read."""
         return max(self._number, self._read.get(address, 0)) >= number
 
     def read_again(
         self, reader: IndexReader, address: Address, listed: NamespaceRow | None, number: int
     ) -> None:
-        """Read what one actor wrote since it was read, up to the change with this number."""
+        """Read an actor's new rows, up to the change with this number."""
         self._read[address] = number
         known = self._roots.get(address)
         if listed is None:
@@ -154,23 +161,34 @@ class SummaryIndex:
             return
         tag = tag_of_root(listed.root)
         known = self._list(address, listed)
-        meta = reader.get(root_summary.INDEX, root_summary.META + tag, address, SummaryHeader)
+        met: list[RecordDamagedError] = []
+        try:
+            meta = reader.get(root_summary.INDEX, root_summary.META + tag, address, SummaryHeader)
+        except RecordDamagedError:
+            meta = None
         if meta != known.meta:
             self._drop_units(known)
             self._set_meta(known, meta)
-            for row in reader.rows(root_summary.INDEX, SummaryRow, prefix=root_summary.PARTS + tag):
+            parts, centroids = root_summary.PARTS + tag, root_summary.CENTROIDS + tag
+            for row in reader.rows(root_summary.INDEX, SummaryRow, prefix=parts, on_damage=met.append):
                 self._take(known, row)
-            for vectors in reader.rows(root_summary.INDEX, VectorRow, prefix=root_summary.CENTROIDS + tag):
+            for vectors in reader.rows(root_summary.INDEX, VectorRow, prefix=centroids, on_damage=met.append):
                 self._take_vectors(known, vectors)
         after = -1 if meta is None else meta.upto
         start = root_summary.ROWS + tag + (max(known.last, after) + 1).to_bytes(8)
-        for row in reader.rows(root_summary.INDEX, SummaryRow, prefix=root_summary.ROWS + tag, start=start):
+        own = root_summary.ROWS + tag
+        for row in reader.rows(root_summary.INDEX, SummaryRow, prefix=own, start=start, on_damage=met.append):
             self._take(known, row)
         start = root_summary.VECTORS + tag + (max(known.last_vector, after) + 1).to_bytes(8)
         for vectors in reader.rows(
-            root_summary.INDEX, VectorRow, prefix=root_summary.VECTORS + tag, start=start
+            root_summary.INDEX,
+            VectorRow,
+            prefix=root_summary.VECTORS + tag,
+            start=start,
+            on_damage=met.append,
         ):
             self._take_vectors(known, vectors)
+        self._doubt(reader, met, address, known)
 
     def _list(self, address: Address, row: NamespaceRow) -> _Known:
         known = self._roots.get(address)
@@ -197,7 +215,7 @@ class SummaryIndex:
         known.last = known.last_vector = -1
 
     def _take(self, known: _Known, row: Row[SummaryRow]) -> None:
-        """Take over what a row says; what is there already does no harm."""
+        """Add the contents of a row; a repetition does no harm."""
         value = row.value
         unit = self._unit(known, value.partition)
         self.newest[unit] = max(self.newest[unit], value.newest)
@@ -225,7 +243,7 @@ class SummaryIndex:
             space.values += value.values
 
     def _unit(self, known: _Known, partition: MemoryPartition) -> int:
-        """Return the number of what a root has on a partition, a new one if there is none."""
+        """Return the number of a root's unit in a partition; number a new one."""
         number = self._partitions.setdefault(partition, len(self._partitions))
         if number == len(self._partition_list):
             self._partition_list.append(partition)
@@ -237,11 +255,11 @@ class SummaryIndex:
             self.newest.append(0)
         return unit
 
-    # -- looking -----------------------------------------------------------
+    # -- reading -----------------------------------------------------------
 
     @property
     def is_worn(self) -> bool:
-        """Whether much of it is not right any more, so that it should be made anew."""
+        """Whether so many units are dead that everything should be loaded anew."""
         return self._dead > max(_MOST_DEAD, len(self.unit_root) // 2)
 
     def name(self, number: int) -> str:
@@ -249,15 +267,15 @@ class SummaryIndex:
         return self._by_number[number].name
 
     def words(self) -> Iterator[Sequence[str]]:
-        """Yield all terms in blocks, each in order."""
+        """Yield all terms in blocks, each sorted."""
         if self._new_words:
-            self._words = sorted(self._words + self._new_words)  # the first of them are in order
+            self._words = sorted(self._words + self._new_words)  # the old ones are sorted already
             self._new_words = []
         for start in range(0, len(self._words), _BLOCK):
             yield self._words[start : start + _BLOCK]
 
-    def seen(self, principal: Principal) -> Seen:
-        """Return what a reader may see of the present rows and partitions."""
+    def visibility(self, principal: Principal) -> Seen:
+        """Return what a reader may see of the current rows and partitions."""
         principal = principal.sight
         seen = self._readers.pop(principal, None) or Seen()
         self._readers[principal] = seen
@@ -271,7 +289,7 @@ class SummaryIndex:
 
 
 class SummaryFollower:
-    """Keeps the overview that searches look into."""
+    """Keep the summary index up to date for searches."""
 
     def __init__(self) -> None:
         self._overview: SummaryIndex | None = None
@@ -279,26 +297,26 @@ class SummaryFollower:
         self._is_loading = False
         self._dirty: dict[Address, int] = {}
 
-    def updated(self, reader: IndexReader) -> Slices[SummaryIndex]:
-        """Return the overview with all that ``reader`` sees, which has not yielded before."""
+    def update(self, reader: IndexReader) -> Slices[SummaryIndex]:
+        """Return the index with all changes that ``reader`` sees; the reader has not yielded before."""
         mine, _ = reader.changed_since(root_summary.INDEX, None)
         reader.changed_since(directory.INDEX, None)
         while True:
             while self._is_loading:
-                yield
+                yield WAITING
             overview = self._overview
             number, of_summaries = reader.changed_since(root_summary.INDEX, self._number)
             _, of_directory = reader.changed_since(directory.INDEX, self._number)
             if overview is None or overview.is_worn or of_summaries is None or of_directory is None:
-                return (yield from self._loaded(reader, mine))
+                return (yield from self._load(reader, mine))
             self._number = number
             self._dirty.update(dict.fromkeys((*of_summaries, *of_directory), number))
             yield from self._follow(overview, reader, mine)
-            if overview is self._overview:  # else somebody who may see less has loaded another
+            if overview is self._overview:  # otherwise a reader that sees less has loaded another one
                 return overview
 
     def _follow(self, overview: SummaryIndex, reader: IndexReader, mine: int) -> Slices[None]:
-        """Read again what has changed, as far as nobody who sees at least as much has."""
+        """Read the changed rows again, unless a reader that sees more did."""
         for address in list(self._dirty):
             if address in self._dirty and not overview.has_read(address, mine):
                 listed = yield from overview.listed(reader, address)
@@ -308,10 +326,9 @@ class SummaryFollower:
                 return
             if self._dirty.get(address, mine + 1) <= mine:
                 del self._dirty[address]
-            if reader.should_yield():
-                yield
+            yield
 
-    def _loaded(self, reader: IndexReader, number: int) -> Slices[SummaryIndex]:
+    def _load(self, reader: IndexReader, number: int) -> Slices[SummaryIndex]:
         self._is_loading = True
         try:
             overview = SummaryIndex(number)

@@ -1,4 +1,4 @@
-"""The times that a search names, as instants: pure functions of words, of now, and of a time zone."""
+"""The times of a search as instants: pure functions."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import NamedTuple
 
 from greenroom.actors.content.text.analyze import current_rules
 from greenroom.actors.core.auth import errors as auth_errors
-from greenroom.actors.core.validation.times import given_time
+from greenroom.actors.core.validation.times import parse_time_argument
 
 _ISO = re.compile(
     r"\b(?:\d{4}-\d\d-\d\d|\d{8}|\d{4}-?w\d\d-?[1-7])"
     r"(?:[t ]\d\d(?::?\d\d){0,2}(?:[.,]\d+)?(?:z|[+-]\d\d:?\d\d)?)?\b",
     re.IGNORECASE | re.ASCII,
 )
-"""A date that `after` takes, too, with a time of day or without."""
+"""A date as `after` takes it, with or without a time of day."""
 _BESIDE_DATES = """
 after and before between by earlier from in later newer no not of older on onward onwards or prior
 since starting than the through thru till to until up
 """
-"""Words that say nothing of where a day begins."""
+"""Words beside dates that do not depend on where a day begins."""
 _OF_THE_MACHINE = frozenset({"localtime", "posixrules"})
-"""Files among the zones that mean whatever the server's machine is set to."""
+"""Files among the time zones that stand for the setting of the server's machine."""
 
 
 class Window(NamedTuple):
-    """From ``after`` (included) until ``before`` (not included), in UTC; None: no bound."""
+    """From ``after`` (included) until ``before`` (not included), in UTC; None for no bound."""
 
     after: dt.datetime | None
     before: dt.datetime | None
@@ -42,21 +42,21 @@ def time_window(
     before: str | None,
     bounds: dt.tzinfo = dt.UTC,
 ) -> Window:
-    """Return the time in which all that was given agrees.
+    """Return the intersection of all given times.
 
     Args:
         now: The present instant, aware.
-        zone: The zone in which expressions are meant.
+        zone: The time zone of ``time_expr``.
         time_expr: Words such as "last week".
         after: A date, which begins at its midnight, or a time.
         before: The same; not included.
-        bounds: The zone in which these two are meant.
+        bounds: The time zone of these two.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: one of them is not understood, or ``after`` is later than ``before``.
+        Refusal: ``VALIDATION_ERROR``: A time is not understood, or ``after`` is later than ``before``.
     """
-    start = None if after is None else given_time("after", after, bounds)
-    end = None if before is None else given_time("before", before, bounds)
+    start = None if after is None else parse_time_argument("after", after, bounds)
+    end = None if before is None else parse_time_argument("before", before, bounds)
     if start is not None and end is not None:
         auth_errors.check_span("after", start, end)
     if time_expr is not None:
@@ -67,7 +67,7 @@ def time_window(
 
 
 def is_in_words(expression: str) -> bool:
-    """Return whether an expression of time names more than dates as `after` and `before` take them."""
+    """Return whether an expression has more than dates in the form of `after` and `before`."""
     words = re.findall(r"\w+", _ISO.sub(" ", expression.casefold()))
     return not set(_BESIDE_DATES.split()).issuperset(words)
 
@@ -76,7 +76,7 @@ def time_zone(name: str | None) -> tuple[dt.tzinfo, str]:
     """Return a time zone and its name; the machine's for None.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: there is no such zone.
+        Refusal: ``VALIDATION_ERROR``: There is no such zone.
     """
     import zoneinfo  # noqa: PLC0415 - few searches name a time
 
@@ -94,7 +94,7 @@ def time_zone(name: str | None) -> tuple[dt.tzinfo, str]:
 
 @functools.cache
 def machine_zone() -> str:
-    """Return the name of the machine's time zone; UTC where it has none that is known."""
+    """Return the name of the machine's time zone; UTC if it is unknown."""
     import zoneinfo  # noqa: PLC0415 - as above
 
     import tzlocal  # noqa: PLC0415
@@ -108,15 +108,14 @@ def machine_zone() -> str:
 
 
 def days_come_first() -> bool:
-    """Return whether 3/4/2026 is in April here: where texts are in other languages than English."""
+    """Return whether 3/4/2026 is in April: true if texts are not in English."""
     return "english" not in current_rules().languages
 
 
 def _resolved(
     expression: str, now: dt.datetime, zone: dt.tzinfo
 ) -> tuple[dt.datetime | None, dt.datetime | None]:
-    from greenroom.actors.content.times import resolve
-    from greenroom.actors.timeexpr import EXAMPLES  # noqa: PLC0415 - few searches name a time
+    from greenroom.actors.content.times import EXAMPLES, resolve  # noqa: PLC0415 - few searches name a time
 
     try:
         return resolve(expression, now, zone, day_first=days_come_first())

@@ -1,4 +1,4 @@
-"""One line of a file: checked before anything is staged, with a sentence that names what is wrong."""
+"""Check a line of an import file before it is staged; errors name the field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.replies.memory_types import MAX_IMPORTED_BYTES, Below, Namespace, import_source
-from greenroom.actors.core.validation.parse import decoded, parse_request
+from greenroom.actors.core.validation.parse import decode_request, parse_request
 from greenroom.actors.core.validation.strict_json import check_json
 from greenroom.actors.memories.requests.transfer import MemoryLine
 from greenroom.runtime import Refusal
@@ -28,9 +28,9 @@ class CheckedLine(NamedTuple):
 
     Attributes:
         raw: Its JSON, with its namespace.
-        root: The root of that.
-        namespace: Where it goes.
-        identity: What no other line of the file may have.
+        root: The root of the namespace.
+        namespace: The target namespace.
+        identity: Must be unique in the file.
     """
 
     raw: bytes
@@ -40,15 +40,15 @@ class CheckedLine(NamedTuple):
 
 
 def check_line(raw: bytes, namespace: str, principal: Principal) -> CheckedLine:
-    """Return a line that can be imported.
+    """Check a line of an import file.
 
     Args:
-        raw: JSON as it stands in the file.
-        namespace: Where it goes if it does not say.
-        principal: Who imports.
+        raw: The JSON of the line.
+        namespace: The target of a line without a namespace.
+        principal: The importing principal.
 
     Raises:
-        Refusal: it cannot be; the sentence names the field, what it takes, and what was given.
+        Refusal: the line is invalid; the sentence names the field, what it takes, and the value.
     """
     line, raw = read_line(raw)
     place = line.namespace or namespace
@@ -60,57 +60,59 @@ def check_line(raw: bytes, namespace: str, principal: Principal) -> CheckedLine:
             "session_id", f"session_id: only memories of the agent's own namespace have one, not {place!r}"
         )
     if line.supersedes == line.key:
-        raise auth_errors.invalid("supersedes", "supersedes: a memory cannot take the place of itself")
-    taken = line if policy.may_name_authors(principal) else _with_claim(line, principal)
-    if taken is not line or line.namespace is None:
-        raw = _encode(msgspec.structs.replace(taken, namespace=place))
+        raise auth_errors.invalid("supersedes", "supersedes: a memory cannot supersede itself")
+    checked = line if policy.may_name_authors(principal) else _with_claim(line, principal)
+    if checked is not line or line.namespace is None:
+        raw = _encode(msgspec.structs.replace(checked, namespace=place))
     scope = "" if root.startswith((names.AGENT, names.USER)) else line.scope or "shared"
     return CheckedLine(raw, root, place, (place, line.key, line.session_id or "", scope))
 
 
 def _with_claim(line: MemoryLine, principal: Principal) -> MemoryLine:
-    """Return a line with the importing agent as author, and the source's as a claim.
+    """Return a line with the importing agent as author.
 
-    Where the source has a claim itself, that one is kept, so that claims do not nest.
+    The source's author becomes a claim.
+
+    A claim in the source is kept, so that claims do not nest.
     """
-    says = line.created_by if line.imported is None else line.imported.created_by
-    imported = import_source(None if says == principal.agent_id else says) or None
+    claim = line.created_by if line.imported is None else line.imported.created_by
+    imported = import_source(None if claim == principal.agent_id else claim) or None
     if line.created_by is None and line.imported == imported:
         return line
     return msgspec.structs.replace(line, created_by=None, imported=imported)
 
 
 def read_line(raw: bytes) -> tuple[MemoryLine, bytes]:
-    """Return a line of strictly valid JSON that has the fields of one, and that JSON with times in full.
+    """Parse a line of strictly valid JSON; return it, and the JSON with complete times.
 
     Raises:
         Refusal: as `check_line`.
     """
     check_json(raw)
     try:
-        return decoded(MemoryLine, raw)
+        return decode_request(MemoryLine, raw)
     except msgspec.DecodeError as error:
         if len(raw) <= MAX_VALUE_BYTES:
-            parse_request(MemoryLine, raw)  # which says it in the user's words
+            parse_request(MemoryLine, raw)  # raises with a clearer sentence
         raise auth_errors.invalid("line", str(error)) from None
 
 
 def decode_line(raw: bytes | msgspec.Raw) -> MemoryLine:
-    """Return a line that was checked before."""
+    """Decode a line that was checked before."""
     return _decode(raw)
 
 
 def metadata_of(line: MemoryLine) -> bytes:
-    """Return a line's metadata as JSON; null, as many programs leave an object out, is an empty one."""
+    """Return a line's metadata as JSON; null, as some programs write, is an empty object."""
     raw = _NO_OBJECT if isinstance(line.metadata, UnsetType) else bytes(line.metadata)
     return _NO_OBJECT if raw == b"null" else raw
 
 
 def check_namespace(namespace: str) -> str:
-    """Return a namespace as it is.
+    """Check a namespace, and return it unchanged.
 
     Raises:
-        Refusal: it is none.
+        Refusal: it is invalid.
     """
     parse_request(_Where, _encode({"namespace": namespace}))
     return namespace
@@ -136,10 +138,10 @@ def _check_values(line: MemoryLine) -> None:
 
 
 def check_below(prefix: str) -> str:
-    """Return leading segments of namespaces as they are.
+    """Check leading segments of namespaces, and return them unchanged.
 
     Raises:
-        Refusal: they are none.
+        Refusal: they are invalid.
     """
     parse_request(_Below, _encode({"namespace": prefix}))
     return prefix
@@ -154,14 +156,14 @@ class _Below(msgspec.Struct):
 
 
 class LineError(NamedTuple):
-    """Why a line cannot be imported, and where it stands."""
+    """Why a line cannot be imported, and its place in the file."""
 
     place: str
     sentence: str
     field: str | None
 
 
-def line_error(place: str, refusal: Refusal) -> LineError:
-    """Return what is wrong with a line, and where."""
+def to_line_error(place: str, refusal: Refusal) -> LineError:
+    """Convert the refusal of a line."""
     field = refusal.details.get("field")
     return LineError(place, refusal.sentence, field if isinstance(field, str) else None)

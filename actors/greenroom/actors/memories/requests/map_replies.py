@@ -1,4 +1,4 @@
-"""What a map of memories is made of: what each root has for it, and the reply, in columns."""
+"""A map of memories: the map in columns, and the request to each root."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.runtime import Message
 
 MOST_NODES = 10_000
-"""Memories on one map."""
+"""Most memories on one map."""
 
 MapKind = Annotated[
     Literal["graph", "plane", "list"],
@@ -25,21 +25,21 @@ LinkType = Literal["supersedes", "contradicts", "session", "conversation", "ment
 
 
 class MapNodes(msgspec.Struct, frozen=True, kw_only=True):
-    """The nodes of a map as columns of equal length: memories first, the largest of each type first.
+    """The nodes of a map as columns: memories first, each type by size.
 
     Attributes:
-        id: What its page is found by: a memory's or session's id, the name of a conversation or an entity.
-        label: What it is called, in one line in which nothing is hidden.
-        type: A place in `MemoryMapped.types`.
-        kind: A place in `MemoryMapped.kinds`; -1 for what is no memory.
-        namespace: A place in `MemoryMapped.namespaces`, of a conversation that below which it is; -1 for what
-            has none.
-        size: How large it is drawn, 1 to 10: of a memory by its uses and ratings, else by its links.
-        uses: How often a memory was used; 0 for others.
+        id: The id of a memory or session, or the name of a conversation or an entity.
+        label: The label on one line, with all characters visible.
+        type: An index into `MemoryMapped.types`.
+        kind: An index into `MemoryMapped.kinds`; -1 for other nodes than memories.
+        namespace: An index into `MemoryMapped.namespaces`; for a conversation, the namespace that it is
+            below; -1 for none.
+        size: The size on the map, 1 to 10: of a memory by uses and ratings, else by links.
+        uses: The uses of a memory; 0 for others.
         rating: The mean of a memory's ratings, -1 to 1.
-        created: When a memory was created, in seconds since 1970; 0 for others.
-        x: Where it lies; empty where nothing was placed.
-        y: The same the other way.
+        created: The creation of a memory, in seconds since 1970; 0 for others.
+        x: The horizontal position; empty if nothing is placed.
+        y: The vertical position, likewise.
     """
 
     id: list[str]
@@ -56,7 +56,7 @@ class MapNodes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MapLinks(msgspec.Struct, frozen=True, kw_only=True):
-    """The links of a map as columns: from which node to which, and its type in `MemoryMapped.links`."""
+    """The links of a map as columns: source, target, and an index into `MemoryMapped.links`."""
 
     source: list[int]
     target: list[int]
@@ -67,20 +67,20 @@ class MemoryMapped(Reply, frozen=True, kw_only=True):
     """Answers `MemoryMap`.
 
     Attributes:
-        kind: How the nodes are placed; ``graph`` in place of ``plane`` where no memory has a vector.
-        nodes: What is on the map.
-        edges: What links them.
+        kind: How the nodes are placed; ``graph`` in place of ``plane`` if no memory has a vector.
+        nodes: The nodes.
+        edges: The links.
         types: The names of types of nodes.
         links: The names of types of links.
         kinds: The names of kinds of memories.
         namespaces: The namespaces.
-        memories: How many memories are on the map.
-        total: How many there are that the caller may see and that fit the filters.
-        without_vectors: How many of those on the map have no vector, and lie around the others on a plane.
-        space: The space of the vectors; null where there are none.
-        method: How positions were made.
-        notes: What is missing, a sentence each.
-        revision: Another one as soon as anything is that such a map may show, whatever its kind and limit.
+        memories: The number of memories on the map.
+        total: The number of memories that the caller may see and that pass the filters.
+        without_vectors: The memories on the map without a vector, which are placed around the others.
+        space: The embedding space; null without vectors.
+        method: How positions were computed.
+        notes: What is missing, one sentence each.
+        revision: Changes with any data that a map, of whatever kind and limit, may show.
     """
 
     kind: MapKind
@@ -103,14 +103,14 @@ class MemoryMapped(Reply, frozen=True, kw_only=True):
 
 
 class MapRoot(Message["MappedRoot"], frozen=True, kw_only=True):
-    """Tell what a map shows of the memories below one root. Not a tool: `MemoryMap` asks it of each.
+    """Return the memories of one root for a map; `MemoryMap` sends it to each.
 
     Attributes:
-        filters: What narrows it.
-        limit: Memories at most; with 0 they are only counted.
-        order: Which come first.
-        vectors: Whether their vectors are wanted.
-        names: Of each name that is looked for its words; a memory that has all of one may mention it.
+        filters: The filters.
+        limit: Most memories; 0 only counts them.
+        order: Which memories come first.
+        vectors: Whether vectors are returned.
+        names: The words of each wanted name; a memory with all words of a name may mention it.
     """
 
     filters: MemoryFilters
@@ -121,18 +121,18 @@ class MapRoot(Message["MappedRoot"], frozen=True, kw_only=True):
 
 
 class MappedMemory(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a map shows of a memory and what stays as it is until its next version.
+    """What a map shows of a memory, unchanged until the next version.
 
     Attributes:
-        memory_id: Its id.
-        number: What tells it from others of the root.
-        label: Its key, or of a generated key the beginning of what it says, as one line; it may be empty.
-        kind: What kind it is.
-        namespace: Its namespace in full.
+        memory_id: The id.
+        number: The number of the entry within the root.
+        label: The key, or for a generated key the beginning of the text, on one line; may be empty.
+        kind: The kind.
+        namespace: The full namespace.
         created_at: In microseconds since 1970.
         session_id: The session that it is bound to.
         conversation: The conversation that it belongs to.
-        provenance: The client, and its own name for the session, in which a hook found it.
+        provenance: For a finding of a hook: the client, and the client's id of the session.
     """
 
     memory_id: str
@@ -150,10 +150,10 @@ class MappedVectors(msgspec.Struct, frozen=True, kw_only=True):
     """The vectors of a root's memories on a map.
 
     Attributes:
-        space: Their space.
-        places: Which memories have one, as places in `MappedRoot.memories`.
-        values: Their int8 values, one vector after the other.
-        dimensions: Of each vector.
+        space: The embedding space.
+        places: The memories with a vector, as indexes into `MappedRoot.memories`.
+        values: The int8 values, one vector after the other.
+        dimensions: The dimensions of each vector.
     """
 
     space: str
@@ -166,16 +166,16 @@ class MappedRoot(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `MapRoot`.
 
     Attributes:
-        root: The root's name.
-        total: How many memories fit.
-        revision: Another one as soon as what fits is another, or used or rated otherwise, or gets vectors.
-        memories: Those that come first.
-        uses: How often each of these was used.
-        ratings: The mean of its ratings.
-        supersedes: The number of the memory whose place it takes, 0 for none.
-        vectors: The vectors of these; None where there are none.
-        texts: The beginnings of those that may mention a name, by place; more than fits is left out.
-        all_texts: Whether none was left out.
+        root: The name of the root.
+        total: The number of memories that pass the filters.
+        revision: Changes with these memories, their uses, ratings and vectors.
+        memories: The first ones.
+        uses: Their uses.
+        ratings: The means of their ratings.
+        supersedes: The numbers of the entries that they supersede, 0 for none.
+        vectors: Their vectors; None if they have none.
+        texts: The beginnings of those that may mention a name, by index, up to a maximum.
+        all_texts: Whether no text is left out.
     """
 
     root: str
@@ -191,7 +191,7 @@ class MappedRoot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MappedEntity(msgspec.Struct, frozen=True, array_like=True):
-    """An entity that memories may mention: its name, its type, all names, and those that need a context."""
+    """An entity that memories may mention: name, type, all names, and the ambiguous ones."""
 
     name: str
     type: str

@@ -9,30 +9,31 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from greenroom.actors.core.replies import memory_types as kinds
+from greenroom.actors.core.replies.damage import Damaged
 from greenroom.actors.core.replies.replies import ListReply, Reply, TooLarge
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.times import DAY, to_microseconds
 
 _EVER = 1 << 62
-"""Microseconds, more than any time of a memory has."""
+"""In microseconds: more than any time of a memory."""
 
 
 class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What narrows a search or a listing; every one that is given must fit.
+    """The filters of a search or a listing; all that are given must fit.
 
     Attributes:
         namespace: Whole leading segments.
         key: The key itself.
-        key_prefix: What the key begins with.
-        tags: Tags; ``tag_match`` says whether any of them or all.
+        key_prefix: The beginning of the key.
+        tags: Tags; ``tag_match`` chooses any or all of them.
         after: Created then or later.
         before: Created earlier.
-        max_age_days: Created no longer ago than this.
-        min_importance: At least so important.
-        author: Who wrote the first version.
-        superseded: Also what another memory takes the place of that the reader sees; it is hidden otherwise.
+        max_age_days: The highest age in days.
+        min_importance: The least importance.
+        author: The author of the first version.
+        superseded: Include memories that another visible memory supersedes.
         session_id: Only entries stored with `set_memory` for this session.
-        unreviewed: Only what nobody has looked at, or only the rest; both unless given.
+        unreviewed: Only unreviewed memories, or only the others; both unless given.
     """
 
     namespace: Annotated[kinds.NamespacePrefix | None, types.RARE] = None
@@ -53,10 +54,10 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     unreviewed: Annotated[bool | None, types.RARE] = None
 
     def created_between(self, now: int) -> tuple[int, int]:
-        """Return when the memories were created: from (included), until (not included).
+        """Return the limits of the time of creation: from (included), until (excluded).
 
         Args:
-            now: The present, and like the result in microseconds since 1970.
+            now: The time, like the result in microseconds since 1970.
         """
         after = -_EVER if self.after is None else to_microseconds(self.after)
         if self.max_age_days is not None:
@@ -65,22 +66,24 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A memory as a reader that may see it gets it; what it has not is left out.
+    """A memory as a caller that may see it gets it.
+
+    Empty fields are left out.
 
     Attributes:
         memory_id: Its UUID, the same for all versions.
-        id: The number of this version within its namespace's root, as the memory service has it.
-        content: Its text, unless it is a ``value``, or ``withheld``.
-        value: Its JSON, unless it is a ``content``, or ``withheld``.
+        id: The number of this version within its namespace's root, for the memory service.
+        content: The text, unless it is a ``value``, or ``withheld``.
+        value: The JSON, unless it is a ``content``, or ``withheld``.
         withheld: Its content is too large for this answer; read it alone.
-        author: Who wrote the first version.
-        imported: What the source says of that, where the author imported it.
-        updated_by: Who wrote this one.
-        supersedes: The memory that it takes the place of, if that is there and the reader may see it.
-        superseded_by: The one that takes its place, likewise.
-        rating: The mean of its ratings, -1 to 1; ``ratings`` says of how many.
-        unreviewed: A rule found it and nobody has looked at it since: `greenroom review` shows these.
-        size_bytes: Of what is stored: the content or the value's JSON as UTF-8, compressed where that is so.
+        author: The author of the first version.
+        imported: The author in the source, if the memory was imported.
+        updated_by: The author of this version.
+        supersedes: The memory that it supersedes, if that exists and the caller may see it.
+        superseded_by: The memory that supersedes it, likewise.
+        rating: The mean of ``ratings`` ratings, -1 to 1.
+        unreviewed: A rule made it and no person has reviewed it: `greenroom review` lists these.
+        size_bytes: The stored bytes of the content or the value's JSON, compressed if it is compressed.
     """
 
     memory_id: str
@@ -118,7 +121,7 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """Its content; of a value its JSON, and nothing where it is withheld."""
+        """The content, or the JSON of a value; empty if it is withheld."""
         if self.content is not None:
             return self.content
         return "" if isinstance(self.value, UnsetType) else bytes(self.value).decode()
@@ -128,8 +131,8 @@ class CompressedForm(msgspec.Struct, frozen=True, kw_only=True):
     """A memory's content or value as it is stored.
 
     Attributes:
-        format: How it is compressed.
-        member: What it is: the ``content``, as UTF-8, or the ``value``, as JSON.
+        format: The compression.
+        member: The ``content``, as UTF-8, or the ``value``, as JSON.
         data: The bytes, in JSON as base64.
     """
 
@@ -139,7 +142,7 @@ class CompressedForm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimilarMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory that says nearly the same as the one just stored; ``similarity`` is 0-1."""
+    """A near-duplicate of a new memory, or a conflict with it; ``similarity`` is 0-1."""
 
     memory_id: str
     key: str
@@ -153,14 +156,15 @@ class MemorySaved(Reply, frozen=True, kw_only=True):
 
     Attributes:
         id: The number of this version.
-        created: Whether it is a new memory, and no new version of one.
+        created: Whether it is a new memory, not a new version.
         size_bytes: As in `MemoryView`.
-        compression_ratio: Size stored by size given; 1 when it is not compressed.
+        compression_ratio: Stored size by received size; 1 without compression.
         tokens: An estimate: bytes of UTF-8 by 4.
         tokens_saved: The same estimate of what compression saved in the store.
-        similar: Memories that say nearly the same, the most similar first.
-        conflicts_with: Older memories that this one may replace, the likeliest first; ``similarity`` is how
-            likely. To hide one, call ``update_memory`` with this ``memory_id`` and its as ``supersedes``.
+        similar: Near-duplicates, most similar first.
+        conflicts_with: Older memories that this one may replace, likeliest first; ``similarity`` is the
+            likelihood. To hide one, call ``update_memory`` with this ``memory_id`` and its as
+            ``supersedes``.
         supersedes: The memory that this one hides from search from now on.
     """
 
@@ -183,7 +187,7 @@ class MemorySaved(Reply, frozen=True, kw_only=True):
 
 
 class ForgottenMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """One memory that was forgotten, or would be; ``size_bytes`` as in `MemoryView`."""
+    """A memory that was or would be forgotten; ``size_bytes`` as in `MemoryView`."""
 
     memory_id: str
     key: str
@@ -197,12 +201,12 @@ class MemoryForgotten(Reply, frozen=True, kw_only=True):
     """Answers `ForgetMemory`.
 
     Attributes:
-        forgotten: How many were forgotten; 0 when there was none, or ``confirm`` is missing.
-        purged: Whether their history went as well.
+        forgotten: How many were forgotten; 0 if there was none, or ``confirm`` is missing.
+        purged: Whether their history was deleted, too.
         confirm_needed: Nothing was done: ``memories`` would be forgotten with ``confirm``.
-        matched: How many fit.
-        remaining: How many of these are still there; one call forgets 1,000 at most, so call again.
-        memories: The first that fit, newest update first; of one key, what was forgotten before comes last.
+        matched: How many match.
+        remaining: How many of these are left; one call forgets 1,000 at most, so call again.
+        memories: The first ones, newest update first; for a key, earlier forgotten ones come last.
     """
 
     forgotten: int
@@ -217,9 +221,9 @@ class MemoryPage(ListReply, frozen=True, kw_only=True):
     """Answers `ListMemories`.
 
     Attributes:
-        tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
-        left_out: How many of this page did not fit into ``max_tokens``; ``next_cursor`` leads to them, but
-            for those that alone are larger, which ``over_budget`` names.
+        tokens: An estimate of the cost of ``memories``, with ``max_tokens``: bytes of UTF-8 by 4.
+        left_out: How many did not fit into ``max_tokens``; ``next_cursor`` leads to them, except for
+            single ones that are larger, which ``over_budget`` names.
         imitates: As in `MemoryStatistics`.
     """
 
@@ -244,7 +248,7 @@ class VersionView(msgspec.Struct, frozen=True, kw_only=True):
     """One version: number, author, time and size, as in `MemoryView`.
 
     Attributes:
-        imported: What its source says of the author, where the author imported it.
+        imported: The author in the source, if the memory was imported.
     """
 
     memory_id: str
@@ -270,7 +274,7 @@ class MemoryVersions(Reply, frozen=True, kw_only=True):
 
 
 class MemoryRated(Reply, frozen=True, kw_only=True):
-    """Answers `RateMemory` with the mean of all ratings and how many there are."""
+    """Answers `RateMemory` with the mean and number of all ratings."""
 
     memory_id: str
     key: str
@@ -280,7 +284,7 @@ class MemoryRated(Reply, frozen=True, kw_only=True):
 
 
 class UsedMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory and how often it was used."""
+    """A memory and its uses."""
 
     memory_id: str
     key: str
@@ -293,20 +297,21 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
     """Answers `MemoryStats`, over what the caller may see.
 
     Attributes:
-        bytes: Contents and values as given, newest versions only.
-        stored_bytes: The same as they lie in the store.
+        bytes: Received contents and values, newest versions only.
+        stored_bytes: The same as stored.
         compression_ratio: ``stored_bytes`` by ``bytes``.
         versions: All versions of these memories.
-        by_namespace: The 100 namespaces that have most.
-        more_namespaces: How many namespaces have memories besides these.
+        by_namespace: The 100 largest namespaces.
+        more_namespaces: How many other namespaces have memories.
         by_tag: The 100 most frequent tags.
-        by_age: Memories by when they were created: ``day``, ``week``, ``month``, ``year``, ``older``.
-        top_used: The ten that were used most.
-        imitates: What the namespace reads like, such as ``user:``, while it is open to everybody.
-        embedding_space: Which vectors are compared with a ``query_embedding``: the embedder, its version and,
-            last, their dimensions; null while there are none.
-        embedding_waiting: How many memories of the root have no such vectors yet, about; older vectors
-            serve as long as there are any.
+        by_age: Memories by age: ``day``, ``week``, ``month``, ``year``, ``older``.
+        top_used: The ten most used.
+        imitates: The reserved beginning of the namespace, such as ``user:``, while it is open to
+            everyone.
+        embedding_space: The vectors that are compared with a ``query_embedding``: the embedder, its
+            version and their dimensions; null without vectors.
+        embedding_waiting: About how many memories of the root have no such vectors yet; older vectors are
+            used until then.
     """
 
     namespace: str
@@ -342,17 +347,16 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         memory: The memory.
-        score: What the order goes by, 0-1: relevance, and in a hybrid search quality.
-        quality: 0-1; an exact search knows none.
-        relevance: 0-1, beside the others that were found there; 1 where nothing was ranked.
-        match: How well it matches the query, 0-1, whatever else was found; 1 where nothing was ranked.
-        odds: Of it against nothing, whatever else was found; None where nothing was ranked.
-        components: Why, with ``debug``.
-        compressed: Its content or value as it is stored, where that is compressed and wanted so; the memory
-            is without it then.
-        own: Whether it is the asker's user's, and that user's agents wrote what it says now.
-        weighed_as: With ``debug`` the kind of memory and the vectors that chose its weights, where it was
-            ranked.
+        score: The order, 0-1: relevance, and in a hybrid search also quality.
+        quality: 0-1; None in an exact search.
+        relevance: 0-1, relative to the other hits; 1 if nothing was ranked.
+        match: How well it matches the query, 0-1, independent of other hits; 1 if nothing was ranked.
+        odds: The odds of its relevance, independent of other hits; None if nothing was ranked.
+        components: The parts of the score, with ``debug``.
+        compressed: The content or value as stored, if it is compressed and requested so; the memory has
+            none then.
+        own: Whether it belongs to the caller's user, and that user's agents wrote the newest version.
+        weighed_as: With ``debug``: the kind of memory and the vectors by which the weights were chosen.
     """
 
     memory: MemoryView
@@ -368,14 +372,14 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TermRead(msgspec.Struct, frozen=True, kw_only=True):
-    """A word of a query, as a search understood it.
+    """A word of a query as a search interpreted it.
 
     Attributes:
-        word: As it was typed.
-        term: What the index knows it by: mostly its stem.
-        meant: What was looked for in its place; empty where it is the term itself, or where there is nothing.
-        memories: How many memories have it, or what was looked for in its place.
-        is_name: Whether it was taken for a part of an author's name.
+        word: The word in the query.
+        term: The term in the index, mostly the stem.
+        meant: The terms searched in its place; empty if it is the term itself, or if there is none.
+        memories: How many memories have it, or the terms in its place.
+        is_name: Whether it counts as part of an author's name.
     """
 
     word: str
@@ -390,15 +394,16 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         total: How many memories matched at all.
-        is_minimum: Whether there may be more, since not all candidates were looked at.
-        counts: How many candidates there were before and after each filter, in the order of filtering.
-        model: Which weights, and which vectors, ranked.
-        rivals: The odds of the best together, by which those of other owners are less likely.
-        is_nothing: Whether all are so weak that none can be taken for an answer.
-        terms: With ``debug`` how the query's words were understood, where any were ranked by.
-        unread: How many of the newest memories were searched where there was no time to read the index; None
-            where it was read.
-        cut: What was not read of a search for stop words that found nothing; empty where all was.
+        is_minimum: Whether there may be more, since not all candidates were read.
+        counts: The number of candidates before and after each filter, in order.
+        model: The weights and vectors that ranked.
+        rivals: The sum of the odds of the best hits, which lowers the relevance of other owners' hits.
+        is_nothing: Whether all hits are too weak to be an answer.
+        terms: With ``debug``: how the query's words were interpreted, if any ranked.
+        unread: How many of the newest memories were searched instead of the index, for lack of time; None
+            if the index was read.
+        cut: What a search for stop words without hits did not read; empty if it read all.
+        damaged: What is missing because it is damaged on disk.
     """
 
     hits: list[FoundMemory]
@@ -411,10 +416,11 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     terms: list[TermRead] = msgspec.field(default_factory=list)
     unread: int | None = None
     cut: str = ""
+    damaged: Damaged | UnsetType = UNSET
 
 
 class KnownMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory in short: its key, its version now, and how its text begins."""
+    """The key, the newest version and the beginning of a memory."""
 
     key: str
     version: int
@@ -422,13 +428,13 @@ class KnownMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoriesKnown(Reply, frozen=True, kw_only=True):
-    """Answers `LookUpMemories`: those that are there and that the sender may see, by their ids."""
+    """Answers `LookUpMemories`: the memories that the caller may see, by id."""
 
     known: dict[str, KnownMemory]
 
 
 class KeyPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where a memory with a key lies; ``session_id`` is the one that `set_memory` bound it to."""
+    """The place of a memory with a key; ``session_id`` if `set_memory` bound it."""
 
     namespace: str
     memory_id: str
@@ -446,24 +452,3 @@ class NamespacePage(Reply, frozen=True, kw_only=True):
 
     namespaces: list[str]
     next_cursor: str | None
-
-
-class UnembeddedText(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory's text for the embedder."""
-
-    id: int
-    text: str
-
-
-class UnembeddedTexts(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `TextsToEmbed`; ``remaining`` is how many more there are, about."""
-
-    texts: list[UnembeddedText]
-    remaining: int
-
-
-class VectorsStored(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `StoreVectors`."""
-
-    stored: int
-    remaining: int

@@ -1,4 +1,4 @@
-"""Requests about the memories of a namespace; a field is a tool's parameter where there is a tool."""
+"""Requests about the memories of a namespace; of an operation, fields are tool parameters."""
 
 from __future__ import annotations
 
@@ -7,27 +7,42 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies import memory_types as kinds
-from greenroom.actors.core.replies.memory_types import QueryVectors, TimeSpan, Vectors
+from greenroom.actors.core.replies.memory_types import TimeSpan
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.memories.requests import replies
 from greenroom.actors.memories.requests.replies import MemoryFilters
+from greenroom.actors.search.embedding.vectors import QueryVectors
 from greenroom.runtime import Message
 
 
+@operation(
+    "store_memory",
+    scope="memory:write",
+    route="namespace",
+    tool=ToolText(
+        title="Remember",
+        description="Remember from now on, for every project and tool: note, put down or save a "
+        "fact, date, rule, decision or preference that you learned or settled and "
+        "should keep in mind for next time and not forget; for good or until it "
+        "expires.",
+        overwrites=True,
+    ),
+)
 class StoreMemory(Message[replies.MemorySaved], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Store a memory, or a new version of the one that has the key: either ``content`` or ``value``.
+    """Store a memory, or a new version of the key's memory: either ``content`` or ``value``.
 
-    ``tags``, ``importance``, ``expiry`` and ``scope`` may be members of ``metadata``, too; what else that
-    holds is kept. As arguments, null means not given; for ``value`` that is so beside ``content``.
+    ``tags``, ``importance``, ``expiry`` and ``scope`` may be members of ``metadata``, too; its other members
+    are kept. As arguments, null means not given; for ``value`` only beside ``content``.
 
     Attributes:
-        author: Who writes this version; the agent unless given. The first version's is the memory's. Over a
-            key without the scope ``admin`` it is the agent, and what is given is kept as ``imported``.
-        supersedes: The memory that this one hides, as long as it is there, from all who see it.
-        unreviewed: Whether nobody has looked at it; then it is found by searches, never given unasked, and
-            hides nothing. Not given, a new version is as the one before.
+        author: The author of this version; by default the agent. The memory has the first version's author.
+            With a key without the scope ``admin`` it is the agent, and the argument is kept as ``imported``.
+        supersedes: The memory that this one hides, while it exists, from all who see it.
+        unreviewed: Whether no person has reviewed it; then searches find it, hooks never inject it, and it
+            hides nothing. By default a new version is as the one before.
     """
 
     content: kinds.MemoryContent | None = None
@@ -50,11 +65,25 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, metaclass=CheckedWh
     idempotency_key: types.IdempotencyKey | None = None
 
 
+@operation(
+    "update_memory",
+    scope="memory:write",
+    route="namespace",
+    by_memory_id=True,
+    tool=ToolText(
+        title="Update memory",
+        description="Correct, edit or change a memory: fix or replace a fact or preference that "
+        "you noted and that was wrong, is out of date or different now, add a tag to a "
+        "note, raise how important it is.",
+        overwrites=True,
+        repeatable=True,
+    ),
+)
 class UpdateMemory(Message[replies.MemorySaved], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Store a new version of a memory: new content, new metadata (merged by field), or both.
+    """Store a new version of a memory: content, metadata (merged by field), or both.
 
-    ``tags``, ``importance``, ``expiry`` and ``scope`` may be members of ``metadata``, too, and are taken
-    away there by null; as arguments, null means not given, also for ``value``.
+    ``tags``, ``importance``, ``expiry`` and ``scope`` may be members of ``metadata``, too, where null removes
+    them; as arguments, null means not given, also for ``value``.
     """
 
     memory_id: kinds.MemoryId | None = None
@@ -75,12 +104,28 @@ class UpdateMemory(Message[replies.MemorySaved], frozen=True, metaclass=CheckedW
     idempotency_key: types.IdempotencyKey | None = None
 
 
+@operation(
+    "forget_memory",
+    scope="memory:write",
+    route="namespace",
+    by_memory_id=True,
+    tool=ToolText(
+        title="Forget",
+        description="Forget or delete what should be held or known no longer: drop, erase or "
+        "remove one note or entry, or all memories that fit filters (only listed "
+        "first, until confirm). History stays unless purge.",
+        overwrites=True,
+        repeatable=True,
+    ),
+)
 class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Forget one memory by id or key, or all that fit the filters; several only with ``confirm``.
+    """Forget one memory by id or key, or all that match filters.
 
-    Forgotten memories are gone from reads and searches, and their history stays until ``purge``. Purging a
-    key ends what was forgotten under it before, too: these are several memories then. One call
-    forgets 1,000 at most, in a full store fewer; call again while ``remaining`` is not 0.
+    Several only with ``confirm``.
+
+    Reads and searches do not find forgotten memories; their history stays until ``purge``. A purge of a key
+    also removes what was forgotten under it before, so it may match several. One call forgets 1,000 at most,
+    in a full store fewer; call again while ``remaining`` is not 0.
     """
 
     memory_id: kinds.MemoryId | None = None
@@ -94,7 +139,7 @@ class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, metaclass=Chec
 
 
 class MemoriesCounted(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `CountMemories`: how many, whether there are more, and what changed last and when."""
+    """Answers `CountMemories`: the count, whether there are more, and the last change."""
 
     count: int
     is_more: bool
@@ -102,6 +147,18 @@ class MemoriesCounted(msgspec.Struct, frozen=True, kw_only=True):
     newest_at: int
 
 
+@operation(
+    "list_memories",
+    scope="memory:read",
+    route="namespace",
+    tool=ToolText(
+        title="List memories",
+        description="Show everything that is kept in memory, all notes and facts page by page, "
+        "newest first, or notes that were saved since a date or have a certain tag or "
+        "kind.",
+        weight=4,
+    ),
+)
 class ListMemories(Message[replies.MemoryPage], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the memories below a namespace, newest update first, in pages."""
 
@@ -113,7 +170,7 @@ class ListMemories(Message[replies.MemoryPage], frozen=True, metaclass=CheckedWh
 
 
 class CountMemories(Message[MemoriesCounted], frozen=True, kw_only=True):
-    """Count the memories of an actor that the caller may see, up to a number. Not a tool."""
+    """Count an actor's visible memories, up to a number. Not a tool."""
 
     most: int
 
@@ -127,10 +184,21 @@ class ReadMemory(Message[replies.MemoryShown], frozen=True, kw_only=True):
     version: types.OldVersion | None = None
 
 
+@operation(
+    "list_memory_versions",
+    scope="memory:read",
+    route="namespace",
+    by_memory_id=True,
+    tool=ToolText(
+        title="List versions",
+        description="See who changed a memory and when, oldest version first, without contents.",
+        weight=1,
+    ),
+)
 class ListVersions(Message[replies.MemoryVersions], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """List the versions of a memory, also of a forgotten one, oldest first, without their contents."""
+    """List the versions of a memory, even forgotten, oldest first, without contents."""
 
-    deed: ClassVar[str] = "list_memory_versions"
+    audit_action: ClassVar[str] = "list_memory_versions"
 
     memory_id: kinds.MemoryId | None = None
     key: types.MemoryKey | None = None
@@ -140,8 +208,20 @@ class ListVersions(Message[replies.MemoryVersions], frozen=True, metaclass=Check
     max_tokens: types.Budget | None = None
 
 
+@operation(
+    "rate_memory",
+    scope="memory:write",
+    route="namespace",
+    by_memory_id=True,
+    tool=ToolText(
+        title="Rate memory",
+        description="Say whether a memory helped (1) or misled (-1); mode hybrid finds better ones first.",
+        overwrites=True,
+        repeatable=True,
+    ),
+)
 class RateMemory(Message[replies.MemoryRated], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Say how good a memory was; a second rating of the same rater replaces the first."""
+    """Rate a memory; a second rating by the same rater replaces the first."""
 
     rating: kinds.Rating
     memory_id: kinds.MemoryId | None = None
@@ -151,6 +231,15 @@ class RateMemory(Message[replies.MemoryRated], frozen=True, metaclass=CheckedWhe
     idempotency_key: types.IdempotencyKey | None = None
 
 
+@operation(
+    "memory_stats",
+    scope="memory:read",
+    route="namespace",
+    tool=ToolText(
+        title="Memory statistics",
+        description="Count your user's memories, or a namespace's, by tag, kind, scope, age; the most used.",
+    ),
+)
 class MemoryStats(Message[replies.MemoryStatistics], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Count the memories below a namespace that the caller may see."""
 
@@ -161,22 +250,22 @@ class MemoryStats(Message[replies.MemoryStatistics], frozen=True, metaclass=Chec
 
 
 class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True):
-    """Find the best memories of one actor's namespaces. Not a tool: `MemorySearch` asks it of each.
+    """Find the best memories of one root; `MemorySearch` sends it to each.
 
     Attributes:
-        text: The query; None without one: with vectors what is like them, else newest first.
-        vectors: The query as the embedder sees it; None: words alone decide.
-        times: When it was what is looked for, as far as the query says so in words that are not in ``text``.
-        mode: How to match: ``exact`` looks for the text as it stands.
-        quality_boost: 0-1, for ``hybrid``; in other modes it is ignored.
-        min_relevance: The least relevance; None where it is said whether any hit can be an answer.
+        text: The query; None without one: with vectors the most similar, else the newest.
+        vectors: The embeddings of the query; None: only words count.
+        times: The times that the query names in words that are not in ``text``.
+        mode: How to match: ``exact`` finds the exact text.
+        quality_boost: 0-1, for ``hybrid``; other modes ignore it.
+        min_relevance: The least relevance; None decides whether any hit can be an answer.
         min_score: The least match.
-        filters: What narrows the candidates before anything is ranked.
+        filters: The filters, applied before ranking.
         limit: Most hits.
         use: Whether the hits count as used.
-        debug: Whether the hits carry their components.
-        reasons: How many of the first hits carry them without ``debug``.
-        decompress: Whether what is compressed comes as it was given.
+        debug: Whether the hits have their components.
+        reasons: How many of the first hits have them without ``debug``.
+        decompress: Whether compressed contents are decompressed.
     """
 
     text: kinds.SearchWords | None = None
@@ -195,11 +284,11 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
 
 
 class LocateKey(Message[replies.KeyLocated], frozen=True, kw_only=True):
-    """Say where below one root a key has memories. Not a tool: `PlacesOfKey` asks it of each.
+    """Find the places of a key below one root; `PlacesOfKey` sends it to each.
 
     Attributes:
         key: The key itself.
-        forgotten: Also those that were forgotten, as far as there are others beside them or at the root.
+        forgotten: Include forgotten memories.
     """
 
     key: types.MemoryKey
@@ -207,11 +296,11 @@ class LocateKey(Message[replies.KeyLocated], frozen=True, kw_only=True):
 
 
 class FindNearKeys(Message[list[str]], frozen=True, kw_only=True):
-    """Find the keys below one root that look like one that is not there. Not a tool.
+    """Find keys below one root that are similar to a missing one. Not a tool.
 
     Attributes:
-        key: That key.
-        namespace: The namespace to look in; None: all of the root.
+        key: The missing key.
+        namespace: The namespace to search; None for the whole root.
     """
 
     key: types.MemoryKey
@@ -219,22 +308,22 @@ class FindNearKeys(Message[list[str]], frozen=True, kw_only=True):
 
 
 class NoteUses(Message[None], frozen=True, kw_only=True):
-    """Count these memories as used: a search over several owners has shown them. Not a tool."""
+    """Count memories as used after a search over several owners. Not a tool."""
 
     memory_ids: list[str]
 
 
 class LookUpMemories(Message[replies.MemoriesKnown], frozen=True, kw_only=True):
-    """Say what is known by these ids, as far as the sender may see it; no use of it. Not a tool."""
+    """Look up memories by id; this is no use. Not a tool."""
 
     memory_ids: Annotated[list[str], Meta(max_length=5_000)]
 
 
 class NoteHelp(Message[None], frozen=True, kw_only=True):
-    """Count a memory as used, and rate it a little better: an agent that was given it used it. Not a tool.
+    """Count a detected use of an injected memory, and rate it. Not a tool.
 
     Attributes:
-        event_id: By what it was seen; a repeat counts nothing.
+        event_id: The hook event with the use; a repeat counts nothing.
     """
 
     memory_id: kinds.MemoryId
@@ -242,7 +331,7 @@ class NoteHelp(Message[None], frozen=True, kw_only=True):
 
 
 class AddMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
-    """Store the first version of a memory; a key that is there is refused. Not a tool."""
+    """Store the first version of a memory; an existing key is refused. Not a tool."""
 
     namespace: kinds.Namespace
     key: types.MemoryKey
@@ -265,7 +354,7 @@ class ReviseMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
 
 
 class DropMemory(Message[replies.MemoryForgotten], frozen=True, kw_only=True):
-    """Delete a memory softly. Not a tool."""
+    """Forget a memory. Not a tool."""
 
     namespace: kinds.Namespace
     key: types.MemoryKey
@@ -278,9 +367,9 @@ class MemoryChange(msgspec.Struct, frozen=True, kw_only=True):
     """One change of `ChangeMemories`.
 
     Attributes:
-        value: What the key has from now on; not given, the memory goes for good, its history too.
-        metadata: In the place of the metadata before.
-        expires_in: When it ends, in seconds from now; None: never.
+        value: The new value; without one the memory is removed with its history.
+        metadata: Replaces the metadata.
+        expires_in: The expiry, in seconds from now; None: never.
     """
 
     namespace: kinds.Namespace
@@ -291,13 +380,13 @@ class MemoryChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangeMemories(Message[None], frozen=True, kw_only=True):
-    """Store and remove several memories of one root in one commit, in this order. Not a tool."""
+    """Store and remove memories of one root, in order, in one commit. Not a tool."""
 
     changes: Annotated[list[MemoryChange], Meta(max_length=kinds.MAX_CHANGES)]
 
 
 class MemoryLease(msgspec.Struct, frozen=True, kw_only=True):
-    """Which memory is to be there how many seconds longer, from now."""
+    """Extends the expiry of a memory, in seconds from now."""
 
     namespace: kinds.Namespace
     key: types.MemoryKey
@@ -305,40 +394,26 @@ class MemoryLease(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProlongMemories(Message[None], frozen=True, kw_only=True):
-    """Let memories of one root that expire do so later, without a new version. Not a tool."""
+    """Extend the expiry of memories of one root, without new versions. Not a tool."""
 
     leases: Annotated[list[MemoryLease], Meta(max_length=kinds.MAX_CHANGES)]
 
 
 class ListSubNamespaces(Message[replies.NamespacePage], frozen=True, kw_only=True):
-    """List the namespaces below one that have memories, in no particular order, in pages. Not a tool."""
+    """List the namespaces below one that have memories, unordered, in pages. Not a tool."""
 
     namespace: kinds.NamespacePrefix
     limit: types.Limit1000 = 1_000
     cursor: types.Cursor | None = None
 
 
-class TextsToEmbed(Message[replies.UnembeddedTexts], frozen=True, kw_only=True):
-    """Hand over texts that have no vectors of this space yet. Not a tool."""
-
-    space: str
-    limit: int = 256
-
-
-class StoreVectors(Message[replies.VectorsStored], frozen=True, kw_only=True):
-    """Keep the vectors of these texts; of those that changed meanwhile nothing is kept. Not a tool."""
-
-    space: str
-    vectors: list[tuple[int, Vectors]]
-
-
 class IndexVerified(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found below one root.
+    """The result of a verification below one root.
 
     Attributes:
-        memories: Memories that the index is to have.
-        problems: How the index differs from them, a sentence each; empty when it does not.
-        rebuilt: Whether the index was made anew because of that.
+        memories: The memories that the index must have.
+        problems: The differences of the index, one sentence each; empty if there are none.
+        rebuilt: Whether the index was rebuilt for that reason.
         unindexed: Memories of an older program that wait to be indexed; then nothing was compared.
     """
 
@@ -349,6 +424,6 @@ class IndexVerified(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerifyIndex(Message[IndexVerified], frozen=True, kw_only=True):
-    """Compare the index below one root with the memories, and make it anew if that is wanted and needed."""
+    """Compare the index below one root with the memories; rebuild it if requested and needed."""
 
     rebuild: bool = False

@@ -1,4 +1,4 @@
-"""Requests of people who go through memories: to browse, inspect, restore, merge and compare them."""
+"""Requests of a review of memories: browse, inspect, restore, merge, move and compare."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies import memory_types as kinds
 from greenroom.actors.core.replies.replies import Reply
 from greenroom.actors.core.validation import types
@@ -19,12 +20,12 @@ from greenroom.runtime import Message
 Order = Literal["newest", "oldest", "untouched", "used", "worst", "expiring"]
 """By the newest version, either way; by the last use or version; by uses; by rating; by expiry."""
 State = Literal["unused", "disliked", "expiring"]
-"""Neither changed nor used for 90 days; rated below 0; gone within 7 days."""
+"""Neither changed nor used for 90 days; rated below 0; expiring within 7 days."""
 Age = Literal["day", "week", "month", "year", "older"]
-"""Since when there is a memory: less than a day, less than a week but a day, and so on."""
+"""The age of a memory: less than a day, from a day to a week, and so on."""
 PairKind = Literal["duplicates", "conflicts"]
 MAX_MERGED = 20
-"""Memories that one merge hides."""
+"""Most memories that one merge hides."""
 
 
 class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,8 +33,8 @@ class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         preview: The beginning of its text.
-        tags: The first 50 of them.
-        more_tags: How many it has besides.
+        tags: The first 50 tags.
+        more_tags: The number of further tags.
         imported: As in `MemoryView`.
     """
 
@@ -62,12 +63,12 @@ class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryFacets(msgspec.Struct, frozen=True, kw_only=True):
-    """How many of the memories that fit are of which namespace, tag, kind, author and age.
+    """The number of matching memories by namespace, tag, kind, author and age.
 
     Attributes:
-        by_namespace: The 100 that have most.
-        by_tag: Some 50 of the most frequent.
-        by_author: The 20 that have most.
+        by_namespace: The 100 largest.
+        by_tag: About 50 of the most frequent.
+        by_author: The 20 largest.
         by_age: As in `MemoryStatistics`.
     """
 
@@ -82,11 +83,11 @@ class MemoriesBrowsed(Reply, frozen=True, kw_only=True):
     """Answers `BrowseMemories`.
 
     Attributes:
-        total: How many fit, on all pages.
-        facets: Of these.
-        waiting: How many below the namespace want to be looked at: the ``unreviewed`` ones, and of each
+        total: The number of matches on all pages.
+        facets: The facets of all matches.
+        waiting: The number of memories below the namespace that need a review: ``unreviewed``, and each
             `State`.
-        partial: Present when words that are nearly everywhere were not looked for in all memories.
+        partial: Present if not all memories were searched for very frequent words.
         partial_reason: What was not read.
     """
 
@@ -100,12 +101,17 @@ class MemoriesBrowsed(Reply, frozen=True, kw_only=True):
     partial_reason: str | UnsetType = UNSET
 
 
+@operation(
+    "browse_memories",
+    scope="memory:read",
+    route="namespace",
+)
 class BrowseMemories(Message[MemoriesBrowsed], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """List the memories below a namespace in an order, with how many there are of what.
+    """List the memories below a namespace in an order, with facets.
 
     Attributes:
-        text: Words that all stand in them.
-        state: Only those of which this holds.
+        text: Words that a memory must have, all of them.
+        state: Only memories in this state.
     """
 
     namespace: kinds.NamespacePrefix | None = None
@@ -119,7 +125,7 @@ class BrowseMemories(Message[MemoriesBrowsed], frozen=True, metaclass=CheckedWhe
 
 
 class RatingView(msgspec.Struct, frozen=True, kw_only=True):
-    """One rating; ``by_use`` says that it was given for a use that was seen, not by a judgement."""
+    """One rating; ``by_use`` marks the rating by a detected use."""
 
     rater: str
     rating: float
@@ -129,7 +135,7 @@ class RatingView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NearMemory(SimilarMemory, frozen=True, kw_only=True):
-    """A memory that stands near one, at its newest version."""
+    """A near-duplicate or a conflict, at its newest version."""
 
     version: int
 
@@ -138,16 +144,16 @@ class MemoryInspected(Reply, frozen=True, kw_only=True):
     """Answers `InspectMemory`.
 
     Attributes:
-        memory: As it was at the version that was asked for, else as it is.
+        memory: The memory at the requested version, by default the newest.
         newest: The number of its newest version.
         quality: 0-1, as searches weigh it; None for a forgotten one.
-        ratings: The newest first, at most 100.
-        versions: The newest first, at most 200.
-        superseded: What it takes the place of, directly or not, the nearest first, at most 50.
-        superseded_by: What takes its place, directly or not, likewise.
-        similar: What says nearly the same.
-        replaces: Older ones that it may contradict, the likeliest first.
-        replaced_by: Newer ones that may contradict it, likewise.
+        ratings: Newest first, at most 100.
+        versions: Newest first, at most 200.
+        superseded: Memories that it supersedes, directly or not, nearest first, at most 50.
+        superseded_by: Memories that supersede it, directly or not, likewise.
+        similar: Near-duplicates.
+        replaces: Older memories that it may contradict, likeliest first.
+        replaced_by: Newer memories that may contradict it, likewise.
         may_change: Whether the caller may write into its namespace.
     """
 
@@ -164,20 +170,26 @@ class MemoryInspected(Reply, frozen=True, kw_only=True):
     may_change: bool
 
 
+@operation(
+    "inspect_memory",
+    scope="memory:read",
+    route="namespace",
+    by_memory_id=True,
+)
 class InspectMemory(Message[MemoryInspected], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Show all that is known of a memory, also of a forgotten one; it does not count as a use."""
+    """Show everything about a memory, even a forgotten one; this is no use."""
 
     memory_id: kinds.MemoryId
     version: types.OldVersion | None = None
 
 
 class KeptMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory that was forgotten and is kept.
+    """A forgotten memory that can be restored.
 
     Attributes:
-        memory: As it was when it was forgotten.
-        forgotten_by: Who forgot it; None where an older program did not say.
-        key_is_taken: Whether another memory has its key now, which would have to be forgotten first.
+        memory: Its state when it was forgotten.
+        forgotten_by: Who forgot it; None in records of older programs.
+        key_is_taken: Whether another memory has its key now, which must be forgotten first.
         may_restore: Whether the caller may write into its namespace.
     """
 
@@ -196,10 +208,15 @@ class ForgottenMemories(Reply, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+@operation(
+    "list_forgotten",
+    scope="memory:read",
+    route="namespace",
+)
 class ListForgotten(Message[ForgottenMemories], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """List memories below a namespace that were forgotten and can be restored, the last one first.
+    """List forgotten memories below a namespace that can be restored, last forgotten first.
 
-    What was forgotten for good, or has expired since, is not there any more.
+    Purged and expired memories are gone.
     """
 
     namespace: kinds.NamespacePrefix | None = None
@@ -207,15 +224,22 @@ class ListForgotten(Message[ForgottenMemories], frozen=True, metaclass=CheckedWh
     cursor: types.Cursor | None = None
 
 
+@operation(
+    "restore_memory",
+    scope="memory:write",
+    route="namespace",
+    by_memory_id=True,
+)
 class RestoreMemory(Message[replies.MemorySaved], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Store a new version that is as an older one was, and bring a forgotten memory back.
+    """Store a new version with the state of an older one.
 
-    Content, metadata, tags, kind, importance, expiry, and what it takes the place of are as they were. Who
-    may see it stays as it is.
+    Also restores a forgotten memory.
+
+    Content, metadata, tags, kind, importance, expiry, and supersession are restored. The scope stays.
 
     Attributes:
-        version: The version that it is to be like; the newest unless given, for a forgotten one.
-        expected_forgotten: Refuse unless it is forgotten, or unless it is not; forgetting makes no version.
+        version: The version to restore; by default the newest, for a forgotten memory.
+        expected_forgotten: Refuse unless it is, or is not, forgotten; forgetting makes no version.
     """
 
     memory_id: kinds.MemoryId
@@ -226,7 +250,7 @@ class RestoreMemory(Message[replies.MemorySaved], frozen=True, metaclass=Checked
 
 
 class ChangedMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory that got a new version, and the number of that."""
+    """A memory with a new version, and the number of the version."""
 
     memory_id: str
     version: int
@@ -236,8 +260,8 @@ class MemoriesMerged(Reply, frozen=True, kw_only=True):
     """Answers `MergeMemories`.
 
     Attributes:
-        changed: Every memory that got a new version, in this order; to take it back restore the version
-            before of each, in the other order.
+        changed: Every memory with a new version, in order; to undo it, restore the version before of each,
+            in reverse order.
     """
 
     memory_id: str
@@ -245,15 +269,21 @@ class MemoriesMerged(Reply, frozen=True, kw_only=True):
     changed: list[ChangedMemory]
 
 
+@operation(
+    "merge_memories",
+    scope="memory:write",
+    route="namespace",
+    by_memory_id=True,
+)
 class MergeMemories(Message[MemoriesMerged], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Let one memory take the place of others of the same namespace's root, in one commit.
+    """Let one memory supersede others of the same root, in one commit.
 
-    It has the tags of all then, and the importance of the most important. It takes the place of the first of
-    the others, that one of the next, and so on, and the last of what the memory superseded before.
+    It gets the tags of all, and the highest importance. It supersedes the first of the others, that one the
+    next, and so on; the last supersedes what the memory superseded before.
 
     Attributes:
         others: The memories that it hides.
-        content: What it says from now on; as before unless given.
+        content: The new content; unchanged unless given.
         expected_versions: Refuse unless these are the newest versions, by memory.
     """
 
@@ -265,7 +295,7 @@ class MergeMemories(Message[MemoriesMerged], frozen=True, metaclass=CheckedWhenB
 
 
 class MemoryMoved(Reply, frozen=True, kw_only=True):
-    """Answers `MoveMemory`; ``before`` is the namespace in which it was."""
+    """Answers `MoveMemory`; ``before`` is its former namespace."""
 
     memory_id: str
     key: str
@@ -274,8 +304,14 @@ class MemoryMoved(Reply, frozen=True, kw_only=True):
     version: int
 
 
+@operation(
+    "move_memory",
+    scope="memory:write",
+    route="namespace",
+    by_memory_id=True,
+)
 class MoveMemory(Message[MemoryMoved], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Move a memory to another namespace below the same root; its id, history and links stay."""
+    """Move a memory below the same root; its id, history and links stay."""
 
     memory_id: kinds.MemoryId
     to: kinds.Namespace
@@ -283,11 +319,17 @@ class MoveMemory(Message[MemoryMoved], frozen=True, metaclass=CheckedWhenBuilt, 
     idempotency_key: types.IdempotencyKey | None = None
 
 
+@operation(
+    "withdraw_rating",
+    scope="memory:write",
+    route="namespace",
+    by_memory_id=True,
+)
 class WithdrawRating(Message[replies.MemoryRated], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Take back the caller's last rating of a memory; the one before it counts again, if there was one.
+    """Withdraw the caller's last rating of a memory; an earlier one counts again.
 
     Attributes:
-        expected_rating: Refuse unless the last rating is this one, and not one that came after it.
+        expected_rating: Refuse unless the last rating is this one.
     """
 
     memory_id: kinds.MemoryId
@@ -296,7 +338,7 @@ class WithdrawRating(Message[replies.MemoryRated], frozen=True, metaclass=Checke
 
 
 class MemoryPair(msgspec.Struct, frozen=True, kw_only=True):
-    """Two memories beside each other; ``similarity`` is 0-1, of a conflict how likely it is one."""
+    """Two memories; ``similarity`` is 0-1, for a conflict its likelihood."""
 
     newer: ListedMemory
     older: ListedMemory
@@ -307,8 +349,8 @@ class MemoryPairs(Reply, frozen=True, kw_only=True):
     """Answers `ListMemoryPairs`.
 
     Attributes:
-        compared: How many memories were compared with older ones for this page; there may be more of them
-            behind it even where no pair was found.
+        compared: The memories that were compared with older ones for this page; a page without pairs may be
+            followed by others.
     """
 
     namespace: str
@@ -317,11 +359,16 @@ class MemoryPairs(Reply, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+@operation(
+    "list_memory_pairs",
+    scope="memory:read",
+    route="namespace",
+)
 class ListMemoryPairs(Message[MemoryPairs], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """List memories with older ones that say nearly the same, or that they may contradict, newest first.
+    """List memories with older near-duplicates or conflicts, newest first.
 
-    A page ends after 100 memories that were compared, each with a dozen others at most, those that share its
-    rarest words. Pairs that somebody settled are left out.
+    A page ends after 100 compared memories, each with a dozen others at most, those that share its rarest
+    words. Accepted pairs are left out.
     """
 
     namespace: kinds.NamespacePrefix | None = None
@@ -338,8 +385,14 @@ class PairSettled(Reply, frozen=True, kw_only=True):
     settled: bool
 
 
+@operation(
+    "settle_memory_pair",
+    scope="memory:write",
+    route="namespace",
+    by_memory_id=True,
+)
 class SettleMemoryPair(Message[PairSettled], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Say that two memories of one root may stand beside each other, or take that back."""
+    """Accept two memories of one root side by side, or withdraw that."""
 
     memory_id: kinds.MemoryId
     other_id: kinds.MemoryId
@@ -348,7 +401,7 @@ class SettleMemoryPair(Message[PairSettled], frozen=True, metaclass=CheckedWhenB
 
 
 class NamespacesBrowsed(Reply, frozen=True, kw_only=True):
-    """Answers `BrowseNamespaces`: roots in order; ``more`` says how many there are besides."""
+    """Answers `BrowseNamespaces`: roots in order; ``more`` is the number of further ones."""
 
     namespaces: list[str]
     more: int

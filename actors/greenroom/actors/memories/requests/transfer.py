@@ -1,8 +1,8 @@
-"""Import and export of memories: the line of a file, requests of the tools, messages between actors.
+"""Import and export of memories: lines of a file, requests of the tools, internal messages.
 
-An import is *staged*, line by line, in the actors whose namespaces it is for; then an actor of its
-own *decides* it in one commit, and from then on every namespace *applies* what it has. What was not
-decided changes nothing; what was is carried out whole, whoever dies.
+An import is *staged*, line by line, in the actors of its namespaces. Then an actor of its own *decides* it in
+one commit, and from then on every namespace *applies* its lines. An undecided import changes nothing; a
+decided one is completed, even after a crash of any process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.core.replies import memory_types as kinds
+from greenroom.actors.core.replies.damage import Damaged
 from greenroom.actors.core.replies.replies import Reply
+from greenroom.actors.core.resources.resources import Resource
+from greenroom.actors.core.resources.resources import ResourceInfo as ResourceInfo
 from greenroom.actors.core.validation import types
 from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.runtime import Address, Message
@@ -24,31 +27,33 @@ ImportState = Literal["staging", "decided", "done"]
 Outcome = Literal["created", "versioned", "overwritten", "skipped", "unchanged", "expired", "refused"]
 
 MAX_SOURCE_BYTES = 4 << 20
-"""The most that lines may take that come with a request; larger files go through `greenroom import`."""
+"""Most bytes of lines in a request; use `greenroom import` for larger files."""
 MAX_EXPORT_BYTES = 32 << 20
-"""The most that an export may take that is kept to be read; larger ones go through `greenroom export`."""
+"""Most bytes of an export that is stored to be read; use `greenroom export` for larger ones."""
 MAX_PART_BYTES = 4_000_000
-"""The most that one part of it takes: in a message it becomes twice as long at worst, and that must fit
-into a frame (8 MiB unless told); and it can be imported with a request."""
+"""Most bytes of one part: at worst it doubles in a message, which must fit into the message limit (8 MiB
+by default); and it can be imported with a request."""
 IMPORT = "import"
 """The kind of the actors of imports."""
 
 Counts = dict[str, int]
-"""How many lines had which `Outcome`."""
+"""The number of lines by `Outcome`."""
 
 
 class MemoryLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One memory in a file of JSON Lines: either ``content`` or ``value``; all but ``key`` may be missing.
+    """One memory in a file of JSON Lines: either ``content`` or ``value``.
+
+    Only ``key`` is required.
 
     Attributes:
-        namespace: Where it goes; the importing user's own unless the import says another one.
+        namespace: The target; by default that of the import, or the importing user's own.
         created_by: The author; the memory itself belongs to the importing user.
-        imported: What the source says of the author that is not counted as true.
-        updated_at: When it was last changed; ``created_at`` unless given.
-        supersedes: The key of the memory in the same namespace that this one takes the place of.
+        imported: The author in the source, which is only recorded.
+        updated_at: When it was last changed; by default ``created_at``.
+        supersedes: The key of the memory in the same namespace that this one supersedes.
         session_id: In an agent's own namespace: the session that the memory belongs to.
-        unreviewed: Whether a rule found it and nobody has looked at it since; one that is there already stays
-            as it is unless given.
+        unreviewed: Whether a rule made it and no person has reviewed it; by default an existing memory is
+            unchanged.
     """
 
     key: types.MemoryKey
@@ -73,11 +78,11 @@ class MemoryLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 NOT_STAGING = "IMPORT_NOT_STAGING"
-"""The code of the refusal of lines for an import that is decided, or was given up."""
+"""The code of the refusal of lines for an import that is decided or given up."""
 
 
 def import_address(staging: str) -> Address:
-    """Return the actor of the import of which this is an attempt."""
+    """Return the actor of the import of an attempt."""
     return Address(IMPORT, staging.partition(".")[0])
 
 
@@ -89,10 +94,10 @@ class MemoriesImported(Reply, frozen=True, kw_only=True):
 
     Attributes:
         dry_run: Whether nothing was written.
-        lines: How many memories the source has.
-        counts: How many of them had which outcome: ``created``, ``versioned``, ``overwritten``,
-            ``skipped`` (the key is there), ``unchanged`` (the same memory is there), ``expired``.
-        namespaces: How many lines went to which namespace.
+        lines: The number of memories in the source.
+        counts: The number of memories by outcome: ``created``, ``versioned``, ``overwritten``,
+            ``skipped`` (the key exists), ``unchanged`` (the same memory exists), ``expired``.
+        namespaces: The number of lines by namespace.
         digest: SHA-256 of the lines.
     """
 
@@ -107,8 +112,8 @@ class ExportPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part of an export, which is whole lines, or a whole JSON array.
 
     Attributes:
-        uri: Where it can be read for a day, by the same caller.
-        count: How many memories it holds.
+        uri: Where the same caller can read it for a day.
+        count: The number of memories.
         digest: SHA-256 of its bytes.
     """
 
@@ -122,12 +127,12 @@ class MemoriesExported(Reply, frozen=True, kw_only=True):
     """Answers `ExportMemories`.
 
     Attributes:
-        uri: Where the export, or its first part, can be read for a day, by the same caller.
-        count: How many memories it holds.
+        uri: Where the same caller can read the export, or its first part, for a day.
+        count: The number of memories.
         digest: SHA-256 of the bytes of all parts.
-        parts: All of it, in parts that fit into a message of the protocol; most exports are one.
-        unwritten: Namespaces of which a part may be missing: an import was decided there, and could not
-            yet be written. Exports wait for one that goes on.
+        parts: All of it, in parts that fit into a message of the protocol; mostly one.
+        unwritten: Namespaces that may be incomplete: a decided import could not be applied there yet.
+            Exports wait for an import that makes progress.
     """
 
     uri: str
@@ -144,12 +149,12 @@ class MemoriesExported(Reply, frozen=True, kw_only=True):
 
 
 class ImportProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an import is.
+    """The state of an import.
 
     Attributes:
-        staging: The id under which this attempt is staged; a later attempt has another one.
-        roots: The roots that it is for.
-        applied: What came of the lines, by those roots that are done.
+        staging: The id of this attempt; a later attempt has another one.
+        roots: The roots of its namespaces.
+        applied: The outcomes by root, for finished roots.
     """
 
     state: ImportState
@@ -159,38 +164,38 @@ class ImportProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BeginImport(Message[ImportProgress], frozen=True, kw_only=True):
-    """Begin an import, or find out how far an earlier attempt at the same one has come."""
+    """Begin an import, or return the state of an earlier attempt at it."""
 
-    deed: ClassVar[str] = "import_memories"
+    audit_action: ClassVar[str] = "import_memories"
 
     roots: list[str]
 
 
 class DecideImport(Message[ImportProgress], frozen=True, kw_only=True):
-    """Decide that an import takes effect: everything is staged, in so many batches for each root."""
+    """Decide an import: all lines are staged, with the number of batches for each root."""
 
     staging: str
     batches: dict[str, int]
 
 
 class ReleaseImport(Message[None], frozen=True, kw_only=True):
-    """Another actor's word that its commit has decided the import, as `DecideImport` does."""
+    """Decide an import in the commit of another actor, like `DecideImport`."""
 
     staging: str
     batches: dict[str, int]
 
 
 class ReadImport(Message[ImportProgress | None], frozen=True, kw_only=True):
-    """Find out where an import is; None: nobody began it, or it is long over."""
+    """Return the state of an import; None if it never began, or ended long ago."""
 
 
-def staged_question(release: ReleaseImport) -> tuple[Address, Message[ImportProgress | None]]:
-    """Return the question whether what is staged is still there to be decided about."""
+def staged_query(release: ReleaseImport) -> tuple[Address, Message[ImportProgress | None]]:
+    """Return the query for the state of a staged import."""
     return import_address(release.staging), ReadImport()
 
 
 class ImportApplied(Message[None], frozen=True, kw_only=True):
-    """A namespace's word that it has applied its part."""
+    """A namespace has applied its part."""
 
     staging: str
     root: str
@@ -198,20 +203,20 @@ class ImportApplied(Message[None], frozen=True, kw_only=True):
 
 
 class LinesStaged(Message[None], frozen=True, kw_only=True):
-    """A namespace's word that it keeps lines now: are they wanted?"""
+    """A namespace has staged lines; the import replies if they are not wanted."""
 
     staging: str
     root: str
 
 
 class UrgeImport(Message[None], frozen=True, kw_only=True):
-    """The import's word to itself: what is decided is not done everywhere."""
+    """The import's own timer: continue a decided import that is not applied everywhere."""
 
 
 class GiveUpImport(Message[None], frozen=True, kw_only=True):
-    """The import's word to itself: forget what was not decided in time, or is long done.
+    """The import's own timer: forget what was not decided in time, or ended long ago.
 
-    Also an importer's word that what it staged is not worth deciding about.
+    An importer sends it, too, to give up an attempt.
     """
 
 
@@ -219,10 +224,10 @@ class GiveUpImport(Message[None], frozen=True, kw_only=True):
 
 
 class Staged(msgspec.Struct, frozen=True, kw_only=True):
-    """How many batches of an import a namespace has, and how many of those it has applied.
+    """The number of batches of an import that a namespace has staged and applied.
 
     Attributes:
-        digest: Stands for all lines that it has, where that was asked for.
+        digest: The digest of all staged lines, for the importing principal.
     """
 
     batches: int
@@ -231,16 +236,16 @@ class Staged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StageLines(Message[Staged], frozen=True, kw_only=True):
-    """Keep a batch of lines until it is decided what becomes of them.
+    """Stage a batch of lines until the import is decided.
 
     Attributes:
-        staging: Of which attempt at which import.
+        staging: The id of the attempt.
         root: The root of their namespaces.
-        number: The batch's number, from 0.
-        lines: JSON of `MemoryLine`, checked, with their namespaces.
+        number: The number of the batch, from 0.
+        lines: JSON of `MemoryLine`, checked, with namespaces.
     """
 
-    deed: ClassVar[str] = "import_memories"
+    audit_action: ClassVar[str] = "import_memories"
 
     staging: str
     root: str
@@ -249,20 +254,20 @@ class StageLines(Message[Staged], frozen=True, kw_only=True):
     lines: list[msgspec.Raw]
 
     def precheck(self) -> tuple[Address, Message[ImportProgress | None]]:
-        """Ask whether that attempt is still being staged: another process may have come first."""
+        """Query whether the attempt is still being staged: another process may have decided it."""
         return import_address(self.staging), ReadImport()
 
 
 class ReadStaged(Message[Staged], frozen=True, kw_only=True):
-    """Find out how much of an import is staged here."""
+    """Return how much of an import is staged here."""
 
     staging: str
 
 
 class TryLines(Message[Counts], frozen=True, kw_only=True):
-    """Count what would become of lines."""
+    """Count the outcomes of lines without writing them."""
 
-    deed: ClassVar[str] = "import_memories"
+    audit_action: ClassVar[str] = "import_memories"
 
     root: str
     on_conflict: OnConflict
@@ -270,31 +275,32 @@ class TryLines(Message[Counts], frozen=True, kw_only=True):
 
 
 class ApplyLines(Message[None], frozen=True, kw_only=True):
-    """The import's word that it is decided; then the actor's word to itself to go on."""
+    """Apply a decided import; the actor sends it to itself to continue."""
 
     staging: str
     batches: int
 
 
 class DropLines(Message[None], frozen=True, kw_only=True):
-    """The import's word that it was given up."""
+    """Drop the staged lines of an import that was given up."""
 
     staging: str
 
 
 class ExportedPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ExportPage`: JSON of `MemoryLine`, and where the next page begins."""
+    """Answers `ExportPage`: JSON of `MemoryLine`, the start of the next page, and damaged records."""
 
     lines: list[msgspec.Raw]
     next: int | None
+    damaged: Damaged | UnsetType = UNSET
 
 
 class ExportPage(Message[ExportedPage], frozen=True, kw_only=True):
-    """Hand over the memories below a namespace that the asker may see, in the order of their creation.
+    """Return memories below a namespace that the caller may see, in order of creation.
 
     Attributes:
-        start: The number of the entry to begin with.
-        limit_bytes: After so many bytes the page ends.
+        start: The number of the first entry.
+        limit_bytes: The page ends after so many bytes.
     """
 
     namespace: kinds.NamespacePrefix
@@ -307,7 +313,7 @@ class ExportPage(Message[ExportedPage], frozen=True, kw_only=True):
 
 
 class KeepExport(Message[None], frozen=True, kw_only=True):
-    """Keep a piece of a part of an export, for as long as it can be read."""
+    """Store a piece of a part of an export until it expires."""
 
     part: int
     number: int
@@ -316,4 +322,12 @@ class KeepExport(Message[None], frozen=True, kw_only=True):
 
 
 class ForgetExport(Message[None], frozen=True, kw_only=True):
-    """The export's word to itself: its time is over."""
+    """The export's own timer: it has expired."""
+
+
+class ExportResource(Resource, frozen=True, kw_only=True):
+    """An export of memories: its text, with a media type of its own."""
+
+    uri: str
+    mime_type: str
+    text: str

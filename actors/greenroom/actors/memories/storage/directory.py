@@ -1,16 +1,16 @@
-"""The directory of namespaces: one row a root that has memories, or a history of forgotten ones.
+"""The directory of namespaces: one row for each root that has, or had, memories.
 
-It is a shared index that searches read.
-
-The row's sort key is what stands for the root in memory ids. It says in which partitions there are or
-were memories, so that a reader is not even asked to wait for an actor that has nothing for it.
+It is a shared index that searches read. The row's sort key is the root's tag in memory ids. A row lists the
+partitions that have or had memories, so that a search skips the actors that have nothing for the caller.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 
 import msgspec
 
@@ -18,30 +18,46 @@ from greenroom.actors.core.auth import namespaces as names
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.policy import MemoryPartition
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies import memory_types as kinds
+from greenroom.actors.core.replies.damage import damaged_entry
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.memories.requests.review import NamespacesBrowsed
-from greenroom.runtime import Context, IndexReader, Query, Slices
+from greenroom.runtime import (
+    Address,
+    Context,
+    IndexReader,
+    Procedure,
+    RecordDamagedError,
+    Row,
+    Slices,
+    pass_over,
+)
 
 INDEX = "namespaces"
+SUMMARIES = "memory_summaries"
+"""The index of `root_summary`; actors missing from the directory are found in it."""
+SUMMARY_HEADERS = b"m"
 MAX_PARTITIONS = 64
-"""Partitions in one row at most; of more of them it has who shares them, and digests of their owners."""
+"""Most partitions in one row; a larger row has only their audiences and digests of their owners."""
 MOST_OWNERS = 20_000
-"""Digests in one row at most; with more of them everyone may ask."""
+"""Most digests in one row; with more of them every caller may query the root."""
 _DIGEST_BYTES = 8
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Say that a whole sort key stands for a name."""
+    """Return the whole sort key, which stands for a name."""
     return ((0, len(key)),) if key else ()
 
 
 class NamespaceRow(msgspec.Struct, frozen=True, array_like=True):
-    """A root, and the partitions of its memories; None: too many to list.
+    """A root, and the partitions of its memories.
+
+    None if they are too many to list.
 
     Attributes:
-        owners: Who sees something there besides those who see one of the partitions: their digests in order.
+        owners: Sorted digests of owners who see something although they see none of the partitions.
     """
 
     root: str
@@ -73,7 +89,7 @@ def _summed_up(root: str, partitions: tuple[MemoryPartition, ...]) -> NamespaceR
 
 @lru_cache(maxsize=4_096)
 def _digest(user: str | None, agent: str | None) -> bytes:
-    """Return the digest of a partition's owner: its agent, or where it has none its user."""
+    """Return the digest of a partition's owner: its agent, else its user."""
     owner = f"user {user}" if agent is None else f"agent {agent}"
     return blake2b(owner.encode(), digest_size=_DIGEST_BYTES).digest()
 
@@ -91,13 +107,52 @@ def _holds(owners: bytes, digest: bytes) -> bool:
     return owners[found * _DIGEST_BYTES :].startswith(digest)
 
 
+def rows(reader: IndexReader, prefix: bytes = b"") -> Iterator[Row[NamespaceRow]]:
+    """Yield the rows of all roots, or the row with the sort key ``prefix``.
+
+    A damaged row is replaced by one that admits every caller; the actor of the root checks the rights anyway.
+
+    Raises:
+        RecordDamagedError: the root of a damaged row is unknown.
+    """
+    met: list[RecordDamagedError] = []
+    yield from reader.rows(INDEX, NamespaceRow, prefix=prefix, on_damage=met.append)
+    if met:
+        yield from _replace_damaged(reader, met)
+
+
+def row_of(reader: IndexReader, root: str, address: Address) -> NamespaceRow | None:
+    """Return the row of a root, or None; a damaged one admits every caller."""
+    try:
+        return reader.get(INDEX, names.tag_of_root(root), address, NamespaceRow)
+    except RecordDamagedError:
+        return NamespaceRow(root, None)
+
+
+def _replace_damaged(reader: IndexReader, met: list[RecordDamagedError]) -> Iterator[Row[NamespaceRow]]:
+    """Yield replacements of damaged rows, for roots that are known from other records."""
+    summaries = reader.rows(SUMMARIES, msgspec.Raw, prefix=SUMMARY_HEADERS, on_damage=pass_over)
+    known = chain(
+        reader.addresses("memory"), reader.timed("memory"), (summary.address for summary in summaries)
+    )
+    for address in known:
+        root = names.root_at(address.key)
+        tag = names.tag_of_root(root)
+        for error in [each for each in met if reader.is_row(each, INDEX, tag, address)]:
+            met.remove(error)
+            yield Row(tag, address, NamespaceRow(root, None), tag)
+        if not met:
+            return
+    raise damaged_entry(met[0], "a namespace")
+
+
 def remove(context: Context, root: str) -> None:
     """Stage the removal of the row of a root."""
     context.delete_row(INDEX, names.tag_of_root(root))
 
 
 def may_have_something(principal: Principal, row: NamespaceRow) -> bool:
-    """Return whether ``principal`` may see any of the memories below a root."""
+    """Return whether ``principal`` may see any memory below a root."""
     return (
         row.partitions is None
         or any(policy.may_see_memory(principal, partition, row.root) for partition in row.partitions)
@@ -105,12 +160,14 @@ def may_have_something(principal: Principal, row: NamespaceRow) -> bool:
     )
 
 
-class ListNamespaces(Query[list[str]], frozen=True, kw_only=True):
-    """List the roots below which the caller may see memories, in no particular order; internal.
+class ListNamespaces(Procedure[list[str]], frozen=True, kw_only=True):
+    """List the roots with memories that the caller may see, unordered; internal.
 
     Attributes:
-        prefix: Only the root of this namespace, or those that begin with this segment.
+        prefix: Only the root of this namespace, or roots that begin with this segment.
     """
+
+    runs = "snapshot"
 
     prefix: kinds.Below | None = None
 
@@ -119,21 +176,26 @@ class ListNamespaces(Query[list[str]], frozen=True, kw_only=True):
         root = None if self.prefix is None else names.root_of(self.prefix)
         wanted = names.tag_of_root(root) if root is not None and ":" in root else b""
         found: list[str] = []
-        for row in reader.rows(INDEX, NamespaceRow, prefix=wanted):
+        for row in rows(reader, wanted):
             is_below = root is None or names.is_below(row.value.root, root)
             if is_below and may_have_something(reader.principal, row.value):
                 found.append(row.value.root)
-            if reader.should_yield():
-                yield
+            yield
         return found
 
 
-class BrowseNamespaces(Query[NamespacesBrowsed], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """List the roots below which the caller may see memories, in order.
+@operation(
+    "browse_namespaces",
+    scope="memory:read",
+)
+class BrowseNamespaces(Procedure[NamespacesBrowsed], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """List the roots with memories that the caller may see, in order.
 
     Attributes:
-        prefix: What their names begin with.
+        prefix: The beginning of their names.
     """
+
+    runs = "snapshot"
 
     prefix: types.Prefix | None = None
     limit: types.Limit1000 = 200
@@ -147,33 +209,36 @@ class BrowseNamespaces(Query[NamespacesBrowsed], frozen=True, metaclass=CheckedW
         return NamespacesBrowsed(namespaces=kept, more=len(names_found) - len(kept))
 
 
-class NewRoots(Query[list[str]], frozen=True, kw_only=True):
-    """Find which roots have no memories yet, whoever might see them; internal."""
+class NewRoots(Procedure[list[str]], frozen=True, kw_only=True):
+    """Find the roots that have no memories yet, regardless of rights; internal."""
+
+    runs = "snapshot"
 
     roots: list[str]
 
     def run(self, reader: IndexReader) -> Slices[list[str]]:
-        """Look for the row of each."""
+        """Look up the row of each root."""
         found: list[str] = []
         for root in self.roots:
             where = names.memory_address(root)
-            if reader.get(INDEX, names.tag_of_root(root), where, NamespaceRow) is None:
+            if row_of(reader, root, where) is None:
                 found.append(root)
-            if reader.should_yield():
-                yield
+            yield
         return found
 
 
-class RootOfMemory(Query[str | None], frozen=True, kw_only=True):
-    """Find the root of a memory by its id, whether or not the caller may see the memory; internal."""
+class RootOfMemory(Procedure[str | None], frozen=True, kw_only=True):
+    """Find the root of a memory by id, regardless of rights; internal."""
+
+    runs = "snapshot"
 
     memory_id: kinds.MemoryId
 
     def run(self, reader: IndexReader) -> str | None:
-        """Look into the caller's own namespaces and into the directory."""
+        """Look at the caller's own namespaces and the directory."""
         tag = names.tag_of_id(self.memory_id)
         for own in (names.user_namespace(reader.principal), names.agent_namespace(reader.principal)):
             if names.tag_of_root(own) == tag:
                 return own
-        row = next(iter(reader.rows(INDEX, NamespaceRow, prefix=tag)), None)
+        row = next(rows(reader, tag), None)
         return None if row is None else row.value.root

@@ -1,4 +1,4 @@
-"""The index beside the memories: those of an older store come into it once; what differs is made anew."""
+"""The search index of memories: index entries of older stores, verify and rebuild."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from collections.abc import Iterator
 
 import msgspec
 
-from greenroom.actors.index import Document
+from greenroom.actors.core.replies.damage import read_undamaged
+from greenroom.actors.memories.requests import keyvalue_requests as keyvalue
 from greenroom.actors.memories.requests import requests as memories
 from greenroom.actors.memories.storage import records, root_summary
-from greenroom.actors.memories.storage.records import Entry
 from greenroom.actors.memories.storage.repository import MemoryRepository
-from greenroom.actors.schemas import keyvalue
+from greenroom.actors.search.index import Document
 from greenroom.runtime import Context, Slices
 
 TIMER = "upgrade"
 BATCH = 200
-"""Entries that are indexed in one commit when nobody waits for it."""
+"""Entries that a background commit indexes."""
 _MOST_PROBLEMS = 20
 
 
-def soon(repository: MemoryRepository, context: Context) -> None:
-    """Stage that what is not in the index comes into it, if there is such."""
+def schedule(repository: MemoryRepository, context: Context) -> None:
+    """Set a timer to index entries of an older store, if any are left."""
     if repository.indexed_to is not None and context.timer_due(TIMER) is None:
         context.set_timer(TIMER, context.now + 1, keyvalue.UpgradeMemory())
 
 
 def finish(repository: MemoryRepository, context: Context) -> Slices[None]:
-    """Stage that everything is in the index, for a reader that needs all of it."""
+    """Stage the index of all entries, for a reader that needs all of them."""
     yield from step(repository, context, None)
 
 
 def step(repository: MemoryRepository, context: Context, most: int | None = BATCH) -> Slices[None]:
-    """Stage so many entries' ids and index rows, or those of all."""
+    """Stage ids and index rows of so many entries; None for all."""
     if repository.indexed_to is None:
         return
     repository.ensure_root(context, repository.root)
@@ -40,22 +40,22 @@ def step(repository: MemoryRepository, context: Context, most: int | None = BATC
     entries = context.scan(bytes, prefix=records.UPDATES, start=records.update_key(first))
     for done, (key, where) in enumerate(entries):
         if done == most:
-            _reached(repository, context, int.from_bytes(key[1:]) - 1)
+            _record_progress(repository, context, int.from_bytes(key[1:]) - 1)
             context.set_timer(TIMER, context.now + 1, keyvalue.UpgradeMemory())
             return
-        entry = context.get(where, Entry)
-        assert entry is not None, "an order row goes with its entry"
+        entry = read_undamaged(context, repository.listed_at, context, where)
+        if entry is None:
+            continue
         value, _ = yield from repository.value(context, entry)
         context.put(records.id_key(repository.tail(entry.number)), where)
         quality = repository.uses.quality(context, entry)
-        document = yield from repository.document(context, entry, value, quality)
+        document = yield from repository.document(entry, value, quality)
         yield from repository.index.add(context, document)
-        if context.should_yield():
-            yield
-    _reached(repository, context, None)
+        yield
+    _record_progress(repository, context, None)
 
 
-def _reached(repository: MemoryRepository, context: Context, update: int | None) -> None:
+def _record_progress(repository: MemoryRepository, context: Context, update: int | None) -> None:
     assert repository.header is not None, "it was begun"
     repository.put_header(context, msgspec.structs.replace(repository.header, indexed_to=update))
 
@@ -63,9 +63,9 @@ def _reached(repository: MemoryRepository, context: Context, update: int | None)
 def verify(
     repository: MemoryRepository, request: memories.VerifyIndex, context: Context
 ) -> Slices[memories.IndexVerified]:
-    """Answer how the index differs from the memories, and rebuild it if that was asked and is needed."""
+    """Compare the index with the memories; rebuild it if that is requested and needed."""
     if repository.indexed_to is not None and not request.rebuild:
-        unindexed = yield from _unindexed(repository, context)
+        unindexed = yield from _count_unindexed(repository, context)
         return memories.IndexVerified(memories=0, problems=[], rebuilt=False, unindexed=unindexed)
     yield from finish(repository, context)
     yield from repository.uses.write(context, repository.index)
@@ -75,27 +75,26 @@ def verify(
     if rebuilt:
         counted = _Counted(repository, context)
         yield from repository.index.rebuild(context, counted.documents())
-    if request.rebuild:  # nobody compares what there is in short: it would take as long as making it
-        yield from root_summary.remake(repository, context)
+    if request.rebuild:  # a comparison of the summary would take as long as making it
+        yield from root_summary.rebuild(repository, context)
     return memories.IndexVerified(
         memories=counted.number, problems=problems[:_MOST_PROBLEMS], rebuilt=rebuilt
     )
 
 
-def _unindexed(repository: MemoryRepository, context: Context) -> Slices[int]:
-    """Return how many entries come into the index at the first search, or are on their way."""
+def _count_unindexed(repository: MemoryRepository, context: Context) -> Slices[int]:
+    """Count the entries that the first search or the timer will index."""
     assert repository.indexed_to is not None, "some are not"
     first = records.update_key(repository.indexed_to + 1)
     count = 0
     for _ in context.scan(msgspec.Raw, prefix=records.UPDATES, start=first):
         count += 1
-        if context.should_yield():
-            yield
+        yield
     return count
 
 
 class _Counted:
-    """The memories that the index is to have, counted as they pass."""
+    """The documents that the index must have, counted as they pass."""
 
     def __init__(self, repository: MemoryRepository, context: Context) -> None:
         self.number = 0

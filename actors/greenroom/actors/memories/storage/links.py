@@ -1,8 +1,8 @@
-"""Supersession: which memory takes the place of which.
+"""Supersession: which memory replaces which.
 
-A memory hides what it supersedes from all who see it, and as long as it is there, but for one that nobody
-has looked at, which hides nothing yet. So nothing has to be done when it expires, is forgotten, or is given
-another scope: readers look whether it hides for them. There are no rings: the newest word counts.
+A memory hides the one that it supersedes from every caller who sees both, for as long as it exists. An
+unreviewed memory hides nothing. When it expires, is forgotten, or changes its scope, no record changes:
+each read checks whether the link still hides the older memory. There are no rings: the newest link wins.
 """
 
 from __future__ import annotations
@@ -12,16 +12,32 @@ from collections.abc import Iterator
 import msgspec
 
 from greenroom.actors.core.auth import errors as auth_errors
-from greenroom.actors.memories.storage import records
+from greenroom.actors.core.replies.damage import read_undamaged
+from greenroom.actors.memories.storage import derived_records, records
 from greenroom.actors.memories.storage.records import Entry, EntryDetails, Version
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
-from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, RecordDamagedError, Slices
 
 
 def successor(repository: MemoryRepository, context: Context, entry: Entry) -> Entry | None:
-    """Return a memory that hides an entry from the sender: of several in a partition the newest; or None."""
+    """Return the newest memory that hides an entry from the caller.
+
+    None if there is none.
+
+    Raises:
+        RecordDamagedError: a damaged link; then the entry must not be returned.
+    """
     if entry.details is None or entry.details.superseded_by is None:
         return None
+    try:
+        return _successor(repository, context, entry)
+    except RecordDamagedError as error:
+        if derived_records.can_rebuild(context, error):
+            raise
+        raise repository.lost(error, entry) from error
+
+
+def _successor(repository: MemoryRepository, context: Context, entry: Entry) -> Entry | None:
     prefix = records.successors_prefix(entry.number)
     for partition in _partitions(context, prefix):
         if repository.may_see_partition(context.principal, partition):
@@ -38,39 +54,38 @@ def successor(repository: MemoryRepository, context: Context, entry: Entry) -> E
     return None
 
 
-def superseded(repository: MemoryRepository, context: Context, entry: Entry) -> Entry | None:
-    """Return the memory that an entry took the place of, if the sender sees it and it is there."""
+def predecessor(repository: MemoryRepository, context: Context, entry: Entry) -> Entry | None:
+    """Return the memory that an entry superseded, if it exists and is visible."""
     if entry.details is None or entry.details.supersedes is None:
         return None
-    stored = repository.by_number(context, entry.details.supersedes)
+    stored = read_undamaged(context, repository.by_number, context, entry.details.supersedes)
     if stored is None or not records.is_there(stored.entry, context.now):
         return None
     return stored.entry if repository.may_see(context.principal, stored.entry) else None
 
 
 def _hides(entry: Entry, now: int) -> bool:
-    """Return whether an entry that supersedes another one hides it."""
+    """Return whether an entry hides the memory that it supersedes."""
     return records.is_there(entry, now) and not (entry.details or records.PLAIN).unreviewed
 
 
-def open_ring(repository: MemoryRepository, context: Context, entry: Entry, hidden: Entry) -> Slices[None]:
-    """Stage that an entry which is to supersede ``hidden`` is not superseded by it, directly or not.
+def break_ring(repository: MemoryRepository, context: Context, entry: Entry, hidden: Entry) -> Slices[None]:
+    """Break the ring if ``hidden``, which the entry will supersede, supersedes the entry.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: it would supersede itself.
+        Refusal: ``VALIDATION_ERROR``: the entry would supersede itself.
     """
     if hidden.number == entry.number:
-        raise auth_errors.invalid("supersedes", "supersedes: a memory cannot take the place of itself")
+        raise auth_errors.invalid("supersedes", "supersedes: a memory cannot supersede itself")
     below: int | None = hidden.number
     while below is not None:
-        stored = repository.by_number(context, below)
+        stored = read_undamaged(context, repository.by_number, context, below)
         details = None if stored is None else stored.entry.details
         below = None if details is None else details.supersedes
         if stored is not None and details is not None and below == entry.number:
             _release(repository, context, stored, details)
             return
-        if context.should_yield():
-            yield
+        yield
 
 
 def relink(
@@ -81,14 +96,16 @@ def relink(
     *,
     is_new: bool = False,
 ) -> None:
-    """Stage the link of an entry's new state in the place of that of the old one; None: there is none.
+    """Replace the link of an entry's old state by that of its new state.
+
+    None for no entry.
 
     Args:
-        repository: The root's.
-        context: The message's.
-        before: The entry as it was.
-        after: The entry as it is.
-        is_new: Whether it supersedes another one now.
+        repository: The repository of the root.
+        context: The context of the message.
+        before: The entry before.
+        after: The entry after.
+        is_new: Whether its supersession is new.
     """
     old, new = _link_key(before), _link_key(after)
     if old is not None and old != new:
@@ -103,13 +120,16 @@ def relink(
         context.put(stored.record_key, msgspec.structs.replace(stored.entry, details=details))
 
 
-def keep(context: Context, before: Entry, after: EntryDetails | None) -> None:
-    """Stage that an entry's newest version says what it superseded, if that ends and it does not say it."""
+def record_supersession(context: Context, before: Entry, after: EntryDetails | None) -> None:
+    """Stage in the newest version what it superseded, if that link ends."""
     old = None if before.details is None else before.details.supersedes
     if old == (None if after is None else after.supersedes):
         return
     where = records.version_key(before.number, before.version)
-    version = context.get(where, Version)
+    try:
+        version = context.get(where, Version)
+    except RecordDamagedError:  # the version is lost anyway
+        return
     if version is not None and version.details is not None and version.details.supersedes is None:
         details = msgspec.structs.replace(version.details, supersedes=old or records.NOTHING)
         context.put(where, msgspec.structs.replace(version, details=details))
@@ -118,7 +138,7 @@ def keep(context: Context, before: Entry, after: EntryDetails | None) -> None:
 def _release(
     repository: MemoryRepository, context: Context, stored: StoredEntry, details: EntryDetails
 ) -> None:
-    """Stage that an entry supersedes nothing any more."""
+    """Stage the end of an entry's supersession."""
     alone = msgspec.structs.replace(stored.entry, details=msgspec.structs.replace(details, supersedes=None))
     context.put(stored.record_key, alone)
     relink(repository, context, stored.entry, alone)
@@ -133,7 +153,7 @@ def _link_key(entry: Entry | None) -> bytes | None:
 
 
 def _partitions(context: Context, prefix: bytes) -> Iterator[int]:
-    """Yield the partitions in which there are links, without reading all of these."""
+    """Yield the partitions that have links, without reading all links."""
     start = prefix
     while (first := next(iter(context.scan(bool, prefix=prefix, start=start)), None)) is not None:
         partition = int.from_bytes(first[0][len(prefix) : -8])

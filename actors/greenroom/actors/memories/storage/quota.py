@@ -1,12 +1,10 @@
 """Quotas of a key: stored bytes, sessions, namespaces, subscriptions.
 
-Of a request that writes, the values of its arguments are counted, as far as they were given: neither their
-names nor what is usual. So an empty session costs its purpose.
-A namespace counts by its root, unless that is the agent's, the user's or has memories already.
-Bytes, sessions and namespaces are counted by the keys' actor, before what costs them is done, so a
-count may be too high after a failure and is never too low. A repeat with the same idempotency key and the
-same arguments is counted once.
-Subscriptions are counted by the process that has the connection.
+A write is charged the bytes of its argument values, without names and without defaults. So an empty session
+costs its purpose. A namespace counts by its root, unless it is the agent's own, the user's own, or has
+memories already. Bytes, sessions and namespaces are charged by the keys' actor before the write. So after a
+failure a count may be too high, but it is never too low. A repeat with the same idempotency key and the same
+arguments is charged once. The process of a connection counts its subscriptions.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ import msgspec
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.grants import Credential
-from greenroom.actors.core.auth.namespaces import agent_namespace, imitated, root_of, user_namespace
+from greenroom.actors.core.auth.namespaces import agent_namespace, find_imitated, root_of, user_namespace
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.keys.actor import KEYS_ADDRESS
 from greenroom.actors.core.keys.rate_limits import CountLimit
@@ -29,7 +27,7 @@ from greenroom.actors.memories.storage.directory import NewRoots
 from greenroom.runtime import Idempotency, Refusal, RuntimeClient
 
 FREE: Final = frozenset({"DeleteMemory", "ForgetMemory", "RateMemory", "EndSession"})
-"""Writes that make nothing more."""
+"""Writes that add nothing."""
 _MAKES_ROOTS: Final = frozenset({"StoreMemory", "AddMemory"})
 _MAKES_SESSIONS: Final = frozenset({"CreateSession", "StartSession", "RestoreSession"})
 
@@ -47,21 +45,22 @@ class Quota:
         self.subscriptions = CountLimit(limits.subscriptions)
 
     def counts(self, request: Any) -> bool:
-        """Return whether a writing request has to be paid for before it is carried out."""
+        """Return whether a write must be charged before it runs."""
         return self._is_counted and type(request).__name__ not in FREE
 
     async def charge(self, runtime: RuntimeClient, principal: Principal, request: Any, scope: str) -> None:
         """Charge a writing request to the key's quota.
 
         Args:
-            runtime: Where the keys' actor is asked.
-            principal: Who asks.
+            runtime: The runtime that sends the charge to the keys' actor.
+            principal: The caller.
             request: The request.
-            scope: That of the caller's idempotency keys.
+            scope: The scope of the caller's idempotency keys.
 
         Raises:
-            Refusal: ``QUOTA_EXCEEDED``: that would be too much; nothing was counted. As `charge_roots` and
-                `policy.check_writes_namespace` for a namespace that the request may begin.
+                Refusal: ``QUOTA_EXCEEDED``: the quota is too small; nothing was charged. Also as
+                    `charge_roots` and `policy.check_writes_namespace` for a namespace that the request may
+                    create.
             GreenroomError: as `RuntimeClient.ask`.
         """
         namespace = getattr(request, "namespace", None)
@@ -77,26 +76,28 @@ class Quota:
         key = getattr(request, "idempotency_key", None)
         once = None
         if key is not None:
-            # Another request under the same key, of this tool or of another, is carried out and costs, too.
+            # A request with other arguments under the same idempotency key runs, and so is charged, too.
             which = blake2b(arguments, digest_size=16).hexdigest()
             once = Idempotency(f"{scope} quota {type(request).__name__} {which}", key, b"")
         await _charge(runtime, charge, once)
 
-    async def charge_bytes(self, runtime: RuntimeClient, stored_bytes: int, deed: str) -> None:
-        """Charge stored bytes, once for each deed; raises as `charge`."""
+    async def charge_bytes(self, runtime: RuntimeClient, stored_bytes: int, action: str) -> None:
+        """Charge stored bytes, once for each action; raises as `charge`."""
         if self._is_counted:
             charge = ChargeKey(key_id=self._key_id, stored_bytes=stored_bytes)
-            await _charge(runtime, charge, Idempotency(deed, "bytes", b""))
+            await _charge(runtime, charge, Idempotency(action, "bytes", b""))
 
 
 async def charge_roots(runtime: RuntimeClient, principal: Principal, roots: Collection[str]) -> None:
-    """Have those of some roots counted that are new, once for all of them; whoever has no key pays nothing.
+    """Charge the new ones of some roots, all at once.
 
-    The caller must be known to be allowed to write there: the answer tells which of them are new.
+    A caller without a key is not charged.
+
+    The caller's right to write there must have been checked, since the answer reveals which roots are new.
 
     Raises:
-        Refusal: ``QUOTA_EXCEEDED``: that would be too many. ``VALIDATION_ERROR``: a new one reads like
-            that of somebody. Nothing was counted.
+        Refusal: ``QUOTA_EXCEEDED``: the quota is too small. ``VALIDATION_ERROR``: a new root imitates the
+            name of a user or an agent. Nothing was charged.
         GreenroomError: as `RuntimeClient.ask`.
     """
     own = {user_namespace(principal), agent_namespace(principal)}
@@ -104,16 +105,16 @@ async def charge_roots(runtime: RuntimeClient, principal: Principal, roots: Coll
         return
     fresh = sorted(await runtime.query(NewRoots(roots=sorted(set(roots) - own))))
     for root in fresh:
-        if (reserved := imitated(root)) is not None:
+        if (reserved := find_imitated(root)) is not None:
             raise auth_errors.imitation(root, reserved)
     if fresh:
-        deed = blake2b("\0".join(fresh).encode(), digest_size=16).hexdigest()
+        action = blake2b("\0".join(fresh).encode(), digest_size=16).hexdigest()
         charge = ChargeKey(key_id=principal.key_id, namespaces=len(fresh))
-        await _charge(runtime, charge, Idempotency(f"{principal.key_id} quota {deed}", "namespaces", b""))
+        await _charge(runtime, charge, Idempotency(f"{principal.key_id} quota {action}", "namespaces", b""))
 
 
 def given_bytes(request: msgspec.Struct) -> int:
-    """Return the size in bytes of UTF-8 of the values that a request gives, all of which it may store."""
+    """Return the UTF-8 bytes of all argument values of a request that it may store."""
     total = 0
     for field in msgspec.structs.fields(request):
         value = getattr(request, field.name)
@@ -126,5 +127,5 @@ def given_bytes(request: msgspec.Struct) -> int:
 async def _charge(runtime: RuntimeClient, charge: ChargeKey, once: Idempotency | None) -> None:
     try:
         await runtime.ask(KEYS_ADDRESS, charge, idempotency=once)
-    except Refusal as refusal:  # the actor does not know who asks; whoever does notes it
+    except Refusal as refusal:  # the keys' actor does not know the caller, so the denial is audited later
         raise auth_errors.denial(refusal) from None

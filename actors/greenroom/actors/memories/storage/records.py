@@ -1,33 +1,34 @@
 """The records of a root's memories, their keys, and the ids of memories.
 
-    k                       what holds for all of them: the root, the secret of the ids, the partitions
-    e scope hash [place]    an entry, without its values
-    v entry version         one version's value
-    o scope update          the entry updated so-manyth, by scope
-    a update                the same over all scopes
-    x time entry version    a version that expires
-    d entry                 the versions of a purged entry that are still on disk
-    u id                    where the entry with this id lies (of the id, what follows the root)
-    s entry partition later     the later entry, which lies in the partition, takes the place of the entry
-    q entry                 how often an entry was used, and its ratings together
-    r entry rater           one rating
-    p entry other           the two may stand beside each other, as somebody said
-    t [keys]                the highest version of what ended under some keys; see `ended_key`
-    i …                     the index
-    w                       how far it is put together what there is; see `root_summary`
-    j staging …             lines of imports that are not applied yet; see `import_staging`
+        k                       the header of the root: its name, the secret of the ids, the partitions
+        e scope hash [place]    an entry, without its values
+        v entry version         the value of a version
+        o scope update          the entry with this update number, by scope
+        a update                the same over all scopes
+        x time entry version    a version that expires
+        d entry                 a purged entry of which versions are left on disk
+        u id                    where the entry with this id is stored (the id without the root's tag)
+        s entry partition later     the link to a later entry, in the partition, that supersedes the entry
+        q entry                 the uses of an entry, and the sum of its ratings
+        r entry rater           one rating
+        p entry other           a pair of memories that a person accepted
+        t [keys]                the highest version of ended entries under some keys; see `ended_key`
+        i …                     the index
+        y                       the updates that the index lacks because they could not be read
+        w                       the state of the summary; see `root_summary`
+        j staging …             lines of imports that are not applied yet; see `import_staging`
 
-Entries and updates are numbered by one counter. A key may have 1,020 bytes and the store's
-take 200, so an entry lies under a digest of its key. All Unicode forms of a key have one digest, but for what
-older programs stored; see `entry_keys`. A *scope* is a session of an agent, or the part
-of the namespace below the root. The place tells apart entries of one key: where several write, the
-partition, so that nobody learns of a key that is hidden from it; of a forgotten one, its number.
+Entries and updates are numbered by one counter. A key may have 1,020 bytes, of which the store takes 200, so
+an entry is stored under a digest of its key. All Unicode forms of a key have one digest, except in records of
+older programs; see `entry_keys`. A *scope* is a session of an agent, or the part of the namespace below the
+root. The *place* separates entries with the same key. Where several principals write, it is the partition, so
+that a caller does not learn of a hidden key. For a forgotten entry it is the number.
 
-Records end with what came later: fields with a default, so that older stores can be read.
+Later fields have defaults and stand at the end of a record, so that older stores can be read.
 
-An id is a UUID of version 8: 48 bits stand for the root, so that the actor can be found by the id alone.
-The rest looks random to everyone: it is made of the entry's number with a secret of the actor, so that an
-id costs nothing to store and tells neither how many memories there are nor which came first.
+An id is a UUID of version 8: its first 48 bits are the tag of the root, so that the id leads to the actor.
+The rest is made of the entry's number with a secret of the actor. So an id costs no storage, looks random,
+and reveals neither how many memories there are nor their order.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from greenroom.actors.core.validation.times import optional_datetime, to_datetim
 
 HEADER = b"k"
 SUMMARY = b"w"
+UNREAD = b"y"
 ENTRIES = b"e"
 ORDER = b"o"
 UPDATES = b"a"
@@ -54,6 +56,10 @@ DELETED = b"d"
 VERSIONS = b"v"
 QUALITIES = b"q"
 RATINGS = b"r"
+SUCCESSORS = b"s"
+PAIRS = b"p"
+ENDED = b"t"
+IDS = b"u"
 GLOBAL = b"g"
 SESSION = b"s"
 
@@ -62,7 +68,7 @@ JSON = 0
 TEXT = 1
 """A value is a content, as UTF-8."""
 COMPRESSED = 2
-"""Added to either: what is stored is compressed with zlib."""
+"""Added to either: the stored bytes are compressed with zlib."""
 
 NOTHING = 0
 """No entry has this number."""
@@ -73,22 +79,21 @@ _DIGEST_BYTES = 16
 _PARTITION_BYTES = 4
 _UPDATE_BYTES = 8
 _FORGOTTEN = b"~"
-_ENDED = b"t"
 GROUPS = 1 << 10
-"""Of so many groups of keys a root keeps how far versions went that ended."""
+"""Groups of keys for which a root stores the highest version that ended."""
 _GROUP_BYTES = 2
 SECRET_BYTES = 16
 _TAIL_BYTES = 16 - ROOT_TAG_BYTES
 
 
 class RootHeader(msgspec.Struct, frozen=True, array_like=True):
-    """The header record of a root: what holds for all its memories.
+    """The header record of a root.
 
     Attributes:
         root: The first two segments of their namespaces.
-        secret: What their ids are made with.
-        partitions: Their partitions, by number.
-        indexed_to: Entries updated up to here are in the index; None: all, as it is but for older stores.
+            secret: The key from which ids are made.
+            partitions: Their partitions, by number.
+            indexed_to: Entries up to this update are in the index; None for all, as in all but older stores.
     """
 
     root: str
@@ -98,15 +103,15 @@ class RootHeader(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RootSummary(msgspec.Struct, frozen=True, array_like=True):
-    """What the root's rows of the index of summaries are.
+    """The state of the root's rows in the index of summaries.
 
     Attributes:
-        rules: By which rules texts became terms; empty if the rows do not tell of all memories.
-        upto: The update up to which memories are put together.
-        parts: In how many rows.
-        cleared: Up to which of them rows of their own are gone.
-        space: The space of the vectors that were put together; None if some were missing.
-        generation: How often they were put together: that tells whoever has read them that they changed.
+        rules: The version of the text rules; empty if the rows do not cover all memories.
+        upto: The last update that is summarized.
+        parts: The number of rows.
+        cleared: The last update whose own rows are removed.
+        space: The embedding space of the summarized vectors; None if some were missing.
+        generation: The number of rebuilds, by which readers detect a change.
     """
 
     rules: str
@@ -123,22 +128,23 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         partition: The number of its partition.
         sub: Its namespace below the root.
-        kind: What kind of memory it is.
-        tags: As given.
-        importance: 0 to 1.
-        author: Who is said to have written it; None: the agent.
-        conversation: Which conversation it belongs to.
-        position: Its place there.
-        supersedes: The number of the entry that it takes the place of.
-        superseded_by: The number of the entry that took its place last; whether it still does, its link says.
-        deleted_at: When it was forgotten.
-        form: `JSON` or `TEXT`, and whether `COMPRESSED`.
-        stored_size: The bytes of the stored value.
-        by_owner: Whether its owner wrote the newest version, as far as that is known.
-        unreviewed: Whether a rule found it and nobody has looked at it since.
-        deleted_by: Who forgot it; None where an older program did not say.
-        imported: Who wrote it as the source of an import says, where the author is who imported it.
-        is_dated: Whether its time of creation came with an import, and is not the one when it was stored.
+            kind: The kind of memory.
+            tags: The tags as received.
+            importance: 0 to 1.
+            author: The author that the caller named; None for the agent.
+            conversation: The conversation that it belongs to.
+            position: The position in the conversation.
+            supersedes: The number of the entry that it supersedes.
+            superseded_by: The number of the last entry that superseded it; the link tells whether it still
+                does.
+            deleted_at: When it was forgotten.
+            form: `JSON` or `TEXT`, and whether `COMPRESSED`.
+            stored_size: The bytes of the stored value.
+            by_owner: Whether its owner wrote the newest version, as far as is known.
+            unreviewed: Whether a rule made it and no person has reviewed it.
+            deleted_by: Who forgot it; None in records of older programs.
+            imported: The author according to the source of an import; the author is then the importer.
+            is_dated: Whether the time of creation came with an import, so that it is not the time of storage.
     """
 
     partition: int
@@ -162,13 +168,13 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
 
 
 PLAIN = EntryDetails(0)
-"""What an agent's plain entry has."""
+"""The details of an agent's plain entry."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """A key's current state. ``number`` is the entry's for good, ``update`` that of its newest version.
+    """A key's current state; ``number`` never changes, ``update`` is that of the newest version.
 
-    ``skipped`` is how many numbers below ``version`` are those of other entries.
+    ``skipped`` counts the version numbers below ``version`` that belong to other entries.
     """
 
     key: str
@@ -185,7 +191,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def versions(self) -> int:
-        """How many versions it has had."""
+        """The number of versions it has had."""
         return self.version - self.skipped
 
     @property
@@ -200,7 +206,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def deleted_at(self) -> int | None:
-        """When it was forgotten, None for one that is there."""
+        """When it was forgotten; None if it was not."""
         return None if self.details is None else self.details.deleted_at
 
 
@@ -209,17 +215,17 @@ class VersionDetails(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         update: Its update number.
-        form: As `EntryDetails.form`.
-        size: The bytes as given.
-        author: Who wrote this version.
-        task_id: For which task.
+            form: As `EntryDetails.form`.
+            size: The bytes as received.
+            author: The author of this version.
+            task_id: The task for which it was written.
         kind: As the entry had it then.
         tags: As the entry had them then.
         importance: As the entry had it then.
         unreviewed: As the entry was then.
-        supersedes: The number of the entry that it took the place of then, `NOTHING` of none; None where an
-            older program did not say.
-        imported: Who wrote this version as the source of an import says, where its author imported it.
+            supersedes: The number of the entry that it superseded then, or `NOTHING`; None in records of
+                older programs.
+            imported: The author of this version according to the source of an import.
     """
 
     update: int
@@ -253,7 +259,7 @@ class VersionTimes(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Quality(msgspec.Struct, frozen=True, array_like=True):
-    """Usage and ratings of an entry: how often it was used, last when, the sum of its ratings."""
+    """Usage and ratings of an entry: counts, last use, sum of ratings."""
 
     uses: int = 0
     last_used: int | None = None
@@ -267,7 +273,7 @@ class Quality(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Rating(msgspec.Struct, frozen=True, array_like=True):
-    """One rater's opinion, and the one that it replaced: the rating and its note."""
+    """One rater's rating and note, and those that they replaced."""
 
     at: int
     rater: str
@@ -277,12 +283,12 @@ class Rating(msgspec.Struct, frozen=True, array_like=True):
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Say where in a key scopes, and digests of keys, raters and imports are."""
+    """Return where a key holds scopes, and digests of keys, raters and imports."""
     letter = key[:1]
     if letter in {b"e", b"o"} and len(key) > 1:
-        end = {GLOBAL: 2, b"n": 2 + _SUB_BYTES}.get(key[1:2]) or key.find(0, 2) + 1 or len(key) + 1
+        end = _end_of_scope(key)
         return ((1, end + _HASH_BYTES if letter == b"e" else end),)
-    if letter == _ENDED and len(key) > 1:
+    if letter == ENDED and len(key) > 1:
         return ((1, 1 + _GROUP_BYTES),)
     start = {b"r": 9, b"j": 1}.get(letter, len(key))
     return ((start, start + _DIGEST_BYTES),) if len(key) > start else ()
@@ -301,21 +307,21 @@ def scope_name(session_id: str | None) -> replies.Scope:
 
 
 def entry_key(session_id: str | None, key: str, sub: str = "") -> bytes:
-    """Return the record key of a new entry, or the prefix of those of several owners."""
+    """Return the record key of a new entry, or the prefix for several owners."""
     return entry_keys(session_id, key, sub)[0]
 
 
 @functools.lru_cache(maxsize=1_024)
 def entry_keys(session_id: str | None, key: str, sub: str = "") -> tuple[bytes, ...]:
-    """Return where an entry may lie: under its key's composed form, or as older programs had it.
+    """Return the possible record keys of an entry, the composed form first.
 
-    Those told a key's forms apart, so that one store may have several of them. ASCII has but one.
+    Older programs stored each Unicode form of a key apart. An ASCII key has one form.
     """
     return keys_in_scope(scope_bytes(session_id, sub), key)
 
 
 def keys_in_scope(scope: bytes, key: str) -> tuple[bytes, ...]:
-    """Return where an entry of a scope may lie, as `entry_keys` does."""
+    """Return the possible record keys of an entry in a scope, as `entry_keys` does."""
     return tuple(
         ENTRIES + scope + blake2b(form.encode(), digest_size=_HASH_BYTES).digest()
         for form in mixed_forms(key)
@@ -323,27 +329,52 @@ def keys_in_scope(scope: bytes, key: str) -> tuple[bytes, ...]:
 
 
 def partition_suffix(partition: int) -> bytes:
-    """Return the key's suffix of an entry in a partition, where several write."""
+    """Return the suffix of an entry's record key where several principals write."""
     return partition.to_bytes(_PARTITION_BYTES)
 
 
 def forgotten_suffix(number: int) -> bytes:
-    """Return the key's suffix of a forgotten entry whose key was taken anew."""
+    """Return the suffix of a forgotten entry's record key whose key is in use again."""
     return _FORGOTTEN + number.to_bytes(8)
 
 
-def ended_key(key: bytes | None) -> bytes:
-    """Return the key of the row with the highest version of what ended under a group of keys.
+def is_forgotten_suffix(suffix: bytes) -> bool:
+    """Return whether a suffix belongs to a forgotten entry whose key is in use again."""
+    return suffix.startswith(_FORGOTTEN) and len(suffix) > _PARTITION_BYTES
 
-    Groups bound how many rows there are, and tell of no key: 1 of 1,024 others is in the same.
+
+def end_of_digest(where: bytes) -> int:
+    """Return the offset in an entry's record key where the place begins."""
+    return _end_of_scope(where) + _HASH_BYTES
+
+
+def scope_of_entry(where: bytes) -> bytes:
+    """Return the bytes of the scope in an entry's record key."""
+    return where[len(ENTRIES) : _end_of_scope(where)]
+
+
+def _end_of_scope(key: bytes) -> int:
+    """Return where the scope in the key of an entry or an update ends."""
+    return {GLOBAL: 2, b"n": 2 + _SUB_BYTES}.get(key[1:2]) or key.find(0, 2) + 1 or len(key) + 1
+
+
+def ended_key(key: bytes | None) -> bytes:
+    """Return the key of a group's row, which has the highest ended version.
+
+    Groups bound the number of rows and hide the keys: 1 of 1,024 other keys is in the same group.
 
     Args:
         key: As `entry_key` returns it; None for all keys together.
     """
     if key is None:
-        return _ENDED
+        return ENDED
     group = int.from_bytes(blake2b(key, digest_size=_GROUP_BYTES).digest()) % GROUPS
-    return _ENDED + group.to_bytes(_GROUP_BYTES)
+    return ENDED + group.to_bytes(_GROUP_BYTES)
+
+
+def ended_keys() -> list[bytes]:
+    """Return the keys of all groups."""
+    return [ENDED + group.to_bytes(_GROUP_BYTES) for group in range(GROUPS)]
 
 
 def versions_prefix(number: int) -> bytes:
@@ -353,7 +384,7 @@ def versions_prefix(number: int) -> bytes:
 
 def version_key(number: int, version: int) -> bytes:
     """Return the record key of a value."""
-    return versions_prefix(number) + version.to_bytes(8)
+    return VERSIONS + number.to_bytes(8) + version.to_bytes(8)
 
 
 def updates_prefix(session_id: str | None, sub: str = "") -> bytes:
@@ -362,7 +393,7 @@ def updates_prefix(session_id: str | None, sub: str = "") -> bytes:
 
 
 def scope_of_update(key: bytes) -> bytes:
-    """Return the bytes of the scope in the key of an update in its scope's order."""
+    """Return the bytes of the scope in the key of an order row."""
     return key[len(ORDER) : -_UPDATE_BYTES]
 
 
@@ -372,7 +403,7 @@ def update_key(update: int) -> bytes:
 
 
 def order_keys(entry: Entry) -> tuple[bytes, bytes]:
-    """Return the keys of an entry's rows in its scope's order and in the order of all."""
+    """Return the keys of an entry's rows in both orders: scope and all."""
     update = entry.update.to_bytes(8)
     return updates_prefix(entry.session_id, entry.sub) + update, UPDATES + update
 
@@ -383,23 +414,23 @@ def expiry_key(expires_at: int, number: int, version: int) -> bytes:
 
 
 def deleted_key(number: int) -> bytes:
-    """Return the key of the row for a purged entry that has versions left on disk."""
+    """Return the key of the mark of a purged entry with versions left."""
     return DELETED + number.to_bytes(8)
 
 
 def successors_prefix(number: int) -> bytes:
-    """Return the bytes before the partitions and numbers of what took an entry's place."""
-    return b"s" + number.to_bytes(8)
+    """Return the bytes before the partitions and numbers of superseding entries."""
+    return SUCCESSORS + number.to_bytes(8)
 
 
 def successor_key(number: int, partition: int, later: int) -> bytes:
-    """Return the key of the link from an entry to the later one, in this partition, that takes its place."""
+    """Return the key of the link from an entry to one that supersedes it."""
     return successors_prefix(number) + partition_suffix(partition) + later.to_bytes(8)
 
 
 def id_key(tail: bytes) -> bytes:
     """Return the key of the row that names the entry with an id."""
-    return b"u" + tail
+    return IDS + tail
 
 
 def quality_key(number: int) -> bytes:
@@ -418,27 +449,27 @@ def rating_key(number: int, rater: str) -> bytes:
 
 
 def pairs_prefix(number: int) -> bytes:
-    """Return the bytes before the numbers of those that may stand beside an entry."""
-    return b"p" + number.to_bytes(8)
+    """Return the bytes before the numbers of the entry's accepted pairs."""
+    return PAIRS + number.to_bytes(8)
 
 
 def pair_key(number: int, other: int) -> bytes:
-    """Return the key of what says that an entry may stand beside another one; the other has it, too."""
+    """Return the key of an accepted pair; each of the two entries has one."""
     return pairs_prefix(number) + other.to_bytes(8)
 
 
 def is_live(expires_at: int | None, now: int) -> bool:
-    """Return whether something is there for readers: no longer from the very moment it expires."""
+    """Return whether a record has not expired; at the very moment of expiry it has."""
     return expires_at is None or now < expires_at
 
 
 def is_there(entry: Entry, now: int) -> bool:
-    """Return whether an entry is there for readers: neither expired nor forgotten."""
+    """Return whether an entry exists for readers: neither expired nor forgotten."""
     return is_live(entry.expires_at, now) and entry.deleted_at is None
 
 
 def view(entry: Entry) -> replies.MemoryEntry:
-    """Return an entry as its owner gets it in a listing."""
+    """Return an entry as its owner sees it in a list."""
     return replies.MemoryEntry(
         key=entry.key,
         scope=scope_name(entry.session_id),
@@ -452,19 +483,19 @@ def view(entry: Entry) -> replies.MemoryEntry:
 
 
 def tail_of_number(secret: bytes, number: int) -> bytes:
-    """Return the tail, which follows the root's tag, of the id of the entry with this number."""
-    made = bytearray(blake2b(number.to_bytes(8), digest_size=_TAIL_BYTES, key=secret).digest())
-    made[0] = made[0] & 0x0F | 0x80  # the version
-    made[2] = made[2] & 0x3F | 0x80  # the variant
-    return bytes(made)
+    """Return the tail, after the root's tag, of an entry's id."""
+    tail = bytearray(blake2b(number.to_bytes(8), digest_size=_TAIL_BYTES, key=secret).digest())
+    tail[0] = tail[0] & 0x0F | 0x80  # the version
+    tail[2] = tail[2] & 0x3F | 0x80  # the variant
+    return bytes(tail)
 
 
 def memory_id(tag: bytes, tail: bytes) -> str:
-    """Return the id as text, of the root's part and of what follows."""
+    """Return the id as text from the root's tag and the tail."""
     text = (tag + tail).hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def tail_of_id(given: str) -> bytes:
-    """Return the tail of an id, which follows the root's tag."""
-    return bytes.fromhex(given[14:18] + given[19:23] + given[24:])
+def tail_of_id(memory_id: str) -> bytes:
+    """Return the tail of an id, after the root's tag."""
+    return bytes.fromhex(memory_id[14:18] + memory_id[19:23] + memory_id[24:])

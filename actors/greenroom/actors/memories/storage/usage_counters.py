@@ -1,29 +1,29 @@
-"""Usage counters of memories: counted in memory, written now and then."""
+"""Usage counters of memories: kept in memory, written from time to time."""
 
 from __future__ import annotations
 
 import msgspec
 
 from greenroom.actors.core.validation.times import SECOND
-from greenroom.actors.index import MemoryIndex
+from greenroom.actors.memories.requests import keyvalue_requests as requests
 from greenroom.actors.memories.storage.records import Entry, Quality, quality_key
-from greenroom.actors.schemas import keyvalue as requests
+from greenroom.actors.search.index import MemoryIndex
 from greenroom.runtime import Context, Slices
 
 TIMER = "uses"
 WRITTEN_EVERY = 30 * SECOND
 MOST_PENDING = 8_192
-"""Entries whose uses wait to be written; uses of others are not counted until then."""
+"""Most entries with waiting uses; uses of further entries are not counted until these are written."""
 _BYTES_PENDING = 250
 
 
 class UsageCounters:
     """The uses that are not written yet.
 
-    A crash loses them, and nothing else; so does an end of the process or of the actor before they are due.
+    A crash or the end of the process or actor loses them.
 
     Attributes:
-        used: An entry of each partition that has any.
+        used: One used entry of each partition.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class UsageCounters:
         self._awaited = 0
 
     def note(self, entry: Entry, context: Context) -> None:
-        """Count one use of an entry by the sender of the present message, unless that one only looks on."""
+        """Count one use of an entry by the caller, unless the caller is impersonated."""
         now = context.now
         if context.principal is not None and context.principal.seen_by is not None:
             return
@@ -44,28 +44,28 @@ class UsageCounters:
             self._pending[entry.number] = (entry.update, 1, now)
 
     def write_soon(self, context: Context) -> None:
-        """Stage the writing of what is pending, unless that was staged not long ago."""
+        """Set a timer to write the waiting uses, unless one is set."""
         if self._pending and context.now >= self._awaited:
             if context.effects is None:
-                context.use_reserve(dispensable=True)  # who only reads is answered in a full store, too
+                context.use_reserve(dispensable=True)  # a read must succeed in a full store, too
             self._awaited = context.now + 2 * WRITTEN_EVERY
             context.set_timer(TIMER, context.now + WRITTEN_EVERY, requests.WriteUses())
 
     def quality(self, context: Context, entry: Entry) -> Quality:
-        """Return an entry's uses and ratings, with what is pending."""
+        """Return an entry's quality, waiting uses included."""
         stored = context.get(quality_key(entry.number), Quality) or _NONE
         pending = self._pending.get(entry.number)
         return stored if pending is None else _with(stored, pending)
 
     def settle(self, context: Context, entry: Entry) -> Quality:
-        """Stage what is pending of one entry; returns its quality."""
+        """Stage the waiting uses of one entry; return its quality."""
         quality = self.quality(context, entry)
         if self._pending.pop(entry.number, None) is not None:
             context.put(quality_key(entry.number), quality)
         return quality
 
     def drop(self, context: Context, number: int) -> Quality:
-        """Stage the end of an entry's uses and ratings; returns what they were."""
+        """Stage the removal of an entry's quality; return what it was."""
         self._pending.pop(number, None)
         stored = context.get(quality_key(number), Quality)
         if stored is None:
@@ -74,7 +74,7 @@ class UsageCounters:
         return stored
 
     def write(self, context: Context, index: MemoryIndex) -> Slices[None]:
-        """Stage everything that is pending."""
+        """Stage all waiting uses."""
         self._awaited = 0
         self.used = {}
         while self._pending:
@@ -82,11 +82,10 @@ class UsageCounters:
             quality = _with(context.get(quality_key(number), Quality) or _NONE, pending)
             context.put(quality_key(number), quality)
             index.change(context, pending[0], uses=quality.uses, last_used=quality.last_used or 0)
-            if context.should_yield():
-                yield
+            yield
 
     def resident_bytes(self) -> int:
-        """Return an estimate of the memory in use."""
+        """Estimate the memory in use."""
         return len(self._pending) * _BYTES_PENDING
 
 

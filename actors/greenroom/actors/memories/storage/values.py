@@ -1,4 +1,4 @@
-"""Contents and values as bytes: compressed without loss, and as text to be searched."""
+"""Contents and values as bytes: compression, and the text for the index."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import msgspec
 
 from greenroom.actors.core.replies.paging import tokens_of_size
 from greenroom.actors.memories.storage.records import COMPRESSED, TEXT
-from greenroom.runtime import Context, Slices
+from greenroom.runtime import Slices
 
 COMPRESSED_FROM_TOKENS = 1_000
 SMALL_BYTES = 2_048
-"""What is handled without a pause."""
+"""Values up to this size are handled without a yield."""
 _PACKED_AT_ONCE = 32_768  # about a millisecond
 _UNPACKED_AT_ONCE = 262_144
 _PARSED_BYTES = 262_144
-"""JSON up to this size is parsed for its words (4 ms); larger one is searched as it stands, unescaped."""
+"""JSON up to this size is parsed for its words (4 ms); larger JSON is searched as unescaped text."""
 _PAIR = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPE = rf"\\(?:{_PAIR}|u(?![dD][89a-fA-F])[0-9a-fA-F]{{4}}|[\"\\/bfnrt])"
 _ESCAPES = re.compile(f"{_ESCAPE}(?:{_ESCAPE}){{0,999}}")  # decoding so many takes a third of a millisecond
@@ -30,27 +30,26 @@ _read_string = msgspec.json.Decoder(str).decode
 
 
 def compression_ratio(stored: int, given: int) -> float:
-    """Return which part of the bytes that were given is stored: 1 where nothing was compressed."""
+    """Return the ratio of stored to received bytes: 1 without compression."""
     return round(stored / given, 4) if given else 1.0
 
 
-def pack(value: bytes, context: Context) -> Slices[bytes | None]:
-    """Return ``value`` compressed, or None where it is small or does not get smaller."""
+def pack(value: bytes) -> Slices[bytes | None]:
+    """Compress ``value``; return None if it is small or does not shrink."""
     if tokens_of_size(len(value)) <= COMPRESSED_FROM_TOKENS:
         return None
     packer = zlib.compressobj()
     pieces = []
     for at in range(0, len(value), _PACKED_AT_ONCE):
         pieces.append(packer.compress(value[at : at + _PACKED_AT_ONCE]))
-        if context.should_yield():
-            yield
+        yield
     pieces.append(packer.flush())
     packed = b"".join(pieces)
     return packed if len(packed) < len(value) else None
 
 
-def unpack(stored: bytes, form: int, context: Context) -> Slices[bytes]:
-    """Return what was stored as it was given."""
+def unpack(stored: bytes, form: int) -> Slices[bytes]:
+    """Return the uncompressed bytes of a stored value."""
     if not form & COMPRESSED:
         return stored
     unpacker = zlib.decompressobj()
@@ -59,13 +58,12 @@ def unpack(stored: bytes, form: int, context: Context) -> Slices[bytes]:
     while not unpacker.eof:
         pieces.append(unpacker.decompress(rest, _UNPACKED_AT_ONCE))
         rest = unpacker.unconsumed_tail
-        if context.should_yield():
-            yield
+        yield
     return b"".join(pieces)
 
 
-def searched_text(value: bytes, form: int, context: Context) -> Slices[str]:
-    """Return the text of a content or a JSON value, not compressed: strings, numbers, names of fields."""
+def to_search_text(value: bytes, form: int) -> Slices[str]:
+    """Return the text of an uncompressed content or JSON value: strings, numbers, field names."""
     if form & TEXT:
         return value.decode()
     if len(value) <= _PARSED_BYTES:
@@ -73,28 +71,27 @@ def searched_text(value: bytes, form: int, context: Context) -> Slices[str]:
     text, at = value.decode(), 0
     pieces: list[str] = []
     for escapes in _ESCAPES.finditer(text):
-        pieces += (text[at : escapes.start()], _unescaped(escapes))
+        pieces += (text[at : escapes.start()], _unescape(escapes))
         at = escapes.end()
-        if context.should_yield():
-            yield
+        yield
     return "".join((*pieces, text[at:]))
 
 
 def beginning(value: bytes, form: int, most: int) -> str:
-    """Return so many characters of `searched_text` at most; of the same arguments the same, and at once."""
+    """Return the first characters of the search text, at most ``most``; deterministic, without yields."""
     if form & TEXT:
         return value[: 4 * most].decode(errors="ignore")[:most]
     if len(value) <= _PARSED_BYTES:
         return json_text(value)[:most]
-    return _ESCAPES.sub(_unescaped, value[: 6 * most].decode(errors="ignore"))[:most]
+    return _ESCAPES.sub(_unescape, value[: 6 * most].decode(errors="ignore"))[:most]
 
 
-def _unescaped(escapes: re.Match[str]) -> str:
+def _unescape(escapes: re.Match[str]) -> str:
     return _read_string(f'"{escapes[0]}"')
 
 
 def json_text(value: bytes) -> str:
-    """Return the strings, numbers and names of fields of a JSON value, a line each; ``null`` is nothing."""
+    """Return the strings, numbers and field names of a JSON value, without ``null``."""
     lines: list[str] = []
     waiting: list[Any] = [_read(value.decode())]
     while waiting:

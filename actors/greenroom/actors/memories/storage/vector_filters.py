@@ -1,8 +1,8 @@
-"""Filters over rows of the index, by visibility and by request. Needs numpy; imported at the first search."""
+"""Filters over rows of the index: by visibility and by request. Needs numpy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +11,11 @@ import numpy.typing as npt
 from greenroom.actors.core.auth import namespaces as names
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.base.unicode_forms import composed
-from greenroom.actors.index import FOREVER, UNREVIEWED
+from greenroom.actors.core.base.unicode_forms import compose
 from greenroom.actors.memories.requests.replies import MemoryFilters
-from greenroom.actors.ranking import View
+from greenroom.actors.search.index import FOREVER, UNREVIEWED
 from greenroom.actors.search.index.corpus import Corpus
+from greenroom.actors.search.ranking import View
 from greenroom.runtime import Slices
 
 Mask = npt.NDArray[np.bool_]
@@ -24,11 +24,11 @@ KEPT_VIEWS = 4
 
 
 class VisibleRows(NamedTuple):
-    """The rows that one reader may see.
+    """The rows that one caller may see.
 
     Attributes:
-        view: The rows that are there for it.
-        superseded: Those of them that others of them take the place of; None if there are none.
+        view: The rows.
+        superseded: Those superseded by other visible rows; None if there are none.
     """
 
     view: View
@@ -36,11 +36,11 @@ class VisibleRows(NamedTuple):
 
 
 class _Allowed(NamedTuple):
-    """What a reader may see.
+    """What a caller may see.
 
     Attributes:
-        partitions: Which partitions, for each sort of namespaces.
-        sorts: The sort of each namespace; empty where there is one sort alone.
+        partitions: Whether it may see each partition, for each class of namespaces.
+        sorts: The class of each namespace; empty if there is only one class.
     """
 
     partitions: tuple[tuple[bool, ...], ...]
@@ -48,14 +48,14 @@ class _Allowed(NamedTuple):
 
 
 class VisibilityCache:
-    """The visible rows of readers, cached until the index changes or something expires."""
+    """The visible rows by caller, cached until the index changes or a row expires."""
 
     def __init__(self) -> None:
         self._kept: dict[_Allowed, tuple[int, int, VisibleRows]] = {}
 
     def of(self, corpus: Corpus, principal: Principal, now: int) -> VisibleRows:
         """Return the rows that ``principal`` may see at the time ``now`` (microseconds since 1970)."""
-        allowed = _allowed(corpus, principal)
+        allowed = _find_allowed(corpus, principal)
         kept = self._kept.pop(allowed, None)
         if kept is None or kept[0] != corpus.arrangement or now >= kept[1]:
             kept = _view(corpus, allowed, now)
@@ -65,15 +65,12 @@ class VisibilityCache:
         return kept[2]
 
     def resident_bytes(self) -> int:
-        """Return an estimate of the memory in use."""
+        """Estimate the memory in use."""
         return sum(seen.view.resident_bytes() for _, _, seen in self._kept.values())
 
 
-def _allowed(corpus: Corpus, principal: Principal) -> _Allowed:
-    """Return what ``principal`` may see.
-
-    For most readers the namespaces below a root are of one sort.
-    """
+def _find_allowed(corpus: Corpus, principal: Principal) -> _Allowed:
+    """Return what ``principal`` may see; for most callers all namespaces are in one class."""
     some = {0: ""}
     sorts = b""
     if policy.is_narrowed(principal):
@@ -98,18 +95,18 @@ def _allowed(corpus: Corpus, principal: Principal) -> _Allowed:
 
 
 def _view(corpus: Corpus, allowed: _Allowed, now: int) -> tuple[int, int, VisibleRows]:
-    """Return a view with the arrangement of rows for which it is right, and until when it is."""
+    """Return a view, the arrangement of rows that it needs, and its expiry."""
     visible = corpus.alive & (corpus.expires > now)
     if not all(map(all, allowed.partitions)):
         sorts = np.frombuffer(allowed.sorts, np.uint8)[corpus.namespace] if allowed.sorts else 0
         visible &= np.array(allowed.partitions, np.bool_)[sorts, corpus.partition]
     expires = int(corpus.expires.min(where=visible, initial=FOREVER))
-    seen = VisibleRows(View(corpus, visible), _superseded(corpus, visible))
+    seen = VisibleRows(View(corpus, visible), _find_superseded(corpus, visible))
     return corpus.arrangement, expires, seen
 
 
-def _superseded(corpus: Corpus, visible: Mask) -> Mask | None:
-    """Return the visible rows whose place other visible rows take."""
+def _find_superseded(corpus: Corpus, visible: Mask) -> Mask | None:
+    """Return the visible rows that other visible rows supersede."""
     later = np.flatnonzero(corpus.supersedes)
     taken = corpus.supersedes[later[visible[later]]]
     if not len(taken):
@@ -122,7 +119,7 @@ def _superseded(corpus: Corpus, visible: Mask) -> Mask | None:
 
 
 def unreviewed(corpus: Corpus) -> Mask:
-    """Return the rows that nobody has looked at."""
+    """Return the rows that no person has reviewed."""
     found: Mask = corpus.flags & np.uint8(UNREVIEWED) != 0
     return found
 
@@ -132,34 +129,33 @@ class RowFilter:
 
     Attributes:
         wanted: The rows that are left.
-        counts: How many were left after each filter, in the order of filtering.
+        counts: The number of rows left after each filter, in order.
     """
 
     def __init__(self, seen: VisibleRows) -> None:
         view = seen.view
         self._superseded = seen.superseded
-        self._corpus: Corpus = view.corpus  # type: ignore[assignment]  # a view knows less of it
+        self._corpus: Corpus = view.corpus  # type: ignore[assignment]  # a view has a wider type
         self.wanted: Mask = view.visible
         self.counts: dict[str, int] = {"visible": view.count}
 
-    def apply(self, filters: MemoryFilters, now: int, should_yield: Callable[[], bool]) -> Slices[None]:
-        """Narrow by everything that the index knows; keys and sessions it does not.
+    def apply(self, filters: MemoryFilters, now: int) -> Slices[None]:
+        """Apply all filters that the index supports; keys and sessions are not among them.
 
         Args:
-            filters: What to narrow by.
+            filters: The filters.
             now: The time, in microseconds since 1970.
-            should_yield: Whether to yield.
         """
         corpus = self._corpus
         if not filters.superseded and self._superseded is not None:
             self._keep("superseded", ~self._superseded)
         if filters.namespace is not None:
-            yield from self._below(filters.namespace, should_yield)
+            yield from self._below(filters.namespace)
         after, before = filters.created_between(now)
         if filters.after is not None or filters.before is not None or filters.max_age_days is not None:
             self._keep("time", (corpus.created >= after) & (corpus.created < before))
         if filters.tags is not None:
-            tagged = yield from self._tagged(filters.tags, should_yield, every=filters.tag_match == "all")
+            tagged = yield from self._with_tags(filters.tags, every=filters.tag_match == "all")
             self._keep("tags", tagged)
         self._by_columns(filters)
 
@@ -170,7 +166,7 @@ class RowFilter:
         self._keep(name, mask)
 
     def _by_columns(self, filters: MemoryFilters) -> None:
-        """Narrow by what a column says."""
+        """Apply the filters on columns."""
         corpus = self._corpus
         if filters.kind is not None:
             self._keep("kind", self._has("kind", filters.kind))
@@ -197,41 +193,36 @@ class RowFilter:
         found: Mask = self._corpus.column(column) == number
         return found
 
-    def _below(self, prefix: str, should_yield: Callable[[], bool]) -> Slices[None]:
+    def _below(self, prefix: str) -> Slices[None]:
         below = np.zeros(len(self._corpus.namespaces), np.bool_)
         for number, namespace in enumerate(self._corpus.namespaces):
             below[number] = names.is_below(namespace, prefix)
-            if should_yield():
-                yield
+            yield
         self._keep("namespace", below[self._corpus.namespace])
 
-    def _tagged(self, tags: Sequence[str], should_yield: Callable[[], bool], *, every: bool) -> Slices[Mask]:
+    def _with_tags(self, tags: Sequence[str], *, every: bool) -> Slices[Mask]:
         hits = np.zeros(len(self.wanted), np.int32)
-        labels = yield from labels_of(self._corpus, map(composed, tags), should_yield)
+        labels = yield from labels_of(self._corpus, map(compose, tags))
         for same in labels.values():
             hits[rows_with(self._corpus, same)] += 1
-            if should_yield():
-                yield
+            yield
         return hits >= (len(labels) if every else 1)
 
 
-def labels_of(
-    corpus: Corpus, tags: Iterable[str], should_yield: Callable[[], bool]
-) -> Slices[dict[str, set[str]]]:
-    """Return by tag, given composed, what the index has it as, in whatever form; ASCII has but one."""
+def labels_of(corpus: Corpus, tags: Iterable[str]) -> Slices[dict[str, set[str]]]:
+    """Return, by composed tag, all forms of the tag in the index."""
     labels = {tag: {tag} for tag in tags}
     if all(map(str.isascii, labels)):
         return labels
     for block in corpus.vocabulary("labels"):
         for label in block:
-            if not label.isascii() and (same := labels.get(composed(label))) is not None:
+            if not label.isascii() and (same := labels.get(compose(label))) is not None:
                 same.add(label)
-        if should_yield():
-            yield
+        yield
     return labels
 
 
 def rows_with(corpus: Corpus, labels: set[str]) -> npt.NDArray[np.int32]:
-    """Return the rows that have any of these tags, each once; dead rows may be among them."""
+    """Return the rows that have any of these tags, each once; dead rows included."""
     found = [corpus.postings("labels", label)[0] for label in labels]
     return found[0] if len(found) == 1 else np.unique(np.concatenate(found))

@@ -1,4 +1,4 @@
-"""Memories as readers get them, and the filters of requests that scan entries instead of the index."""
+"""Memories as replies have them, and the filters of requests that scan entries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import msgspec
 from msgspec import UNSET
 
 from greenroom.actors.core.auth import namespaces as names
-from greenroom.actors.core.base.unicode_forms import begins, composed, same_text
+from greenroom.actors.core.base.unicode_forms import compose, same_text, starts_with
+from greenroom.actors.core.replies.damage import filter_damage, note_damage, read_undamaged
 from greenroom.actors.core.replies.memory_types import import_source
 from greenroom.actors.core.validation.times import optional_datetime, to_datetime
 from greenroom.actors.memories.requests import replies
@@ -17,25 +18,24 @@ from greenroom.actors.memories.storage import links, records
 from greenroom.actors.memories.storage.records import PLAIN, Entry, EntryDetails, Version
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memories.storage.values import unpack
-from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, RecordDamagedError, Slices
 
 LARGE_BYTES = 1_048_576
-"""A content that is larger is left out of answers with several memories."""
+"""A larger content is left out of replies with several memories."""
 PREVIEW = 200
 _NOTHING = b"{}"
 ALL = MemoryFilters()
 
 
-def shown(
+def to_view(
     repository: MemoryRepository, context: Context, entry: Entry, *, most: int | None = LARGE_BYTES
 ) -> Slices[replies.MemoryView]:
-    """Return an entry with its newest value, unless that has more than ``most`` bytes."""
-    version = context.get(records.version_key(entry.number, entry.version), Version)
-    assert version is not None, "an entry has its newest version"
-    return (yield from shown_version(repository, context, entry, entry.version, version, most=most))
+    """Return an entry with its newest value, unless the value has more than ``most`` bytes."""
+    version = repository.version(context, entry)
+    return (yield from to_version_view(repository, context, entry, entry.version, version, most=most))
 
 
-def shown_version(
+def to_version_view(
     repository: MemoryRepository,
     context: Context,
     entry: Entry,
@@ -44,13 +44,13 @@ def shown_version(
     *,
     most: int | None = LARGE_BYTES,
 ) -> Slices[replies.MemoryView]:
-    """Return an entry with the value that it had at one version."""
+    """Return an entry with the value of one version."""
     details = entry.details or PLAIN
     then = version.details
     form = records.JSON if then is None else then.form
     size = len(version.value) if then is None else then.size
     withheld = most is not None and size > most
-    value = b"" if withheld else (yield from unpack(version.value, form, context))
+    value = b"" if withheld else (yield from unpack(version.value, form))
     quality = repository.uses.quality(context, entry)
     return replies.MemoryView(
         memory_id=repository.memory_id(entry.number),
@@ -81,17 +81,16 @@ def shown_version(
         last_used=optional_datetime(quality.last_used),
         rating=round(quality.rating, 4),
         ratings=quality.ratings,
-        supersedes=_id(repository, links.superseded(repository, context, entry)),
+        supersedes=_id(repository, links.predecessor(repository, context, entry)),
         superseded_by=_id(repository, links.successor(repository, context, entry)),
         deleted_at=optional_datetime(details.deleted_at),
         unreviewed=details.unreviewed if then is None else then.unreviewed,
     )
 
 
-def compressed_form(context: Context, entry: Entry) -> replies.CompressedForm:
-    """Return the newest value of an entry that is compressed, as it is stored."""
-    version = context.get(records.version_key(entry.number, entry.version), Version)
-    assert version is not None, "an entry has its newest version"
+def compressed_form(repository: MemoryRepository, context: Context, entry: Entry) -> replies.CompressedForm:
+    """Return the newest, compressed value of an entry as it is stored."""
+    version = repository.version(context, entry)
     form = records.JSON if version.details is None else version.details.form
     return replies.CompressedForm(member="content" if form & records.TEXT else "value", data=version.value)
 
@@ -99,15 +98,15 @@ def compressed_form(context: Context, entry: Entry) -> replies.CompressedForm:
 def version_id(entry: Entry, number: int, version: Version) -> int:
     """Return the number of a version within its root.
 
-    Older programs did not keep it; then it is the lowest that it can have been.
+    Older programs did not store it; then return the lowest possible number.
     """
     if version.details is not None:
         return version.details.update
     return entry.update if number == entry.version else entry.number + number - 1
 
 
-def forgotten(repository: MemoryRepository, entry: Entry) -> replies.ForgottenMemory:
-    """Return an entry as the answer to forgetting it."""
+def to_forgotten(repository: MemoryRepository, entry: Entry) -> replies.ForgottenMemory:
+    """Return the reply about a forgotten entry."""
     return replies.ForgottenMemory(
         memory_id=repository.memory_id(entry.number),
         key=entry.key,
@@ -123,13 +122,13 @@ def _id(repository: MemoryRepository, entry: Entry | None) -> str | None:
 
 
 class EntryFilter:
-    """Filters and a namespace, ready to be asked about entries in the name of a message's sender.
+    """Filters and a namespace, applied to entries with the rights of the caller.
 
     Args:
-        repository: The root's.
-        context: The message's.
-        filters: What was given.
-        below: Leading segments besides those of the filters; None: all of the root.
+        repository: The repository of the root.
+        context: The context of the message.
+        filters: The filters of the request.
+        below: A further namespace prefix; None for the whole root.
     """
 
     def __init__(
@@ -139,11 +138,14 @@ class EntryFilter:
         self._context = context
         self._filters = filters
         self._below = tuple(prefix for prefix in (below, filters.namespace) if prefix is not None)
-        self._tags = None if filters.tags is None else frozenset(map(composed, filters.tags))
+        self._tags = None if filters.tags is None else frozenset(map(compose, filters.tags))
         self.after, self.before = filters.created_between(context.now)
 
     def fits(self, entry: Entry) -> bool:
-        """Return whether an entry is there, may be seen, and fits."""
+        """Return whether an entry is live, visible to the caller, and passes the filters.
+
+        An entry with an unreadable successor does not fit, and the reply reports the damage.
+        """
         repository, filters, details = self._repository, self._filters, entry.details or PLAIN
         if not records.is_there(entry, self._context.now):
             return False
@@ -152,7 +154,7 @@ class EntryFilter:
             repository.may_see(self._context.principal, entry)
             and all(names.is_below(namespace, prefix) for prefix in self._below)
             and (filters.key is None or same_text(filters.key, entry.key))
-            and begins(entry.key, filters.key_prefix or "")
+            and starts_with(entry.key, filters.key_prefix or "")
             and filters.kind in {None, details.kind}
             and filters.scope in {None, repository.partition(entry).scope}
             and filters.author in {None, repository.author(entry)}
@@ -162,22 +164,35 @@ class EntryFilter:
             and details.importance >= (filters.min_importance or 0.0)
             and self.after <= entry.created_at < self.before
             and self._has_tags(details)
-            and (filters.superseded or links.successor(repository, self._context, entry) is None)
+            and (filters.superseded or self._is_newest(entry))
         )
+
+    def _is_newest(self, entry: Entry) -> bool:
+        try:
+            return links.successor(self._repository, self._context, entry) is None
+        except RecordDamagedError as error:
+            note_damage(self._context, error)
+            return False
 
     def _has_tags(self, details: EntryDetails) -> bool:
         if self._tags is None:
             return True
-        tags = set(map(composed, details.tags))
+        tags = set(map(compose, details.tags))
         if self._filters.tag_match == "all":
             return self._tags.issubset(tags)
         return not self._tags.isdisjoint(tags)
 
 
-def newest_first(context: Context, highest: int | None = None) -> Iterator[StoredEntry]:
-    """Yield all entries that are not forgotten, newest update first, up to the update ``highest``."""
+def newest_first(
+    repository: MemoryRepository, context: Context, highest: int | None = None
+) -> Iterator[StoredEntry]:
+    """Yield all entries that are not forgotten, newest update first, up to the update ``highest``.
+
+    Damaged entries are skipped, and the reply reports them.
+    """
     start = None if highest is None else records.update_key(highest)
-    for _, where in context.scan(bytes, prefix=records.UPDATES, start=start, reverse=True):
-        entry = context.get(where, Entry)
-        assert entry is not None, "an order row goes with its entry"
-        yield StoredEntry(where, entry)
+    met = filter_damage(context, records.UPDATES)
+    for _, where in context.scan(bytes, prefix=records.UPDATES, start=start, reverse=True, on_damage=met):
+        entry = read_undamaged(context, repository.listed_at, context, where)
+        if entry is not None:
+            yield StoredEntry(where, entry)

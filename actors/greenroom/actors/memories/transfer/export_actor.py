@@ -1,4 +1,4 @@
-"""An export: its run over all namespaces that the caller may see, and the actor that keeps it for a day."""
+"""An export: the run over all visible namespaces, and the actor that stores it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
 from greenroom.actors.core.audit import record as audit_record
-from greenroom.actors.core.audit.actor import tell
+from greenroom.actors.core.audit.actor import record_action
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import namespaces as names
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.erasure import ErasedPart, EraseFrom
+from greenroom.actors.core.replies.damage import Damaged
+from greenroom.actors.core.resources import resources
 from greenroom.actors.core.validation.times import DAY
 from greenroom.actors.memories.requests import transfer as requests
 from greenroom.actors.memories.requests.replies import MemoryFilters
-from greenroom.actors.memories.requests.transfer import ExportFormat, ExportPage
+from greenroom.actors.memories.requests.transfer import ExportFormat, ExportPage, ExportResource
 from greenroom.actors.memories.storage.directory import ListNamespaces
 from greenroom.actors.memories.transfer.import_actor import wait_written
-from greenroom.actors.schemas import resources
-from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
-from greenroom.runtime import Actor, Address, Context, RuntimeClient, Slices, handles
+from greenroom.runtime import Actor, Address, Context, RuntimeClient, Slices, StoreDamagedError, handles
 
 KIND: Final = "export"
 KEPT_FOR: Final = DAY
@@ -29,7 +31,7 @@ MIME_TYPES: Final[dict[ExportFormat, str]] = {"jsonl": "application/jsonl", "jso
 _HEAD: Final = b"h"
 _PIECE: Final = b"p"
 Progress = Callable[[int, int, int], None]
-"""Called with how many memories are exported, from how many roots, of how many."""
+"""Called with the number of exported memories, of finished roots, and of all roots."""
 
 
 class Export(msgspec.Struct, frozen=True, array_like=True):
@@ -40,12 +42,12 @@ class Export(msgspec.Struct, frozen=True, array_like=True):
 
 
 def export_address(export_id: str) -> Address:
-    """Return the actor of an export."""
+    """Return the address of an export's actor."""
     return Address(KIND, export_id)
 
 
 def export_uri(export_id: str, part: int = 1) -> str:
-    """Return the URI of a part of an export; the parts are counted from 1."""
+    """Return the URI of a part of an export, counted from 1."""
     uri = f"greenroom://export/{export_id}"
     return uri if part == 1 else f"{uri}/{part}"
 
@@ -57,7 +59,7 @@ class ExportActor(Actor):
 
     @handles(requests.KeepExport)
     def keep(self, request: requests.KeepExport, context: Context) -> None:
-        """Keep a piece."""
+        """Store a piece."""
         head = context.get(_HEAD, Export)
         if head is None:
             context.put(_HEAD, Export(context.principal, request.format))
@@ -67,8 +69,8 @@ class ExportActor(Actor):
         context.put(_part_prefix(request.part) + request.number.to_bytes(4), request.text)
 
     @handles(resources.ReadResource)
-    def read(self, request: resources.ReadResource, context: Context) -> Slices[resources.ExportResource]:
-        """Answer a part of it, to its caller."""
+    def read(self, request: resources.ReadResource, context: Context) -> Slices[ExportResource]:
+        """Return a part of the export, to its owner only."""
         head = context.get(_HEAD, Export)
         if head is None:
             raise auth_errors.resource_not_found(request.uri)
@@ -78,13 +80,12 @@ class ExportActor(Actor):
         pieces: list[str] = []
         for _, piece in context.scan(str, prefix=_part_prefix(int(part or 1))):
             pieces.append(piece)
-            if context.should_yield():
-                yield
+            yield
         if not pieces:
             raise auth_errors.resource_not_found(request.uri)
         text = "".join(pieces)
         audit_record.record_resource_read(context, characters=len(text))
-        return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPES[head.format], text=text)
+        return ExportResource(uri=request.uri, mime_type=MIME_TYPES[head.format], text=text)
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
@@ -95,21 +96,20 @@ class ExportActor(Actor):
         if not request.dry_run:
             context.cancel_timer(TIMER)
             context.use_reserve()
-            yield from _removed(context)
+            yield from _remove_all(context)
         return ErasedPart(counts={"exports": 1})
 
     @handles(requests.ForgetExport)
     def forget(self, _: requests.ForgetExport, context: Context) -> Slices[None]:
-        """Remove it."""
+        """Remove the export."""
         context.use_reserve()
-        return _removed(context)
+        return _remove_all(context)
 
 
-def _removed(context: Context) -> Slices[None]:
+def _remove_all(context: Context) -> Slices[None]:
     for key, _piece in context.scan(msgspec.Raw):
         context.delete(key)
-        if context.should_yield():
-            yield
+        yield
 
 
 def _part_prefix(part: int) -> bytes:
@@ -117,38 +117,42 @@ def _part_prefix(part: int) -> bytes:
 
 
 def _is_same(one: Principal, other: Principal) -> bool:
-    """Return whether two are the same agent of the same user: an export has what that one alone may see."""
-    return _who(one) == _who(other)
+    """Return whether two principals see the same: one agent, user and projects."""
+    return _identity(one) == _identity(other)
 
 
-def _who(principal: Principal) -> tuple[object, ...]:
+def _identity(principal: Principal) -> tuple[object, ...]:
     return principal.agent_id, principal.agent_type, principal.user, principal.projects
 
 
-async def exported(
+async def export_lines(
     runtime: RuntimeClient,
     principal: Principal,
     namespace: str | None,
     filters: MemoryFilters | None = None,
     progress: Progress = lambda _memories, _roots, _of: None,
     unwritten: list[str] | None = None,
+    damage: list[Damaged] | None = None,
 ) -> AsyncGenerator[list[msgspec.Raw], None]:
-    """Yield the memories that the caller may see, all or below leading segments, as JSON of lines, by pages.
+    """Yield pages of all visible memories, as JSON lines.
 
-    Namespaces come in the order of their names, the memories of each in the order of their creation. What
-    is written meanwhile may be in it or not; nothing is in it twice. Who leaves it closes it (`aclosing`).
-    An import that is decided is waited for, as long as it goes on: no part of it is taken for the whole.
+    Namespaces come in the order of their names, and the memories of each in the order of their creation.
+    Memories that are written meanwhile may be included or not; no memory comes twice. Close the generator
+    after use (`aclosing`). The export waits for decided imports while they make progress, so that it has no
+    part of one.
 
     Args:
-        runtime: Where the actors are.
-        principal: Who exports.
-        namespace: Below which leading segments.
-        filters: Only what fits.
-        progress: Hears how far it is.
-        unwritten: Gets the roots where a decided import is not written, since it does not go on.
+        runtime: The client of the runtime.
+        principal: The exporting principal.
+        namespace: The leading segments of the namespaces; None for all.
+        filters: The filters of the memories.
+        progress: Called with the progress.
+        unwritten: Gets the roots with a decided import that makes no progress.
+        damage: Gets the memories that are left out because they are damaged; without it, these end the
+            export.
 
     Raises:
-        GreenroomError: as `RuntimeClient.ask`.
+        GreenroomError: As `RuntimeClient.ask`; also `StoreDamagedError` if there is no ``damage``.
     """
     listing = ListNamespaces(prefix=namespace)
     left = await wait_written(
@@ -165,13 +169,19 @@ async def exported(
             below = names.below_root(namespace) or root
             start: int | None = 0
             while start is not None:
-                asked = ExportPage(namespace=below, filters=filters, start=start)
-                page: Any = await runtime.ask(names.memory_address(root), asked, principal=principal)
+                read = ExportPage(namespace=below, filters=filters, start=start)
+                page: Any = await runtime.ask(names.memory_address(root), read, principal=principal)
                 count += len(page.lines)
                 size += sum(len(bytes(line)) for line in page.lines)
+                if page.damaged is not UNSET:
+                    if damage is None:
+                        raise StoreDamagedError(f"{page.damaged.sentence}; {page.damaged.remedy}")
+                    damage.append(page.damaged)
                 start = page.next
                 progress(count, number + (start is None), len(roots))
                 if page.lines:
                     yield page.lines
-    finally:  # also what was broken off has been handed out
-        tell(runtime, "export_memories", principal=principal, namespace=namespace, memories=count, bytes=size)
+    finally:  # an export that was cut short has handed out memories as well
+        record_action(
+            runtime, "export_memories", principal=principal, namespace=namespace, memories=count, bytes=size
+        )

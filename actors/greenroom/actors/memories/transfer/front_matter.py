@@ -1,6 +1,6 @@
-"""Front matter: YAML before a Markdown text, with anchors, and placeholders of templates as texts.
+"""Front matter: YAML before a Markdown text, with anchors, and with template placeholders as texts.
 
-A plain value with a colon, such as ``title: Meeting: the second``, is no YAML, and yet means one thing: that
+A plain value with a colon, such as ``title: Meeting: the second``, is not valid YAML, but clearly means a
 text.
 """
 
@@ -10,51 +10,51 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from greenroom.actors.base.yaml_errors import MALFORMED
+from greenroom.actors.core.validation.strict_json import YAML_VALUE_ERRORS
 from greenroom.actors.memories.transfer.normalize import MAX_DIGITS, RecordError, as_text, too_long
 
 if TYPE_CHECKING:
     import yaml
 
 MAX_FRONT_MATTER: Final = 65_536
-"""The most characters that are read, and that anchors may make of them."""
+"""The most characters to read, also after anchors are expanded."""
 MAX_DEPTH: Final = 50
 MOST_QUOTED: Final = 20
-"""How many values with a colon are taken as texts; for each the whole is parsed again."""
+"""The most values with a colon to read as texts; for each the whole is parsed again."""
 _FRONT_MATTER: Final = re.compile(
     r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
 _INTEGER: Final = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|[0-9][0-9_:]*)")
 _PLAIN_VALUE: Final = re.compile(r"""([^:#'"]*:[ \t]+)([^\s'"\[\]{}&*!|>%@`#,?-].*?)((?:[ \t]+#.*)?\s*)""")
 _FIRST_LINE: Final = 2
-"""The line of the file that front matter begins in, behind its rule."""
+"""The first line of front matter in the file, after its rule."""
 _PLACEHOLDER: Final = re.compile(r"\{\{[^{}\n]*\}\}|\{%[^%\n]*%\}|<%[^%\n]*%>")
-"""What no placeholder may hold keeps this linear: none is looked for twice in the same characters."""
+"""The excluded characters keep this linear: no character is scanned twice."""
 _PRIVATE_USE: Final = range(0xE000, 0xF900)
 
 
 class FrontMatter(NamedTuple):
-    """What front matter says, and in which lines of the file a value with a colon was read as text."""
+    """The values of front matter, and the lines that were read as text."""
 
     values: dict[str, Any]
     quoted: list[int]
 
 
 def cut(text: str) -> tuple[str, str]:
-    """Return the YAML before a text, and the text behind it; nothing and all of it where there is none."""
+    """Split a file into its front matter, which may be empty, and its text."""
     found = _FRONT_MATTER.match(text)
     return ("", text) if found is None else (found[1], text[found.end() :])
 
 
 def read_front_matter(front: str) -> FrontMatter | None:
-    """Return what front matter says; None if it is none, but a text between two rules.
+    """Parse front matter; return None for ordinary text between two rules.
 
     Raises:
-        RecordError: it is no YAML, or would cost too much.
+        RecordError: It is not YAML, or too expensive to load.
     """
     if not front:
         return FrontMatter({}, [])
-    import yaml  # noqa: PLC0415  only who imports Markdown waits for it
+    import yaml  # noqa: PLC0415  only imports of Markdown need it
 
     if len(front) > MAX_FRONT_MATTER:
         raise RecordError(
@@ -63,23 +63,23 @@ def read_front_matter(front: str) -> FrontMatter | None:
     plain, placeholders = _without_placeholders(front)
     quoted: list[int] = []
     try:
-        about = _loaded(plain, placeholders, quoted)
+        about = _load(plain, placeholders, quoted)
     except RecursionError:
         raise RecordError("its front matter is nested too deeply") from None
-    except (yaml.YAMLError, ValueError, *MALFORMED) as error:
+    except (yaml.YAMLError, ValueError, *YAML_VALUE_ERRORS) as error:
         raise RecordError(f"its front matter is no YAML{_fault(error)}") from None
     if about is not None and not isinstance(about, dict):
         return None
-    values = {as_text(key): value for key, value in placeholders.restored(about or {}).items()}
+    values = {as_text(key): value for key, value in placeholders.restore(about or {}).items()}
     return FrontMatter(values, sorted(quoted))
 
 
-def _loaded(text: str, placeholders: _Placeholders, quoted: list[int]) -> Any:
-    """Return what YAML says, with plain values with colons as texts, whose lines are added to a list.
+def _load(text: str, placeholders: _Placeholders, quoted: list[int]) -> Any:
+    """Load YAML, with plain values with colons as texts; add their lines to ``quoted``.
 
     Raises:
-        RecordError: it would cost too much.
-        yaml.YAMLError: it is none. Others as `read_front_matter` expects them.
+        RecordError: It is too expensive to load.
+        yaml.YAMLError: It is not YAML. Others as `read_front_matter` expects them.
     """
     import yaml  # noqa: PLC0415  as above
 
@@ -96,7 +96,7 @@ def _loaded(text: str, placeholders: _Placeholders, quoted: list[int]) -> Any:
 
 
 def _with_quotes(text: str, mark: yaml.Mark) -> str | None:
-    """Return YAML with quotes around the plain value that a mark lies in; None where it lies in none."""
+    """Return YAML with the plain value at a mark quoted; None for none."""
     lines = text.split("\n")
     found = _PLAIN_VALUE.fullmatch(lines[mark.line]) if mark.line < len(lines) else None
     if found is None or not found.start(2) <= mark.column < found.end(2):
@@ -106,7 +106,7 @@ def _with_quotes(text: str, mark: yaml.Mark) -> str | None:
 
 
 def _fault(error: Exception) -> str:
-    """Return in which line of the file front matter is wrong, and why; that may be all that is known."""
+    """Return the line and the reason of an error, as far as they are known."""
     import yaml  # noqa: PLC0415  as above
 
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
@@ -116,31 +116,31 @@ def _fault(error: Exception) -> str:
 
 
 class _Placeholders(NamedTuple):
-    """The placeholders of a template, in the order of the words that stand for them.
+    """The placeholders of a template, in the order of the words that replace them.
 
     Attributes:
-        mark: What stands around the number of each; it is nowhere else in the text.
-        texts: What they are.
+        mark: The character around the number of each; it occurs nowhere else in the text.
+        texts: The placeholders.
     """
 
     mark: str
     texts: list[str]
 
-    def restored(self, value: Any) -> Any:
-        """Return a value with the placeholders again."""
+    def restore(self, value: Any) -> Any:
+        """Put the placeholders back into a value."""
         if not self.texts:
             return value
         if isinstance(value, str):
             return re.sub(f"{self.mark}([0-9]+){self.mark}", lambda found: self.texts[int(found[1])], value)
         if isinstance(value, dict):
-            return {self.restored(key): self.restored(member) for key, member in value.items()}
+            return {self.restore(key): self.restore(member) for key, member in value.items()}
         if isinstance(value, list):
-            return [self.restored(member) for member in value]
-        return tuple(map(self.restored, value)) if isinstance(value, tuple) else value
+            return [self.restore(member) for member in value]
+        return tuple(map(self.restore, value)) if isinstance(value, tuple) else value
 
 
 def _without_placeholders(front: str) -> tuple[str, _Placeholders]:
-    """Return YAML with words in the place of a template's placeholders, and what each stands for."""
+    """Replace the placeholders of a template in YAML by words; return both."""
     used = set(front)
     mark = next((chr(code) for code in _PRIVATE_USE if chr(code) not in used), "")
     found = _Placeholders(mark, _PLACEHOLDER.findall(front) if mark else [])
@@ -149,14 +149,14 @@ def _without_placeholders(front: str) -> tuple[str, _Placeholders]:
 
 
 class _Cost(NamedTuple):
-    """How large a value is with all that its aliases stand for, and how deep."""
+    """The size and the depth of a value, with its aliases expanded."""
 
     size: int
     depth: int
 
 
 class _Costs:
-    """What the values of a YAML text cost to load and to keep, by its events alone."""
+    """The cost of loading the values of a YAML text, from its events."""
 
     def __init__(self) -> None:
         self._of_anchors: dict[str, _Cost | None] = {}
@@ -170,18 +170,18 @@ class _Costs:
         self._check()
 
     def end(self) -> None:
-        """End the one that was begun last."""
+        """End the innermost array or object."""
         self.add(*self._open.pop())
 
     def refer(self, anchor: str | None) -> None:
-        """Add what an alias stands for; of one that is not known the parser tells."""
+        """Add the cost of an alias; the parser reports an unknown one."""
         cost = self._of_anchors.get(anchor or "", _Cost(0, 0))
         if cost is None:
             raise RecordError("its front matter refers to itself")
         self.add(None, cost)
 
     def add(self, anchor: str | None, cost: _Cost) -> None:
-        """Add a value to the one that it is in."""
+        """Add a value to the one around it."""
         if anchor is not None:
             self._of_anchors[anchor] = cost
         outer, before = self._open.pop()
@@ -195,7 +195,7 @@ class _Costs:
 
 
 def _check_cost(text: str, placeholders: _Placeholders) -> None:
-    """Refuse what would cost too much to load or to keep."""
+    """Refuse a text that is too expensive to load or store."""
     import yaml  # noqa: PLC0415  as above
 
     costs = _Costs()
@@ -209,7 +209,7 @@ def _check_cost(text: str, placeholders: _Placeholders) -> None:
         elif isinstance(event, yaml.ScalarEvent):
             if event.tag or not event.style:
                 _check_integer(event.value)
-            costs.add(event.anchor, _Cost(1 + len(placeholders.restored(event.value)), 0))
+            costs.add(event.anchor, _Cost(1 + len(placeholders.restore(event.value)), 0))
 
 
 def _check_integer(text: str) -> None:

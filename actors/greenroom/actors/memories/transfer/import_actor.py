@@ -1,9 +1,10 @@
-"""The actor of one import: it decides, in one commit, that all namespaces take it or none.
+"""The actor of one import, which decides in one commit for all namespaces.
 
-Its key is made of who imports what how, so that the same file again finds the same actor: to go on
-where an attempt stopped, to wait for one that is decided, or, when that is done, to begin anew.
+Its key is made from the principal, the source and the options. So the same import finds the same actor, and
+continues an attempt that stopped, waits for one that is decided, or begins anew if the earlier one is done.
 
-Those that are decided and not yet written everywhere are listed: an export waits for them, or tells of them.
+Imports that are decided, but not yet written everywhere, are listed: an export waits for them, or reports
+them.
 """
 
 from __future__ import annotations
@@ -20,62 +21,64 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import namespaces as names
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.erasure import ErasedPart, EraseFrom
 from greenroom.actors.core.validation.times import DAY, HOUR, SECOND
 from greenroom.actors.memories.requests import transfer as requests
 from greenroom.actors.memories.requests.transfer import ReadStaged
 from greenroom.actors.memories.writing.import_staging import topic_of
-from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
-from greenroom.runtime import Actor, Context, IndexReader, Query, Restate, RuntimeClient, Slices, handles
+from greenroom.runtime import Actor, Context, IndexReader, Procedure, Restate, RuntimeClient, Slices, handles
 
 INDEX: Final = "imports"
 _UNDERWAY: Final = b"u"
 PATIENCE_SECONDS: Final = 10.0
-"""How long an import may come no further until nobody waits for it."""
+"""How long an export waits for an import without progress."""
 _LOOK_SECONDS: Final = 0.1
 TIMER = "next"
 STAGED_FOR = 7 * DAY
-"""How long an import waits to be gone on with."""
+"""How long an unfinished import can be continued."""
 KEPT_FOR = DAY
-"""How long it can be seen that an import is done."""
+"""How long a finished import can be seen."""
 FIRST_PAUSE = 120 * SECOND
-"""After how many microseconds roots that have not said that they are done are urged again.
+"""The microseconds until unfinished roots get the message to apply again.
 
-Longer than supervision remembers a failure, so that what fails again is not set aside for that.
+It is longer than supervision remembers a failure, so that a second failure does not quarantine the actor.
 """
 LONGEST_PAUSE = HOUR
 """The pause doubles up to this."""
 EXACT_ROOTS = 64
-"""Roots up to which each that is done is taken off the shared row at once; of more, an eighth at a time."""
+"""Up to so many roots, each finished one is removed from the shared row at once; above, an eighth at a
+time."""
 _RECORD = b"i"
 _APPLIED = b"a"  # number of the root
 _NUMBER_BYTES = 4
 
 
 class PendingImport(msgspec.Struct, frozen=True, array_like=True):
-    """An import that is decided, and the roots that have not yet written their part.
+    """A decided import, and the roots that have not yet written their part.
 
-    Of very many some may have: see `import_actor.EXACT_ROOTS`.
+    With very many roots, some of these may be done: see `EXACT_ROOTS`.
     """
 
     staging: str
     roots: list[str]
 
 
-class FindUnderway(Query[list[PendingImport]], frozen=True, kw_only=True):
-    """Find the imports that are under way, of anybody; internal."""
+class FindUnderway(Procedure[list[PendingImport]], frozen=True, kw_only=True):
+    """Find the imports in progress, of all principals; internal."""
+
+    runs = "snapshot"
 
     def run(self, reader: IndexReader) -> Slices[list[PendingImport]]:
         """Read the rows."""
         found: list[PendingImport] = []
         for row in reader.rows(INDEX, PendingImport, prefix=_UNDERWAY):
             found.append(row.value)
-            if reader.should_yield():
-                yield
+            yield
         return found
 
 
 def put_pending(context: Context, underway: PendingImport) -> None:
-    """Stage which roots an import is still to be written to; for its actor."""
+    """Stage the roots that an import has still to be written to."""
     if underway.roots:
         context.put_row(INDEX, _UNDERWAY, underway)
     else:
@@ -85,16 +88,16 @@ def put_pending(context: Context, underway: PendingImport) -> None:
 async def wait_written(
     runtime: RuntimeClient, principal: Principal, prefix: str | None, roots: Iterable[str]
 ) -> list[str]:
-    """Wait until the imports that an export would read a part of are written, as long as they go on.
+    """Wait until imports that affect an export are written, while they make progress.
 
     Args:
-        runtime: Where the actors are.
-        principal: Who exports: where it may write it waits also if there was nothing before.
-        prefix: Below which leading segments.
-        roots: Where it finds something now.
+        runtime: The client of the runtime.
+        principal: The exporting principal; it also waits for new roots that it may write.
+        prefix: The leading segments of the export.
+        roots: The roots that have memories now.
 
     Returns:
-        The roots where one is not.
+        The roots with an import that makes no progress.
     """
     known, before = set(roots), None
     deadline = trio.current_time() + PATIENCE_SECONDS
@@ -104,8 +107,8 @@ async def wait_written(
             for root in underway.roots:
                 is_below = prefix is None or names.is_below(root, names.root_of(prefix))
                 if root in known or (is_below and policy.may_write_namespace(principal, root)):
-                    asked = ReadStaged(staging=underway.staging)
-                    staged = await runtime.ask(names.memory_address(root), asked, principal=principal)
+                    read = ReadStaged(staging=underway.staging)
+                    staged = await runtime.ask(names.memory_address(root), read, principal=principal)
                     now[root] = now.get(root, 0) + staged.applied
         if not now:
             return []
@@ -120,10 +123,10 @@ class Import(msgspec.Struct, frozen=True, array_like=True):
     """The state of an import.
 
     Attributes:
-        attempt: When it was begun; no two attempts have the same.
-        applied: What came of the lines, by root, as 0.1.0 kept it; today each root has a record of its own.
-        batches: How many batches each root has, once it is decided.
-        pause: How long until the roots are urged again, once it is decided.
+        attempt: When it was begun; unique for each attempt.
+        applied: The results by root, as version 0.1.0 stored them; now each root has a record of its own.
+        batches: The number of batches of each root, after the decision.
+        pause: The pause until the next message to the roots, after the decision.
     """
 
     principal: Principal
@@ -141,10 +144,10 @@ class ImportActor(Actor):
     kind = requests.IMPORT
 
     def activate(self, context: Context) -> None:
-        """Read where it is. It is kept in memory, so that a root that is done costs one record of its own."""
+        """Read the state, so that a finished root costs only one record."""
         self._found = context.get(_RECORD, Import)
         self._applied: dict[str, dict[str, int]] = {}
-        self._listed: int | None = None  # how many roots the shared row has, once it was written
+        self._listed: int | None = None  # the number of roots in the shared row, once it was written
         if self._found is not None:
             self._applied.update(self._found.applied)
             for key, counts in context.scan(dict[str, int], prefix=_APPLIED):
@@ -152,7 +155,7 @@ class ImportActor(Actor):
 
     @handles(requests.BeginImport)
     def begin(self, request: requests.BeginImport, context: Context) -> requests.ImportProgress:
-        """Begin, or say how far it is; what is done is begun anew, and what is decided urged on."""
+        """Begin, or return the progress of an import that is not done."""
         found = self._read(context)
         if found is None or found.state == "done":
             for root in request.roots:
@@ -169,29 +172,29 @@ class ImportActor(Actor):
 
     @handles(requests.DecideImport)
     def decide(self, request: requests.DecideImport, context: Context) -> requests.ImportProgress:
-        """Let everything that is staged take effect."""
+        """Decide that everything staged takes effect."""
         found = self._read(context)
         if found is None or self._staging(context, found) != request.staging:
             raise auth_errors.invalid("staging", "staging: this import was given up; begin it again")
-        return self._progress(context, self._decided(context, found, request.batches))
+        return self._progress(context, self._decide(context, found, request.batches))
 
     @handles(requests.ReleaseImport)
-    def release(self, told: requests.ReleaseImport, context: Context) -> None:
-        """Let everything that is staged take effect, since what it belongs to has."""
+    def release(self, request: requests.ReleaseImport, context: Context) -> None:
+        """Decide that everything staged takes effect, because another actor has decided so."""
         context.use_reserve()
         found = self._found
-        if found is not None and self._staging(context, found) == told.staging:
-            self._decided(context, found, told.batches)
+        if found is not None and self._staging(context, found) == request.staging:
+            self._decide(context, found, request.batches)
 
     @handles(requests.ReadImport)
     def read(self, _: requests.ReadImport, context: Context) -> requests.ImportProgress | None:
-        """Answer where it is."""
+        """Return the progress."""
         found = self._read(context)
         return None if found is None else self._progress(context, found)
 
     @handles(requests.UrgeImport)
     def urge(self, _: requests.UrgeImport, context: Context) -> None:
-        """Tell the roots again: one of them failed, or there was no room, or it is just not done."""
+        """Tell the roots again to apply, since some are not done."""
         context.use_reserve()
         found = self._found
         if found is not None and found.state == "decided":
@@ -199,36 +202,36 @@ class ImportActor(Actor):
 
     @handles(Restate)
     def restate(self, _: Restate, context: Context) -> None:
-        """Go on with what is decided: the row that says so may be lost, and what the roots were told."""
+        """Continue a decided import, since its shared row and its messages may be lost."""
         self.urge(requests.UrgeImport(), context)
 
     @handles(requests.LinesStaged)
-    def staged(self, told: requests.LinesStaged, context: Context) -> None:
-        """Have lines removed that came too late to be decided about."""
+    def drop_late(self, request: requests.LinesStaged, context: Context) -> None:
+        """Tell a root to drop lines that were staged after the decision."""
         context.use_reserve()
         found = self._found
         is_wanted = (
             found is not None
-            and self._staging(context, found) == told.staging
+            and self._staging(context, found) == request.staging
             and found.state != "done"
-            and told.root not in self._applied
+            and request.root not in self._applied
         )
         if not is_wanted:
-            context.tell(names.memory_address(told.root), requests.DropLines(staging=told.staging))
+            context.tell(names.memory_address(request.root), requests.DropLines(staging=request.staging))
 
     @handles(requests.ImportApplied)
-    def applied(self, told: requests.ImportApplied, context: Context) -> None:
+    def record_applied(self, request: requests.ImportApplied, context: Context) -> None:
         """Record that a root is done."""
         context.use_reserve()
-        found = self._found
-        if found is None or self._staging(context, found) != told.staging or told.root in self._applied:
+        found, root = self._found, request.root
+        if found is None or self._staging(context, found) != request.staging or root in self._applied:
             return
-        self._applied[told.root] = told.counts
-        number = bisect_left(found.roots, told.root)
-        context.put(_APPLIED + number.to_bytes(_NUMBER_BYTES), told.counts)
+        self._applied[root] = request.counts
+        number = bisect_left(found.roots, root)
+        context.put(_APPLIED + number.to_bytes(_NUMBER_BYTES), request.counts)
         left = len(found.roots) - len(self._applied)
         if self._listed is None or left <= EXACT_ROOTS or left <= self._listed * 7 // 8:
-            self._note(context, found)
+            self._list_pending(context, found)
         if not left:
             self._put(context, msgspec.structs.replace(found, state="done"))
             context.set_timer(TIMER, context.now + KEPT_FOR, requests.GiveUpImport())
@@ -237,7 +240,7 @@ class ImportActor(Actor):
 
     @handles(requests.GiveUpImport)
     def give_up(self, _: requests.GiveUpImport, context: Context) -> None:
-        """Forget an import that was abandoned or is done."""
+        """Forget an abandoned or finished import."""
         context.use_reserve()
         found = self._found if context.principal is None else self._read(context)
         if found is not None and found.state != "decided":
@@ -255,7 +258,7 @@ class ImportActor(Actor):
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> ErasedPart:
-        """Forget a person's import, and what of it is not written yet."""
+        """Erase a person's import, with the lines that are not written yet."""
         found = self._found
         if found is None or not request.person.has_principal(found.principal):
             return ErasedPart(counts={})
@@ -270,13 +273,13 @@ class ImportActor(Actor):
         self._found = found
 
     def _forget(self, context: Context) -> None:
-        """Stage that nothing is known of what came of the lines."""
+        """Stage the removal of all results."""
         for key, _ in list(context.scan(msgspec.Raw, prefix=_APPLIED)):
             context.delete(key)
         self._applied = {}
         self._listed = None
 
-    def _decided(self, context: Context, found: Import, batches: dict[str, int]) -> Import:
+    def _decide(self, context: Context, found: Import, batches: dict[str, int]) -> Import:
         if found.state != "staging":
             return found
         found = msgspec.structs.replace(found, state="decided", batches=batches)
@@ -286,19 +289,20 @@ class ImportActor(Actor):
         return found
 
     def _urge(self, context: Context, found: Import) -> None:
-        """Tell the roots to apply what they have, and see to it that they are told again.
+        """Tell the roots to apply their lines, and schedule the next time.
 
-        One that is about it already does nothing twice.
+        A root that already applies them does nothing twice.
         """
         for root in found.roots:
             if root not in self._applied:
-                told = requests.ApplyLines(staging=self._staging(context, found), batches=found.batches[root])
-                context.tell(names.memory_address(root), told)
-        self._note(context, found)
+                staging = self._staging(context, found)
+                apply = requests.ApplyLines(staging=staging, batches=found.batches[root])
+                context.tell(names.memory_address(root), apply)
+        self._list_pending(context, found)
         context.set_timer(TIMER, context.now + found.pause, requests.UrgeImport())
         self._put(context, msgspec.structs.replace(found, pause=min(2 * found.pause, LONGEST_PAUSE)))
 
-    def _note(self, context: Context, found: Import) -> None:
+    def _list_pending(self, context: Context, found: Import) -> None:
         left = [root for root in found.roots if root not in self._applied]
         self._listed = len(left)
         put_pending(context, PendingImport(self._staging(context, found), left))
@@ -318,5 +322,5 @@ class ImportActor(Actor):
             state=found.state,
             staging=self._staging(context, found),
             roots=found.roots,
-            applied=dict(self._applied),  # what is told does not change any more
+            applied=dict(self._applied),  # a copy, because a reply must not change
         )

@@ -1,19 +1,20 @@
-"""Import and export as requests of the memory layer's tools."""
+"""The requests of the tools `import_memories` and `export_memories`."""
 
 from __future__ import annotations
 
 import secrets
 from contextlib import aclosing, suppress
 from hashlib import sha256
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
-from greenroom.actors.base.orchestration import Orchestration, report_progress
 from greenroom.actors.core.auth import errors as auth_errors
-from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.client import Client, report_progress
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies import memory_types as kinds
+from greenroom.actors.core.replies.damage import Damaged, merge_damage
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.memories.requests import transfer as requests
 from greenroom.actors.memories.requests.import_lines import decode_line
@@ -24,16 +25,20 @@ from greenroom.actors.memories.requests.transfer import (
     MemoriesImported,
     OnConflict,
 )
-from greenroom.actors.memories.transfer.export_actor import MIME_TYPES, export_address, export_uri, exported
+from greenroom.actors.memories.transfer.export_actor import (
+    MIME_TYPES,
+    export_address,
+    export_lines,
+    export_uri,
+)
 from greenroom.actors.memories.transfer.import_run import Importer, ImportRefusedError
 from greenroom.actors.memories.transfer.normalize import SourceError
 from greenroom.actors.memories.transfer.sources import source_of_text
-from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.runtime import Refusal, RuntimeClient, StorageFullError
+from greenroom.runtime import Procedure, Refusal, StorageFullError
 
 _STEPS: Final = {"checking": 0, "staging": 1, "importing": 2, "embedding": 3}
 _AROUND: Final = 4
-"""The most that stands around a line, or around all of them."""
+"""The most bytes around a line, or around all lines."""
 _PART: Final = 100
 """Progress counts in hundredths of a step, since the steps count different things."""
 
@@ -48,29 +53,40 @@ SourceText = Annotated[
 ]
 
 
-class ImportMemories(Orchestration[MemoriesImported], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Import memories, all of them or none. The same lines again change nothing."""
+@operation(
+    "import_memories",
+    scope="memory:write",
+    tool=ToolText(
+        title="Import memories",
+        description="Store many memories at once from JSON Lines, all or none; a bad line is "
+        "named. Repeating it changes nothing.",
+        overwrites=True,
+        repeatable=True,
+    ),
+)
+class ImportMemories(Procedure[MemoriesImported], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Import memories, all or none; the same lines again change nothing."""
 
-    writes: ClassVar[bool] = True
-
+    runs = "here"
     source: SourceText
     namespace: kinds.Namespace | None = None
     on_conflict: Annotated[OnConflict, Meta(description="where the key exists")] = "skip"
     dry_run: Annotated[bool, Meta(description="only count what would happen")] = False
 
-    async def run(self, runtime: RuntimeClient, principal: Principal) -> MemoriesImported:
+    async def run(self, client: Client) -> MemoriesImported:
         """Import the lines.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR`` names the lines that cannot be imported; nothing was.
+            Refusal: ``VALIDATION_ERROR`` names the lines that cannot be imported; nothing was imported.
         """
+        runtime, principal = client.runtime, client.principal
         importer = Importer(
             runtime,
             principal,
             source_of_text(self.source),
             namespace=self.namespace,
             on_conflict=self.on_conflict,
-            progress=_told,
+            progress=_report_import,
         )
         try:
             done = await importer.run(dry_run=self.dry_run, wait_embedded=False)
@@ -88,28 +104,39 @@ class ImportMemories(Orchestration[MemoriesImported], frozen=True, metaclass=Che
         )
 
 
-class ExportMemories(
-    ClientOrchestration[MemoriesExported], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
-):
-    """Export memories that the caller may see; the answer links to the export, part by part."""
+@operation(
+    "export_memories",
+    scope="memory:read",
+    tool=ToolText(
+        title="Export memories",
+        description="Write memories that you may see into files, which the answer links to as "
+        "resources. import_memories takes the same lines.",
+    ),
+    keeps=True,
+)
+class ExportMemories(Procedure[MemoriesExported], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Export visible memories; the reply links to the parts of the export."""
 
-    writes: ClassVar[bool] = False  # what it keeps for a day is nobody's memory
+    runs = "here"
 
     namespace: kinds.Below | None = None
     filters: Annotated[MemoryFilters | None, Meta(description="all that are given must fit")] = None
     format: Annotated[ExportFormat, Meta(description="of the files")] = "jsonl"
 
-    async def carry_out(self, client: ClientSessionState) -> MemoriesExported:
-        """Keep the export where the caller can read it.
+    async def run(self, client: Client) -> MemoriesExported:
+        """Store the export as resources.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR``: it is too large to be kept, or one memory for a part of it;
-                ``QUOTA_EXCEEDED``: it is more than the caller may have kept.
-            StorageFullError: the store has no room to keep it.
+            Refusal: ``VALIDATION_ERROR``: The export, or one memory, is too large;
+                ``QUOTA_EXCEEDED``: It exceeds the caller's quota.
+            StorageFullError: The store has no room for it.
         """
         parts = _Parts(client, self.format)
         unwritten: list[str] = []
-        found = exported(client.runtime, client.principal, self.namespace, self.filters, _counted, unwritten)
+        damage: list[Damaged] = []
+        found = export_lines(
+            client.runtime, client.principal, self.namespace, self.filters, _report_export, unwritten, damage
+        )
         try:
             async with aclosing(found) as pages:
                 async for page in pages:
@@ -134,19 +161,20 @@ class ExportMemories(
             format=self.format,
             mime_type=MIME_TYPES[self.format],
             unwritten=unwritten,
+            damaged=merge_damage(damage),
         )
 
 
 class _Parts:
-    """An export on its way into parts, each of which fits into a message.
+    """An export that is being cut into parts, each of which fits into a message.
 
     Attributes:
-        all: The parts that are kept.
-        size: The bytes of all of them.
-        digest: Of those.
+        all: The finished parts.
+        size: The bytes of all parts.
+        digest: The digest of all parts.
     """
 
-    def __init__(self, client: ClientSessionState, format: ExportFormat) -> None:
+    def __init__(self, client: Client, format: ExportFormat) -> None:
         self.all: list[requests.ExportPart] = []
         self.size = 0
         self.digest = sha256()
@@ -156,10 +184,10 @@ class _Parts:
         self._begin()
 
     async def add(self, page: list[msgspec.Raw]) -> None:
-        """Keep lines; a part that is full is ended, and another one begun.
+        """Store lines; end a full part, and begin the next.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR``: they are too large to be kept, or one of them is to be read.
+            Refusal: ``VALIDATION_ERROR``: The export, or one line, is too large.
         """
         fitting: list[msgspec.Raw] = []
         for line in page:
@@ -177,7 +205,7 @@ class _Parts:
         await self._keep(self._writer.lines(fitting))
 
     async def end(self) -> None:
-        """End the part that is being written."""
+        """End the current part."""
         await self._keep(self._writer.end(), is_last=True)
         part = requests.ExportPart(
             uri=export_uri(self._id, len(self.all) + 1),
@@ -188,8 +216,8 @@ class _Parts:
         self.all.append(part)
 
     async def drop(self) -> None:
-        """Remove what is kept, since nobody will get its address."""
-        with suppress(StorageFullError):  # then it goes by itself in a day
+        """Remove the stored pieces, since no one will get their address."""
+        with suppress(StorageFullError):  # then they expire after a day
             await self._client.runtime.ask(export_address(self._id), requests.ForgetExport())
 
     def _begin(self) -> None:
@@ -199,7 +227,7 @@ class _Parts:
         self._number = self._count = self._bytes = 0
 
     async def _keep(self, piece: bytes, *, is_last: bool = False) -> None:
-        if not piece and not (is_last and not self._number):  # an empty part is kept, too
+        if not piece and not (is_last and not self._number):  # an empty part is stored as well
             return
         self.size += len(piece)
         self._bytes += len(piece)
@@ -235,14 +263,14 @@ def _check_size(size: int) -> None:
 
 
 class ExportWriter:
-    """Writes lines as JSON Lines, or as one JSON array."""
+    """Write lines as JSON Lines, or as one JSON array."""
 
     def __init__(self, format: ExportFormat) -> None:
         self._is_array = format == "json"
         self._is_empty = True
 
     def lines(self, page: list[msgspec.Raw]) -> bytes:
-        """Return what some lines look like."""
+        """Return the bytes of some lines."""
         lines = [bytes(line) for line in page]
         if not self._is_array:
             return b"".join(line + b"\n" for line in lines)
@@ -251,13 +279,13 @@ class ExportWriter:
         return begin + b",\n".join(lines) if lines else b""
 
     def end(self) -> bytes:
-        """Return what stands after the last of them."""
+        """Return the bytes after the last line."""
         if not self._is_array:
             return b""
         return b"[]\n" if self._is_empty else b"\n]\n"
 
 
-def _told(stage: str, done: int, total: int) -> None:
+def _report_import(stage: str, done: int, total: int) -> None:
     step = _STEPS[stage]
     part = 1.0 if not total else min(1.0, done / total)
     report_progress(
@@ -265,5 +293,5 @@ def _told(stage: str, done: int, total: int) -> None:
     )
 
 
-def _counted(memories: int, roots: int, of: int) -> None:
+def _report_export(memories: int, roots: int, of: int) -> None:
     report_progress(roots, of, f"{memories:,} memories")

@@ -1,7 +1,7 @@
-"""The run of an import: read and check everything, stage it, have it decided, wait until it is written.
+"""The run of an import: check and stage everything, decide, wait until written.
 
-Nothing is staged before all lines are checked, and nothing takes effect before all are staged. Who runs this
-may die at any moment: begun again with the same source it goes on. Of other programs' files the lines that
+Nothing is staged before all lines are checked, and nothing takes effect before all are staged. The process
+may die at any moment: a new run with the same source continues. In files of other programs, the lines that
 cannot be imported are left out, and the others are one import.
 """
 
@@ -18,7 +18,7 @@ import msgspec
 import trio
 
 from greenroom.actors.core.audit import record as audit_record
-from greenroom.actors.core.audit.actor import tell
+from greenroom.actors.core.audit.actor import record_action
 from greenroom.actors.core.auth import namespaces as names
 from greenroom.actors.core.auth.policy import ChangeLabel, may_hear
 from greenroom.actors.core.auth.principal import Principal
@@ -43,7 +43,7 @@ from greenroom.runtime import (
     ActorFailedError,
     Address,
     IndexReader,
-    Query,
+    Procedure,
     Refusal,
     RuntimeClient,
     Slices,
@@ -52,22 +52,22 @@ from greenroom.runtime import (
 
 Stage = Literal["checking", "staging", "importing", "embedding"]
 Progress = Callable[[Stage, int, int], None]
-"""Called with what is done, how much of it, and how much there is of it."""
+"""Called with the stage, the amount done, and the total."""
 
 BATCH_LINES: Final = 200
 BATCH_BYTES: Final = 262_144
-"""A batch is written in one turn of its actor, so it bounds how long others wait for that."""
+"""A batch is written in one turn of its actor, so its size limits how long others wait."""
 LOOK_SECONDS: Final = 5.0
 EMBEDDING_LOOK_SECONDS: Final = 0.2
 _BATCHING: Final = b"200 262144"
-"""How lines become batches is part of an import's id: a program that does it otherwise begins anew."""
+"""The rules of batching are part of an import's id, so a program with other rules begins anew."""
 
 
 class ImportRefusedError(Exception):
-    """Lines cannot be imported, so nothing was.
+    """Lines cannot be imported, so nothing was imported.
 
     Attributes:
-        problems: What is wrong where; the first ones.
+        problems: The first problems, each with its place.
         more: Whether there may be more.
     """
 
@@ -81,15 +81,15 @@ class Imported(NamedTuple):
     """The result of an import.
 
     Attributes:
-        lines: How many memories the source has.
-        counts: How many of them had which outcome.
-        namespaces: How many went to which namespace.
-        digest: SHA-256 of the lines.
-        resumed: Whether an earlier attempt had begun with it.
-        embedded: Whether all have vectors; None where nobody waited for that, or none are wanted.
-        left_out: The first `MOST_NAMED` records that cannot be imported, where the others were.
-        left_out_count: How many there are.
-        remarks: What is to be known of lines that were imported, of the first `MOST_NAMED`.
+        lines: The number of memories in the source.
+        counts: The number of memories by outcome.
+        namespaces: The number of memories by namespace.
+        digest: The SHA-256 of the lines.
+        resumed: Whether it continued an earlier attempt.
+        embedded: Whether all have vectors; None if it did not wait for that, or none are wanted.
+        left_out: The first `MOST_NAMED` records that cannot be imported, if the others were.
+        left_out_count: The number of such records.
+        remarks: The first `MOST_NAMED` warnings about imported lines.
     """
 
     lines: int
@@ -103,19 +103,20 @@ class Imported(NamedTuple):
     remarks: list[Remark]
 
 
-class UnembeddedRoots(Query[int], frozen=True, kw_only=True):
-    """Count those of some roots below which memories wait for vectors; internal."""
+class UnembeddedRoots(Procedure[int], frozen=True, kw_only=True):
+    """Count the roots, of some, with memories that wait for vectors; internal."""
+
+    runs = "snapshot"
 
     roots: list[str]
 
     def run(self, reader: IndexReader) -> Slices[int]:
-        """Read who waits."""
+        """Read the rows of waiting actors."""
         wanted = {names.memory_address(root) for root in self.roots}
         count = 0
         for row in reader.rows(INDEX, Waiting, prefix=WAITING):
             count += row.address in wanted
-            if reader.should_yield():
-                yield
+            yield
         return count
 
 
@@ -123,16 +124,16 @@ class Importer:
     """One import.
 
     Args:
-        runtime: Where the actors are.
-        principal: Who imports, and owns what is imported.
-        source: What to import.
-        namespace: For lines that name none; the importing user's own for None.
-        on_conflict: What a key that is there means.
-        is_strict: Whether one line that cannot be imported refuses all, as it always does in JSON Lines.
-        progress: Hears how far it is.
+        runtime: The client of the runtime.
+        principal: The importing principal, who owns the imported memories.
+        source: The source.
+        namespace: The namespace of lines that name none; None for the user's own.
+        on_conflict: What to do if a key exists.
+        is_strict: Whether one line that cannot be imported refuses all, as always in JSON Lines.
+        progress: Called with the progress.
 
     Raises:
-        Refusal: ``namespace`` is none.
+        Refusal: ``namespace`` is not a namespace.
     """
 
     def __init__(
@@ -155,69 +156,68 @@ class Importer:
         self._progress = progress or (lambda _stage, _done, _total: None)
 
     async def run(self, *, dry_run: bool = False, wait_embedded: bool = True) -> Imported:
-        """Import everything that can be, or nothing.
+        """Import all lines that can be imported, or nothing.
 
         Args:
-            dry_run: Only count what would become of the lines.
-            wait_embedded: Whether to wait until all that was imported has vectors.
+            dry_run: Only count the outcomes.
+            wait_embedded: Whether to wait until all imported memories have vectors.
 
         Raises:
-            ImportRefusedError: lines are not fit to be imported, and all are wanted or none; or the caller
-                may not import them.
-            SourceError: the source is not in its format.
-            Refusal: the actors say no: to a namespace, or for lack of space.
-            GreenroomError: as `RuntimeClient.ask`.
+            ImportRefusedError: Lines cannot be imported, and the source is imported whole or not at all; or
+                the caller may not import them.
+            SourceError: The source has another format.
+            Refusal: An actor refuses: a namespace, or for lack of space.
+            GreenroomError: As `RuntimeClient.ask`.
         """
-        survey = await self._checked()
+        survey = await self._check()
         digest = survey.digest.hexdigest()
         if dry_run or not survey.lines:
-            counts = await self._tried(survey) if survey.lines else {}
-            return _imported(survey, counts, digest, resumed=False, embedded=None)
-        await self._paid(survey)
+            counts = await self._try(survey) if survey.lines else {}
+            return _to_result(survey, counts, digest, resumed=False, embedded=None)
+        await self._charge(survey)
         address = Address(requests.IMPORT, self._import_id(survey))
         begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
         resumed = begun.state != "staging"
         if begun.state == "staging":
-            begun, resumed = await self._decided(survey, address, begun)
-        applied = await self._applied(survey.roots, address)
-        assert applied is not None, "what is decided is kept until it is long done"
+            begun, resumed = await self._decide(survey, address, begun)
+        applied = await self._wait_applied(survey.roots, address)
+        assert applied is not None, "a decided import stays until long after it is done"
         counts = dict(sum(map(Counter, applied.applied.values()), Counter[str]()))
-        embedded = await self._embedded(survey) if wait_embedded and counts.keys() & _WRITTEN else None
-        return _imported(survey, counts, digest, resumed=resumed, embedded=embedded)
+        embedded = await self._wait_embedded(survey) if wait_embedded and counts.keys() & _WRITTEN else None
+        return _to_result(survey, counts, digest, resumed=resumed, embedded=embedded)
 
     async def stage(self) -> requests.ReleaseImport | None:
-        """Check and stage everything, and leave it to another actor to decide; None if there is nothing.
-
-        Raises as `run`.
+        """Check and stage everything, and leave the decision to another actor; raises as `run`.
 
         Returns:
-            What that actor tells the import's own in the commit that decides it.
+            The message from that actor to the import's, in the commit that decides it; None if there are no
+            lines.
         """
-        survey = await self._checked()
+        survey = await self._check()
         if not survey.lines:
             return None
-        await self._paid(survey)
+        await self._charge(survey)
         address = Address(requests.IMPORT, self._import_id(survey))
         begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
         batches: dict[str, int] = {}
         if begun.state == "staging":
-            begun, batches, _ = await self._staged_whole(survey, address, begun)
+            begun, batches, _ = await self._stage_whole(survey, address, begun)
         return requests.ReleaseImport(staging=begun.staging, batches=batches)
 
-    async def written(self, staging: str) -> None:
-        """Wait until what was decided is written; raises as `run`."""
+    async def wait_written(self, staging: str) -> None:
+        """Wait until a decided import is written; raises as `run`."""
         address = requests.import_address(staging)
         begun: requests.ImportProgress | None = await self._ask(address, requests.ReadImport())
         if begun is not None:
-            await self._applied(dict.fromkeys(begun.roots, BATCH_LINES), address, staging)
+            await self._wait_applied(dict.fromkeys(begun.roots, BATCH_LINES), address, staging)
 
     # -- checking ----------------------------------------------------------
 
-    async def _checked(self) -> Survey:
-        """Read everything once, and let no line pass that could be refused later.
+    async def _check(self) -> Survey:
+        """Read everything once, so that no line is refused later.
 
         Raises:
-            ImportRefusedError: see `run`.
+            ImportRefusedError: As in `run`.
         """
         survey = Survey(self._principal, self._namespace, is_strict=self._is_strict)
         items = self._source.read()
@@ -227,15 +227,17 @@ class Importer:
             passed = await trio.to_thread.run_sync(survey.check, items)
         if survey.denied is not None:
             denied = audit_record.details_of(survey.denied)
-            tell(self._runtime, "import_memories", principal=self._principal, outcome="denied", **denied)
+            record_action(
+                self._runtime, "import_memories", principal=self._principal, outcome="denied", **denied
+            )
         if survey.problems:
             raise ImportRefusedError(survey.problems, more=passed is not None)
         self._progress("checking", self._source.size, self._source.size)
         survey.end()
         return survey
 
-    async def _paid(self, survey: Survey) -> None:
-        """Have new namespaces counted; of too many the lines are named that begin them."""
+    async def _charge(self, survey: Survey) -> None:
+        """Charge the quota for new namespaces; if there are too many, name their first lines."""
         try:
             await charge_roots(self._runtime, self._principal, survey.roots)
         except Refusal as refusal:
@@ -255,27 +257,27 @@ class Importer:
 
     # -- staging -------------------------------------------------------------
 
-    async def _decided(
+    async def _decide(
         self, survey: Survey, address: Address, begun: requests.ImportProgress
     ) -> tuple[requests.ImportProgress, bool]:
-        """Stage and decide, unless a parallel import of the same source was faster; return the state then."""
-        begun, batches, resumed = await self._staged_whole(survey, address, begun)
+        """Stage and decide, unless a parallel import was faster; return the state."""
+        begun, batches, resumed = await self._stage_whole(survey, address, begun)
         if begun.state == "staging":
             decided = requests.DecideImport(staging=begun.staging, batches=batches)
             begun = await self._ask(address, decided)
         return begun, resumed
 
-    async def _staged_whole(
+    async def _stage_whole(
         self, survey: Survey, address: Address, begun: requests.ImportProgress
     ) -> tuple[requests.ImportProgress, dict[str, int], bool]:
-        """Stage all, and nothing if a parallel import of the same source was decided meanwhile.
+        """Stage everything, unless a parallel import of the same source was decided meanwhile.
 
         Returns:
-            Where it is then, how many batches there are by root, and whether an earlier attempt had begun.
+            The progress, the number of batches by root, and whether it continued an earlier attempt.
         """
         try:
-            batches, resumed = await self._staged(survey, begun)
-        except SourceError:  # what is staged is not what would be imported under this id another time
+            batches, resumed = await self._stage_missing(survey, begun)
+        except SourceError:  # the staged lines do not belong to this id
             await self._ask(address, requests.GiveUpImport())
             raise
         except Refusal as refusal:
@@ -285,12 +287,14 @@ class Importer:
             return found, {}, True
         return begun, batches, resumed
 
-    async def _staged(self, survey: Survey, begun: requests.ImportProgress) -> tuple[dict[str, int], bool]:
-        """Stage what is not yet there; return how many batches there are by root, and whether some were."""
+    async def _stage_missing(
+        self, survey: Survey, begun: requests.ImportProgress
+    ) -> tuple[dict[str, int], bool]:
+        """Stage the missing batches; return their numbers by root, and whether some existed."""
         there: dict[str, requests.Staged] = {}
         for root in begun.roots:
-            asked = requests.ReadStaged(staging=begun.staging)
-            there[root] = await self._ask(names.memory_address(root), asked)
+            read = requests.ReadStaged(staging=begun.staging)
+            there[root] = await self._ask(names.memory_address(root), read)
         batches = dict.fromkeys(begun.roots, 0)
         digests = dict.fromkeys(begun.roots, b"")
         done = 0
@@ -319,7 +323,7 @@ class Importer:
         return batches, any(found.batches for found in there.values())
 
     async def _batches(self, survey: Survey) -> AsyncGenerator[tuple[str, list[msgspec.Raw]], None]:
-        """Yield the lines again, in batches of one root; the same source makes the same batches."""
+        """Yield the lines again, in batches of one root, always the same."""
         lines = survey.sound_lines(self._source.read())
         buffers: dict[str, list[msgspec.Raw]] = {}
         sizes: dict[str, int] = {}
@@ -350,7 +354,7 @@ class Importer:
         except Refusal as refusal:
             raise SourceError(f"the source changed while it was read: {refusal.sentence}") from None
 
-    async def _tried(self, survey: Survey) -> dict[str, int]:
+    async def _try(self, survey: Survey) -> dict[str, int]:
         counts: Counter[str] = Counter()
         done = 0
         async with aclosing(self._batches(survey)) as pieces:
@@ -363,32 +367,32 @@ class Importer:
 
     # -- waiting -------------------------------------------------------------
 
-    async def _applied(
+    async def _wait_applied(
         self, roots: Mapping[str, int], address: Address, staging: str | None = None
     ) -> requests.ImportProgress | None:
-        """Wait until every root has written its part; return what came of it.
+        """Wait until every root has written its part; return the results.
 
         Args:
-            roots: How many lines each root has.
+            roots: The number of lines of each root.
             address: The import's actor.
-            staging: Given, this attempt is meant, and None is returned when it is long over.
+            staging: The attempt to wait for; if it is long over, return None.
 
         Raises:
-            ActorFailedError: one of them cannot; what is decided stays so.
+            ActorFailedError: A root cannot write its part; the import stays decided.
         """
         lost, before = self._lost_messages(), -1
         with self._runtime.subscriber() as changes:
             changes.add(topic_of(address.key), self._may_hear)
             while True:
                 found: requests.ImportProgress | None = await self._ask(address, requests.ReadImport())
-                if found is None or staging not in {None, found.staging}:  # it is begun anew when it is done
+                if found is None or staging not in {None, found.staging}:  # a finished one may begin anew
                     return None
                 if found.state == "done":
                     self._progress("importing", sum(roots.values()), sum(roots.values()))
                     return found
-                done = await self._done(roots, found)
+                done = await self._count_written(roots, found)
                 self._progress("importing", done, sum(roots.values()))
-                with trio.move_on_after(LOOK_SECONDS) as patience:  # telling is no promise, so look anyhow
+                with trio.move_on_after(LOOK_SECONDS) as patience:  # a publication may be lost
                     await changes.next()
                 if patience.cancelled_caught and done == before and self._lost_messages() > lost:
                     raise ActorFailedError(
@@ -397,8 +401,8 @@ class Importer:
                     )
                 before = done
 
-    async def _done(self, roots: Mapping[str, int], found: requests.ImportProgress) -> int:
-        """Return how many lines are written; while many roots are left, in those alone that are done."""
+    async def _count_written(self, roots: Mapping[str, int], found: requests.ImportProgress) -> int:
+        """Return the number of written lines; with many roots, of finished ones only."""
         done = sum(lines for root, lines in roots.items() if root in found.applied)
         if len(roots) - len(found.applied) > EXACT_ROOTS:
             return done
@@ -409,14 +413,14 @@ class Importer:
         return done
 
     def _lost_messages(self) -> int:
-        """Return how many messages could not be handled, as far as known here."""
+        """Return the number of dead letters, as far as known here."""
         try:
             return self._runtime.statistics().messages.dead_letters
-        except StoreError:  # no owner has been reached yet
+        except StoreError:  # there is no connection to the owner yet
             return 0
 
-    async def _embedded(self, survey: Survey) -> bool | None:
-        """Wait until no memory of these roots waits for vectors; False when the embedder fails."""
+    async def _wait_embedded(self, survey: Survey) -> bool | None:
+        """Wait until no memory of these roots lacks vectors; return False if the embedder fails."""
         most = 0
         roots = sorted(survey.roots)
         while True:
@@ -439,7 +443,7 @@ class Importer:
         return isinstance(label, ChangeLabel) and may_hear(self._principal, label)
 
 
-def _imported(
+def _to_result(
     survey: Survey, counts: dict[str, int], digest: str, *, resumed: bool, embedded: bool | None
 ) -> Imported:
     return Imported(

@@ -1,8 +1,7 @@
-"""Records of JSON in texts of other programs, each alone: one that is broken costs none of the others.
+"""JSON records in texts of other programs; a broken record does not affect the others.
 
-A text is one value, an array, or values one after another, in lines or joined in one. An array's elements
-are records like any others. Of an array that breaks off, or an object with arrays of objects, what stands
-before that is read.
+A text is one value, an array, or a sequence of values, on separate lines or not. The elements of an array are
+records. If an array, or an object with arrays of objects, is cut off, the records before the end are read.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from greenroom.actors.core.validation.strict_json import json_fault
-from greenroom.actors.memories.transfer.normalize import BadRecord, next_value, parsed
+from greenroom.actors.memories.transfer.normalize import BadRecord, next_value, parse
 
 _BETWEEN: Final = re.compile(r"[\s,\[\]]*")
 _OBJECT_OF_LISTS: Final = re.compile(r'\s*\{\s*(?:\n|"\w+"\s*:\s*\[\s*\{)')
@@ -24,14 +23,14 @@ _BETWEEN_ELEMENTS: Final = re.compile(r"[\s,]*")
 
 
 class Record(NamedTuple):
-    """A value, and where it stands."""
+    """A value and its place."""
 
     place: str
     value: Any
 
 
 def in_line(place: str, line: str, passed: int) -> Iterator[Record | BadRecord]:
-    """Yield the values of a line one after another; what follows a broken one cannot be told from it."""
+    """Yield the values of a line; the rest after a broken value is skipped."""
     number, held, fault = 0, None, ""
     position = _end_of(_BETWEEN, line, 0)
     while position < len(line) and not fault:
@@ -52,11 +51,11 @@ def in_line(place: str, line: str, passed: int) -> Iterator[Record | BadRecord]:
 
 
 def in_text(text: str, size: int) -> Iterator[Record | BadRecord]:
-    """Yield the records of a text that is held whole, which has so many bytes."""
+    """Yield the records of a whole text, which has ``size`` bytes."""
     if not text.strip():
         return
     try:
-        whole = parsed(text)
+        whole = parse(text)
     except ValueError as error:
         yield from _in_broken(text, size, error)
         return
@@ -93,11 +92,11 @@ def _in_broken(text: str, size: int, error: ValueError) -> Iterator[Record | Bad
 
 
 def _lists_in(text: str, error: ValueError) -> tuple[dict[str, Any], int, ValueError]:
-    """Return the lists of objects in an object that breaks off, where it does, and why.
+    """Return the lists in an object that is cut off, the position, and the fault.
 
     Args:
-        text: The object; of a list that breaks off the elements before that count.
-        error: What is wrong with the whole.
+        text: The object; a list that is cut off has the elements before the fault.
+        error: The error of the whole text.
     """
     lists: dict[str, list[Any]] = {}
     position = 0
@@ -121,7 +120,7 @@ def _lists_in(text: str, error: ValueError) -> tuple[dict[str, Any], int, ValueE
 
 
 def begins_with_object(line: str) -> bool:
-    """Return whether the first value of a line is a whole object, as in files of one record a line."""
+    """Return whether a line begins with a whole object, as in JSON Lines."""
     found = next(in_line("", line, 0), None)
     return isinstance(found, Record) and isinstance(found.value, dict)
 

@@ -1,8 +1,8 @@
 """Files of @modelcontextprotocol/server-memory: entities with observations, and relations between them.
 
-The server writes a line for each, ``{"type": "entity", …}``; older ones one object with both lists. Each
-observation becomes a memory that begins with its entity's name; those of one entity are a conversation,
-so that they are found together. A relation becomes a memory of three words.
+The server writes a line for each, ``{"type": "entity", …}``; older versions write one object with both lists.
+Each observation becomes a memory that begins with its entity's name. The observations of one entity are a
+conversation, so that they are found together. A relation becomes a memory of three words.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from greenroom.actors.memories.transfer.normalize import (
 )
 
 MARKER: Final = "_aim"
-"""The type of a line that says which program's file it is, and holds nothing else."""
+"""The type of a line that only names the program of the file."""
 _OF_LISTS: Final = {"entities": "entity", "relations": "relation"}
 
 
 class _Memory(NamedTuple):
-    """A line with what tells it from others."""
+    """A line with its key and content, to detect repetitions."""
 
     key: str
     content: str
@@ -52,13 +52,13 @@ def read(path: Path) -> Iterator[Item]:
                 yield each
                 continue
             mark = blake2b(each.content.encode(errors="surrogatepass"), digest_size=8).digest()
-            if seen.get(each.key) != mark:  # a repeat says nothing new
+            if seen.get(each.key) != mark:  # skip repetitions
                 seen.setdefault(each.key, mark)
                 yield each.line
 
 
 def _records(path: Path) -> Iterator[tuple[Record | BadRecord | Remark, int]]:
-    """Yield the records of a file, line by line unless a value of it has several."""
+    """Yield the records of a file, line by line, unless a value spans several lines."""
     is_first = True
     for line in text_files.lines(path):
         if not isinstance(line, text_files.TextLine):
@@ -75,7 +75,7 @@ def _records(path: Path) -> Iterator[tuple[Record | BadRecord | Remark, int]]:
 
 def _whole(path: Path) -> Iterator[tuple[Record | BadRecord | Remark, int]]:
     size = path.stat().st_size
-    with text_files.opened(path) as file:
+    with text_files.open_text(path) as file:
         data = read_whole(file, str(path))
     try:
         text, is_guess = text_files.narrow_text(data)
@@ -154,7 +154,7 @@ def _entity(place: str, passed: int, item: dict[str, Any]) -> Iterator[_Memory |
 
 
 def _mark(text: str) -> str:
-    """Return what tells observations of one entity apart: their text, not their place, which moves."""
+    """Return a digest that distinguishes observations by their text, since their places change."""
     return key_of(text + "\n").rpartition("~")[2]
 
 

@@ -1,9 +1,9 @@
-"""Folders of Markdown files, such as an Obsidian vault: a memory for each section that has text.
+"""Folders of Markdown files, such as an Obsidian vault: a memory per section.
 
-The file's path without its ending, and the heading, become the key (``notes.atlas.Open questions``); a
-file is a conversation, its sections in their order. YAML before the text (*front matter*) gives ``tags``,
-``created``, ``updated``, ``author``, ``importance``, ``kind``, ``scope``, ``expires``, ``key``; what else
-it says is kept as metadata. Without it the file's own time counts.
+The file's path without its suffix, and the heading, become the key (``notes.atlas.Open questions``). A file
+is a conversation of its sections. YAML before the text (*front matter*) may have ``tags``, ``created``,
+``updated``, ``author``, ``importance``, ``kind``, ``scope``, ``expires``, ``key``; other values become
+metadata. Without ``created`` the file's own time counts.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class _Field(NamedTuple):
     """A field that the sections of a file have in common.
 
     Attributes:
-        names: What the front matter calls it; the first one that is there counts.
-        read: Returns its value, None for what is none.
-        kept_as: Under which name what is none is kept as metadata; None: `source_line` keeps it.
+        names: Its names in front matter; the first that is present counts.
+        read: Returns its value; None for an invalid one.
+        kept_as: The name in the metadata for an invalid value; None if `source_line` stores it.
     """
 
     names: tuple[str, ...]
@@ -78,7 +78,7 @@ _KNOWN: Final = frozenset(
 
 
 class _Section(NamedTuple):
-    """A heading with what is below it, up to the next one; `headings` has those above it, too."""
+    """A heading with its text; `headings` also has the headings above it."""
 
     headings: tuple[str, ...]
     text: str
@@ -86,15 +86,15 @@ class _Section(NamedTuple):
 
 
 def files(path: Path) -> list[Path]:
-    """Return the Markdown files of a folder by name, without what is hidden; of a file itself.
+    """Return the visible Markdown files of a folder, sorted; a file itself.
 
-    A link out of the folder is not followed: who filled the folder may not be who imports it.
+    A link out of the folder is not followed, since someone else may have filled the folder.
     """
-    return _listed(path)[0]
+    return _list(path)[0]
 
 
-def _listed(path: Path) -> tuple[list[Path], list[BadRecord]]:
-    """Return the files, and what of the folder is left out for what it is."""
+def _list(path: Path) -> tuple[list[Path], list[BadRecord]]:
+    """Return the files, and what was left out of the folder."""
     if not path.is_dir():
         return [path], []
     found: list[Path] = []
@@ -124,7 +124,7 @@ def read(path: Path) -> Iterator[Item]:
     """Yield the sections of all files."""
     passed = 0
     taken: dict[str, int] = {}
-    found, left_out = _listed(path)
+    found, left_out = _list(path)
     yield from left_out
     for file in found:
         name = file.name if file == path else file.relative_to(path).as_posix()
@@ -144,11 +144,11 @@ def read(path: Path) -> Iterator[Item]:
 
 
 def _read_file(file: Path) -> tuple[bytes, datetime]:
-    """Return what a file holds, and when it was changed.
+    """Return the content of a file, and when it was changed.
 
     Raises:
-        RecordError: it is too large.
-        OSError: it cannot be read.
+        RecordError: It is too large.
+        OSError: It cannot be read.
     """
     with file.open("rb") as opened:
         data = opened.read(MAX_WHOLE_BYTES + 1)
@@ -158,7 +158,7 @@ def _read_file(file: Path) -> tuple[bytes, datetime]:
 
 
 def _text_of(data: bytes) -> tuple[str, bool]:
-    """Return a file's text as `text_of`; raises that also for what has the bytes of no text."""
+    """Return a file's text as `text_of`; raise the same for binary data."""
     text, is_guess = text_of(data)
     if "\0" in text:
         raise RecordError("it is binary: a text has no NUL bytes, unless it is UTF-16 with its mark")
@@ -170,12 +170,12 @@ def _file(name: str, text: str, changed: datetime, passed: int, taken: dict[str,
     try:
         about = read_front_matter(front)
     except RecordError as error:
-        # Its keys stay its own, so that other files have the same ones when it is mended.
+        # Count its keys, so that the keys of other files do not change when it is corrected.
         for _ in _sections_of(name, body, {}, changed, passed, taken):
             pass
         yield BadRecord(name, str(error), passed)
         return
-    if about is None:  # what stands between two rules is text
+    if about is None:  # the part between two rules is text
         about, body = FrontMatter({}, []), text
     for line in about.quoted:
         yield Remark(f"{name}, line {line}", COLON_AS_TEXT, passed)
@@ -217,18 +217,18 @@ def _sections_of(
 
 
 def _base_key(name: str, about: dict[str, Any]) -> str:
-    """Return the key of a file: what its front matter gives, or else its path without the ending."""
+    """Return the key of a file, from front matter or its path."""
     return key_of(name_of(_first(about, _KEY)) or name.rpartition(".")[0].replace("/", "."))
 
 
 def _untaken(key: str, taken: dict[str, int]) -> str:
-    """Return a key that no section before had, and count it."""
+    """Return a key that no earlier section has, and count it."""
     taken[key] = taken.get(key, 0) + 1
     return key if taken[key] == 1 else key_of(f"{key[:240]}~{taken[key]}")
 
 
 def _common(about: dict[str, Any], changed: datetime) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the fields that a file's front matter gives all its sections, and what else it says."""
+    """Return the fields from front matter that all sections share, and the other values."""
     fields: dict[str, Any] = {"tags": tags_of(*(about.get(name) for name in _TAGS))}
     rest = {key: _plain(value) for key, value in about.items() if key not in _KNOWN}
     for name, field in _FIELDS.items():
@@ -250,7 +250,7 @@ def _first(about: dict[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def _sections(body: str) -> Iterator[_Section]:
-    """Cut a text before each of its headings; what stands in a fenced block of code is none."""
+    """Cut a text before each of its headings, except those in fenced code."""
     above: list[tuple[int, str]] = []
     lines: list[str] = []
     fence = ""
@@ -276,7 +276,7 @@ def _section(above: list[tuple[int, str]], lines: list[str]) -> _Section:
 
 
 def _plain(value: Any) -> Any:
-    """Return what YAML made as JSON has it."""
+    """Convert a value from YAML to one that JSON has."""
     if isinstance(value, dict):
         return {as_text(key): _plain(member) for key, member in value.items()}
     if isinstance(value, list | set | tuple):

@@ -1,7 +1,7 @@
-"""Exports of mem0: what `get_all` answers, as JSON, or the list in it, or one memory a line.
+"""Exports of mem0: the JSON of `get_all`, or its list, or one memory per line.
 
-A memory's id becomes its key, ``memory`` its content, ``categories`` its tags, ``run_id`` its
-conversation, and who said it (``actor_id``, else ``agent_id``, else ``user_id``) its author.
+A memory's id becomes its key, ``memory`` its content, ``categories`` its tags, ``run_id`` its conversation,
+and ``actor_id``, else ``agent_id``, else ``user_id`` its author.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _memories(path: Path, records: Sequence[Record | BadRecord]) -> Iterator[Rec
     """Yield the memories and relations among the records of a file.
 
     Raises:
-        SourceError: it is no export.
+        SourceError: It is not an export.
     """
     broken = [each for each in records if isinstance(each, BadRecord)]
     if broken and len(broken) == len(records):

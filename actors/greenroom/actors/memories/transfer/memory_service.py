@@ -1,7 +1,7 @@
 """SQLite files of mcp-memory-service: its table ``memories``, as its SQLite storage writes it.
 
-The content's hash becomes the key, so that the same file again changes nothing. What that program had
-deleted is left out. A memory that another one superseded stays behind that one.
+The content's hash becomes the key, so the same file again changes nothing. Memories that the program had
+deleted are left out. A superseded memory stays superseded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from greenroom.actors.memories.transfer.normalize import (
     text_in,
     time_of,
 )
-from greenroom.actors.memories.transfer.sqlite_file import opened, remarks, rows, tables_of
+from greenroom.actors.memories.transfer.sqlite_file import open_sqlite, remarks, rows, tables_of
 
 _SHOWN = 80
 _IMPORTANCE = ("importance_score", "importance", "quality_score")
@@ -37,7 +37,7 @@ def read(path: Path) -> Iterator[Item]:
     if "memories" not in tables_of(path):
         raise SourceError(f"{path} is no file of mcp-memory-service: it has no table memories")
     size = path.stat().st_size
-    with opened(path) as connection:
+    with open_sqlite(path) as connection:
         columns = {row["name"] for row in connection.execute("PRAGMA table_info(memories)")}
         if not {"content", "content_hash"} <= columns:
             raise SourceError(f"{path} is no file of mcp-memory-service: its memories have no content_hash")
@@ -62,7 +62,7 @@ def read(path: Path) -> Iterator[Item]:
 
 
 def _successors(connection: Any, columns: set[str]) -> dict[Any, Any]:
-    """Return what each memory supersedes, where that is one."""
+    """Return the memory that each memory supersedes."""
     if not {"superseded_by", "deleted_at"} <= columns:
         return {}
     query = (
@@ -98,7 +98,7 @@ def _line(place: str, row: dict[str, Any], passed: int, successors: dict[Any, An
 
 
 def _tags(given: Any) -> Any:
-    """Return the tags: a text with commas, or, of some versions, a JSON array."""
+    """Return the tags: a text with commas, or a JSON array in some versions."""
     if isinstance(given, str) and re.match(r"\s*\[", given):
         return object_of(given).get("metadata", given)
     return given

@@ -1,4 +1,4 @@
-"""What the readers of other programs' files share: keys, times, tags, and what a bad record is."""
+"""Shared parts of the readers of other programs' files: keys, times, tags, and bad records."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import msgspec
 
 from greenroom.actors.core.validation.strict_json import DOUBLE_DIGITS
-from greenroom.actors.core.validation.times import read_time
-from greenroom.actors.core.validation.validation_messages import shown
+from greenroom.actors.core.validation.times import parse_time
+from greenroom.actors.core.validation.validation_messages import quote_value
 
 MAX_KEY: Final = 255
 MAX_TAG: Final = 200
 MAX_WHOLE_BYTES: Final = 64 << 20
-"""The most that is read in one piece: a line (of the largest value), or a file that has none of these."""
+"""The most bytes to read in one piece: a line with the largest value, or a file without lines."""
 MAX_DIGITS: Final = DOUBLE_DIGITS + 1
-"""Integers that are longer are out of the range of a double for sure, which is checked later."""
+"""Longer integers are certainly out of the range of a double, which is checked later."""
 _TIMES: Final = ("created_at", "updated_at", "expires_at")
 _NAMES: Final = {"created_by": 128, "conversation_id": 255}
 KINDS: Final = frozenset({"semantic", "episodic", "procedural"})
@@ -32,22 +32,22 @@ MAGIC: Final = b"SQLite format 3\0"
 
 
 class SourceError(Exception):
-    """A file is not in its format at all, or cannot be read; nothing was imported."""
+    """A file has another format, or cannot be read; nothing was imported."""
 
 
 class RecordError(Exception):
-    """One record of a file cannot be imported, whatever becomes of the others; the sentence says why."""
+    """One record of a file cannot be imported; the sentence says why."""
 
 
 class SourceUnreadableError(SourceError):
-    """A file is not there, or cannot be opened; unlike any other `SourceError` not for what it holds."""
+    """A file is missing or cannot be opened; other `SourceError` are about its content."""
 
 
 def read_whole(file: BinaryIO, name: str, remedy: str = "split it") -> bytes:
-    """Return the rest of a file that cannot be read line by line.
+    """Read the rest of a file that cannot be read line by line.
 
     Raises:
-        SourceError: it is too large for that; the sentence ends with the remedy.
+        SourceError: It is too large; the sentence ends with the remedy.
     """
     data = file.read(MAX_WHOLE_BYTES + 1)
     if len(data) > MAX_WHOLE_BYTES:
@@ -57,11 +57,11 @@ def read_whole(file: BinaryIO, name: str, remedy: str = "split it") -> bytes:
     return data
 
 
-def parsed(text: str | bytes) -> Any:
-    """Return what a text of JSON says.
+def parse(text: str | bytes) -> Any:
+    """Parse a text of JSON.
 
     Raises:
-        ValueError: it is none, too much of it stands in each other, or a number is none that JSON knows.
+        ValueError: It is not JSON, is nested too deeply, or has a number that JSON does not allow.
     """
     try:
         return _decoder.decode(text if isinstance(text, str) else text.decode())
@@ -70,10 +70,10 @@ def parsed(text: str | bytes) -> Any:
 
 
 def next_value(text: str, position: int) -> tuple[Any, int]:
-    """Return the JSON value that begins at a position of a text, and where it ends.
+    """Return the JSON value at a position of a text, and its end.
 
     Raises:
-        ValueError: as `parsed`.
+        ValueError: As `parse`.
     """
     try:
         return _decoder.raw_decode(text, position)
@@ -82,7 +82,7 @@ def next_value(text: str, position: int) -> tuple[Any, int]:
 
 
 def too_long(digits: int) -> str:
-    """Return what is said of an integer that no client could read."""
+    """Return the sentence about an integer that is too long for clients."""
     return f"it holds an integer of {digits:,} digits and {MAX_DIGITS} are the most; put it in quotes"
 
 
@@ -92,20 +92,20 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-def _no_number(name: str) -> float:
+def _reject_number(name: str) -> float:
     raise ValueError(f"{name} is no number in JSON")
 
 
 def _fraction(digits: str) -> float:
     number = float(digits)
-    return number if math.isfinite(number) else _no_number(digits[:MAX_DIGITS])
+    return number if math.isfinite(number) else _reject_number(digits[:MAX_DIGITS])
 
 
-_decoder: Final = json.JSONDecoder(parse_int=_integer, parse_float=_fraction, parse_constant=_no_number)
+_decoder: Final = json.JSONDecoder(parse_int=_integer, parse_float=_fraction, parse_constant=_reject_number)
 
 
 class SourceLine(NamedTuple):
-    """A line: where it stands, its JSON, and how many bytes of the source were passed."""
+    """A line: its place, its JSON, and the number of source bytes read so far."""
 
     place: str
     raw: bytes
@@ -113,7 +113,7 @@ class SourceLine(NamedTuple):
 
 
 class BadRecord(NamedTuple):
-    """A record that cannot be imported: where it stands, why, and how many bytes were passed."""
+    """A bad record: its place, the reason, and the bytes read so far."""
 
     place: str
     sentence: str
@@ -121,7 +121,7 @@ class BadRecord(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """Something to be known of a record that is taken, or of a whole file."""
+    """A warning about an imported record, or a whole file."""
 
     place: str
     sentence: str
@@ -129,17 +129,17 @@ class Remark(NamedTuple):
 
 
 Item = SourceLine | BadRecord | Remark
-"""What a reader finds: a line to import, one that is left out, or something to be known."""
+"""What a reader yields: a line to import, a bad record, or a warning."""
 
 
 def source_line(place: str, passed: int, **fields: Any) -> SourceLine:
-    """Return a line of these fields of `MemoryLine`; None is left out.
+    """Return a line with these fields of `MemoryLine`, without those that are None.
 
-    What does not fit its field, such as a time that cannot be read or an author of a thousand letters, is
-    kept in the metadata; the field gets what fits of it.
+    A value that does not fit its field, such as an unreadable time or a name of a thousand letters, is stored
+    in the metadata. The field gets the part that fits.
 
     Raises:
-        RecordError: a value is nested too deeply.
+        RecordError: A value is nested too deeply.
     """
     given = {name: value for name, value in fields.items() if value is not None}
     metadata = dict(given.pop("metadata", None) or {})
@@ -160,12 +160,12 @@ def source_line(place: str, passed: int, **fields: Any) -> SourceLine:
     except RecursionError:
         raise RecordError("it is nested too deeply") from None
     except UnicodeEncodeError:
-        # A lone surrogate: the same with an escape, which is refused with its place when it is checked.
+        # A lone surrogate, written as an escape; the check of the line refuses it with its place.
         return SourceLine(place, json.dumps(given, default=str).encode(), passed)
 
 
 def _cut(text: str, limit: int) -> str:
-    """Return a text that is short enough, and different for different texts."""
+    """Shorten a text, so that different texts stay different."""
     if len(text) <= limit:
         return text
     digest = _digest(text)
@@ -177,10 +177,10 @@ def _digest(text: str) -> str:
 
 
 def key_of(*parts: str | int) -> str:
-    """Return a key made of names of any kind: what a key cannot hold becomes a dot.
+    """Make a key from names of any kind; invalid characters become a dot.
 
-    Where that loses something, or the key would be too long, it ends with a digest, so that different
-    texts have different keys.
+    If that loses something, or the key would be too long, it ends with a digest, so that different texts have
+    different keys.
     """
     text = ".".join(str(part) for part in parts)
     key = _NOT_IN_KEYS.sub(".", text).strip()
@@ -191,10 +191,10 @@ def key_of(*parts: str | int) -> str:
 
 
 def text_in(record: Mapping[str, Any], field: str) -> str:
-    """Return the text of a record's field.
+    """Return the text in a record's field.
 
     Raises:
-        RecordError: it has none, or something else.
+        RecordError: The field is missing, or holds something else.
     """
     given = record.get(field)
     if isinstance(given, str) and given:
@@ -203,10 +203,10 @@ def text_in(record: Mapping[str, Any], field: str) -> str:
 
 
 def id_in(record: Mapping[str, Any], field: str) -> str | int:
-    """Return what a record's field names it by: a text or a whole number.
+    """Return the id in a record's field: a text or a whole number.
 
     Raises:
-        RecordError: it has neither.
+        RecordError: It is neither.
     """
     given = record.get(field)
     if isinstance(given, int) and not isinstance(given, bool):
@@ -215,15 +215,17 @@ def id_in(record: Mapping[str, Any], field: str) -> str | int:
 
 
 def wrong_type(field: str, wanted: str, given: object) -> RecordError:
-    """Return the error of a field that holds something else than what it takes."""
-    return RecordError(f"{field}: it takes {wanted} and got {shown(as_text(given, quoted=True).encode())}")
+    """Return the error of a field with a value of the wrong type."""
+    return RecordError(
+        f"{field}: it takes {wanted} and got {quote_value(as_text(given, quoted=True).encode())}"
+    )
 
 
 def as_text(given: object, *, quoted: bool = False) -> str:
-    """Return a value as text: a text as it is unless quotes are wanted, anything else as JSON writes it."""
+    """Return a text itself, unless ``quoted``, and anything else as JSON."""
     if isinstance(given, str) and not quoted:
         return given
-    if isinstance(given, date):  # of YAML, as are numbers that JSON does not know
+    if isinstance(given, date):  # from YAML, like numbers that JSON does not allow
         return given.isoformat()
     if isinstance(given, float) and not math.isfinite(given):
         return ".nan" if math.isnan(given) else ".inf" if given > 0 else "-.inf"
@@ -234,7 +236,7 @@ def as_text(given: object, *, quoted: bool = False) -> str:
 
 
 def name_of(given: object) -> str | None:
-    """Return a name, or several with commas; None for nothing and for what names nobody."""
+    """Return a name, or several joined by commas; None for anything else."""
     if isinstance(given, list) and all(isinstance(each, str) for each in given):
         return ", ".join(given) or None
     is_name = isinstance(given, str | int | float | date) and not isinstance(given, bool)
@@ -242,7 +244,7 @@ def name_of(given: object) -> str | None:
 
 
 def tags_of(*groups: object) -> list[str] | None:
-    """Return tags given as a list, or as a text with commas; each once, in their order."""
+    """Return tags from a list or a text with commas; each once, in order."""
     found: dict[str, None] = {}
     for group in groups:
         given = group.split(",") if isinstance(group, str) else group if isinstance(group, list) else [group]
@@ -253,9 +255,9 @@ def tags_of(*groups: object) -> list[str] | None:
 
 
 def time_of(given: object) -> Any:
-    """Return a time given as seconds since 1970, as ISO text (UTC if it does not say), or as YAML's own.
+    """Return a time from seconds since 1970, ISO text, or YAML's type; UTC by default.
 
-    What cannot be read comes back as it is, for `source_line` to keep; nothing comes back as None.
+    An unreadable value is returned unchanged, for `source_line` to store; an empty one becomes None.
     """
     if given is None or given == "":
         return None
@@ -266,23 +268,23 @@ def time_of(given: object) -> Any:
     try:
         if isinstance(given, int | float) and not isinstance(given, bool):
             return datetime.fromtimestamp(given, UTC)
-        return read_time(given.strip()) if isinstance(given, str) else given
+        return parse_time(given.strip()) if isinstance(given, str) else given
     except (ValueError, OverflowError, OSError):
         return given
 
 
 def fraction_of(given: object) -> float | None:
-    """Return a number from 0 to 1 as it is, None for anything else."""
+    """Return a number from 0 to 1; None for anything else."""
     if isinstance(given, bool) or not isinstance(given, int | float):
         return None
     return float(given) if 0 <= given <= 1 else None
 
 
 def object_of(given: object) -> dict[str, Any]:
-    """Return an object given as such or as JSON; what is neither is kept under ``metadata``."""
+    """Return an object, also from JSON; any other value is put under ``metadata``."""
     if isinstance(given, str) and given.strip():
         try:
-            given = parsed(given)
+            given = parse(given)
         except ValueError:
             return {"metadata": given}
     if given is None or given == "":

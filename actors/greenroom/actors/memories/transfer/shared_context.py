@@ -1,8 +1,8 @@
 """SQLite files of shared-context-server: its tables ``agent_memory``, ``messages`` and ``sessions``.
 
-What the importing agent had stored goes into its own namespace under the same key, where `get_memory`
-finds it. What other agents had stored, and the messages of all sessions, become memories of the user,
-with their author; a session is a conversation.
+The importing agent's own values go into its namespace under the same key, where `get_memory` finds them.
+Values of other agents, and the messages of all sessions, become memories of the user, with their author. A
+session is a conversation.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from greenroom.actors.memories.transfer.normalize import (
     key_of,
     name_of,
     object_of,
-    parsed,
+    parse,
     source_line,
     tags_of,
     text_in,
     time_of,
 )
-from greenroom.actors.memories.transfer.sqlite_file import opened, remarks, rows, tables_of
+from greenroom.actors.memories.transfer.sqlite_file import open_sqlite, remarks, rows, tables_of
 
 _COLUMNS: Final = {
     "agent_memory": {
@@ -52,7 +52,7 @@ def read(path: Path, principal: Principal) -> Iterator[Item]:
     tables = tables_of(path)
     if not {"agent_memory", "messages"} & tables:
         raise SourceError(f"{path} is no file of shared-context-server: it has no table agent_memory")
-    with opened(path) as connection:
+    with open_sqlite(path) as connection:
         wanted = [table for table in _COLUMNS if table in tables]
         for table in wanted:
             columns = {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
@@ -99,10 +99,10 @@ def _memory(place: str, row: dict[str, Any], passed: int, principal: Principal) 
 
 
 def _value(given: Any) -> tuple[Any, bytes]:
-    """Return what is stored, and its JSON: that server takes any text, and SQLite any type."""
+    """Return the stored value, of any type, and its JSON."""
     if isinstance(given, str):
         with suppress(ValueError):
-            return parsed(given), given.encode()
+            return parse(given), given.encode()
     return given, json.dumps(given).encode()
 
 

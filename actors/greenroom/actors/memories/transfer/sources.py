@@ -1,12 +1,12 @@
-"""Import sources: detect a file's format, and read it as lines of JSON with the place of each.
+"""Import sources: detect a file's format, and read its lines.
 
-`open_source` tells the formats apart by what a file holds. Readers are generators, so that a file of any
-size is read once from the front and never held whole. They raise `SourceError` for what is not in their
-format at all; a record that cannot be imported they name, and go on. What is wrong with a single memory is
-found when the line is checked.
+`open_source` detects the format from a file's content. Readers are generators: a file of any size is read
+once from the front, and never held whole. They raise `SourceError` for a file in another format. A record
+that cannot be imported is reported, and the reading continues. Errors in a single memory are found when its
+line is checked.
 
-JSON Lines, the format of our own, come from a text or a file, or as the same objects in one JSON array. Of
-these either all are imported or none.
+JSON Lines, our own format, come from a text or a file, or as the same objects in one JSON array. Either all
+of them are imported or none.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Source(NamedTuple):
     """A source of lines to import.
 
     Attributes:
-        format: In which format it is.
-        size: Its bytes, about; what `read` has passed is told as part of that.
+        format: Its format.
+        size: About its size in bytes; progress is reported as a part of it.
         read: Reads it from the front.
     """
 
@@ -72,24 +72,24 @@ class Source(NamedTuple):
 
     @property
     def is_own(self) -> bool:
-        """Whether it is in the format of our own, of which all is imported or nothing."""
+        """Whether it has our own format, which is imported whole or not at all."""
         return self.format == "jsonl"
 
 
 def source_of_text(text: str) -> Source:
-    """Return the source that is made of JSON Lines in a text."""
-    data = text.encode(errors="surrogatepass")  # what is no UTF-8 is refused with the line's number
+    """Return the source of JSON Lines in a text."""
+    data = text.encode(errors="surrogatepass")  # lone surrogates are refused with the line's number
     return Source("jsonl", len(data), lambda: _read(io.BytesIO(data)))
 
 
 def file_lines(path: Path) -> Iterator[SourceLine]:
     """Yield the lines of a file."""
-    with text_files.opened(path) as file:
+    with text_files.open_text(path) as file:
         yield from _read(file)
 
 
 def _read(file: BinaryIO) -> Iterator[SourceLine]:
-    """Yield the lines of a file that are not blank; a byte order mark at the beginning is none of them."""
+    """Yield the lines of a file that are not blank, without a byte order mark."""
     number = passed = 0
     while raw := file.readline(MAX_WHOLE_BYTES + 1):
         number += 1
@@ -122,16 +122,16 @@ def _array(data: bytes) -> Iterator[SourceLine]:
 
 
 def open_source(path: Path, chosen: str, principal: Principal) -> Source:
-    """Return the source that is a file or a folder.
+    """Return the source for a file or a folder.
 
     Args:
-        path: Where it is.
+        path: Its path.
         chosen: One of `FORMATS`.
-        principal: Who imports: what a file holds of this agent becomes its own.
+        principal: The importing principal: this agent's values in a file become its own.
 
     Raises:
-        SourceUnreadableError: it cannot be opened.
-        SourceError: it is in none of the formats.
+        SourceUnreadableError: It cannot be opened.
+        SourceError: It has none of the formats.
     """
     try:
         _check_kind(path)
@@ -157,7 +157,7 @@ def _size(path: Path) -> int:
 
 
 def _check_kind(path: Path) -> None:
-    """Refuse pipes and devices: what is read twice, and by its size, has to be a file."""
+    """Refuse pipes and devices, since a source is read twice and must have a size."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise SourceError(f"{path} is neither a file nor a folder")
 
@@ -178,7 +178,7 @@ def _detect(path: Path) -> str:
 
 
 def _beginning_of(begin: bytes) -> str:
-    """Return what a file's first bytes say, as far as it can be read."""
+    """Return the text of a file's first bytes, as far as it can be read."""
     mark = begin[:2]
     if mark in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}:
         return begin.decode("utf-16", errors="replace").lstrip()
@@ -186,7 +186,7 @@ def _beginning_of(begin: bytes) -> str:
 
 
 def _detect_json(begin: str) -> str:
-    """Return the format that the first record tells; one that is broken tells nothing."""
+    """Return the format of the first record that has one; broken records are skipped."""
     for line in begin.split("\n"):
         for each in json_records.in_line("", line, 0):
             found = _format_of(each.value) if isinstance(each, json_records.Record) else None
@@ -197,7 +197,7 @@ def _detect_json(begin: str) -> str:
             return "server-memory"
         if '"key"' not in begin and _MEM0.search(begin):
             return "mem0"
-    return "jsonl"  # whose errors name the line
+    return "jsonl"  # its errors name the line
 
 
 def _format_of(record: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""Reading SQLite files of other programs."""
+"""Read SQLite files of other programs."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ def tables_of(path: Path) -> set[str]:
     """Return the names of an SQLite file's tables.
 
     Raises:
-        SourceError: it is none, or is damaged.
+        SourceError: It is not SQLite, or is damaged.
     """
-    with opened(path) as connection:
+    with open_sqlite(path) as connection:
         return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an SQLite file for reading alone; nothing is written beside it but what SQLite's log needs.
+def open_sqlite(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open an SQLite file read-only; beside it only SQLite's own log files may appear.
 
     Raises:
-        SourceError: it cannot be read.
+        SourceError: It cannot be read.
     """
     uri = f"{path.absolute().as_uri()}?mode=ro"
-    try:  # whichever thread has its turn reads on
+    try:  # different threads read from it, one after the other
         with closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection:
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_WHOLE_BYTES)  # also of what SQL makes up
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_WHOLE_BYTES)  # also for computed values
             connection.row_factory = sqlite3.Row
-            connection.text_factory = _escaped  # a text that is no UTF-8 would end the whole reading
+            connection.text_factory = _escape  # by default, a text that is not UTF-8 would end the reading
             yield connection
     except sqlite3.Error as error:
         raise SourceError(f"{path} cannot be read as SQLite: {error}") from None
 
 
 class Row(NamedTuple):
-    """A row with its number in the file, and the columns whose encoding is a guess."""
+    """A row with its number in the file, and the columns with a guessed encoding."""
 
     number: int
     values: dict[str, Any]
@@ -53,9 +53,9 @@ class Row(NamedTuple):
 
 
 def rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
-    """Yield a table's rows in their order: columns come and go between the versions of a program.
+    """Yield a table's rows in order; columns differ between versions of a program.
 
-    Texts that were stored as bytes are texts; one in no known encoding is refused where it is used.
+    Bytes are read as texts. A text in no known encoding is refused where it is used.
     """
     found = connection.execute(f"SELECT rowid AS {_NUMBER}, * FROM {table} ORDER BY rowid")  # noqa: S608
     for row in found:
@@ -63,7 +63,7 @@ def rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
         number = values.pop(_NUMBER)
         guessed = []
         for name, value in values.items():
-            text = _escaped(value) if isinstance(value, bytes) else value
+            text = _escape(value) if isinstance(value, bytes) else value
             if isinstance(text, str) and _UNREAD.search(text):
                 with suppress(RecordError):
                     text, _ = narrow_text(text.encode(errors="surrogateescape"))
@@ -73,10 +73,10 @@ def rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
 
 
 def remarks(place: str, row: Row, passed: int) -> Iterator[Remark]:
-    """Yield what is to be known of the encodings of a row's texts."""
+    """Yield warnings about guessed encodings of a row's texts."""
     for name in row.guessed:
         yield Remark(place, f"{name}: {GUESSED}", passed)
 
 
-def _escaped(data: bytes) -> str:
+def _escape(data: bytes) -> str:
     return data.decode(errors="surrogateescape")

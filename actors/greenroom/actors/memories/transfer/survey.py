@@ -1,6 +1,6 @@
-"""The first pass over a source: what can be imported, and what is left out.
+"""The first pass over a source: which lines can be imported.
 
-Nothing that is found good here is refused later. What is not can be told apart when the source is read again.
+A line that passes here is not refused later. The second pass skips the lines that did not pass.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from hashlib import blake2b, sha256
 from typing import Final
 
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.memories.requests.import_lines import CheckedLine, LineError, check_line, line_error
+from greenroom.actors.memories.requests.import_lines import CheckedLine, LineError, check_line, to_line_error
 from greenroom.actors.memories.transfer.normalize import BadRecord, Item, Remark, SourceLine
 from greenroom.runtime import Refusal
 
 CHECKED_AT_ONCE: Final = 1_000
 MOST_PROBLEMS: Final = 10
-"""After so many problems that refuse an import no more are looked for."""
+"""The check stops after so many problems that refuse an import."""
 MOST_NAMED: Final = 100_000
-"""How many lines that are left out are named, and of how many something is remarked; all are counted."""
+"""The most left-out lines, and the most warnings, that are reported; all are counted."""
 
 
 class Survey:
     """The findings of the first pass.
 
     Args:
-        principal: Who imports.
-        namespace: For lines that name none.
-        is_strict: Whether a line that cannot be imported is a problem, and not left out.
+        principal: The importing principal.
+        namespace: The namespace of lines that name none.
+        is_strict: Whether a line that cannot be imported is a problem; otherwise it is left out.
 
     Attributes:
-        lines: How many can be imported.
-        namespaces: How many of them are for which namespace.
-        roots: The same for roots.
-        places: Where the first line of each root stands.
-        problems: Why nothing can be imported; the first ones.
+        lines: The number of lines that can be imported.
+        namespaces: The number of lines by namespace.
+        roots: The number of lines by root.
+        places: The place of the first line of each root.
+        problems: The first reasons why nothing can be imported.
         denied: The refusal of a line that the principal may not import.
         left_out: The first `MOST_NAMED` lines that are left out.
-        left_out_count: How many there are.
-        remarks: What is to be known of others.
-        digest: Of the lines that can be imported.
+        left_out_count: The number of lines that are left out.
+        remarks: Warnings about other lines.
+        digest: The digest of the lines that can be imported.
     """
 
     def __init__(self, principal: Principal, namespace: str, *, is_strict: bool) -> None:
@@ -51,7 +51,7 @@ class Survey:
         self._is_strict = is_strict
         self._read = 0
         self._seen: dict[bytes, int] = {}
-        self._skipped = array("Q")  # the numbers of lines that are refused or come twice, from 1 on
+        self._skipped = array("Q")  # the numbers, from 1, of lines that are refused or come twice
         self.lines = 0
         self.namespaces: Counter[str] = Counter()
         self.roots: dict[str, int] = {}
@@ -64,7 +64,7 @@ class Survey:
         self.digest = sha256()
 
     def check(self, items: Iterator[Item]) -> int | None:
-        """Check some lines; return how much of the source is behind them, or None at its end."""
+        """Check some lines; return the bytes read so far, or None at the end."""
         passed = None
         for made in itertools.islice(items, CHECKED_AT_ONCE):
             passed = made.passed
@@ -81,11 +81,11 @@ class Survey:
         return passed
 
     def end(self) -> None:
-        """Forget what only the checking needs."""
+        """Release what only the check needs."""
         self._seen.clear()
 
     def sound_lines(self, items: Iterator[Item]) -> Iterator[SourceLine]:
-        """Yield the lines that were found good, when the same source is read again."""
+        """Yield the lines that passed, when the same source is read again."""
         skipped = iter(self._skipped)
         skip = next(skipped, 0)
         lines = (each for each in items if isinstance(each, SourceLine))
@@ -100,11 +100,11 @@ class Survey:
         try:
             checked = check_line(made.raw, self._namespace, self._principal)
         except Refusal as refusal:
-            if refusal.is_denial:  # it is about who imports, and not about the line
+            if refusal.is_denial:  # it is about the principal, not about the line
                 self.denied = refusal
-                self.problems.append(line_error(made.place, refusal))
+                self.problems.append(to_line_error(made.place, refusal))
             else:
-                self._skip(line_error(made.place, refusal))
+                self._skip(to_line_error(made.place, refusal))
             return
         mark = blake2b("\0".join(checked.identity).encode(), digest_size=12).digest()
         first = self._seen.setdefault(mark, self._read)

@@ -1,4 +1,4 @@
-"""Texts of other programs' files: UTF-16 by its mark, else UTF-8, else Windows-1252."""
+"""Decode text files of other programs: UTF-16 by its mark, else UTF-8, else Windows-1252."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GUESSED: Final = "it is no UTF-8, and was read as Windows-1252"
 
 
 class TextLine(NamedTuple):
-    """A line that is not blank, its number, and how many bytes were passed with it."""
+    """A line that is not blank, its number, and the bytes read so far."""
 
     number: int
     text: str
@@ -30,10 +30,10 @@ class TextLine(NamedTuple):
 
 
 def text_of(data: bytes) -> tuple[str, bool]:
-    """Return a text without its mark, and whether its encoding is a guess.
+    """Decode a text, without its mark; return also whether the encoding is a guess.
 
     Raises:
-        RecordError: it is in none of the encodings.
+        RecordError: It has none of the encodings.
     """
     wide = _WIDE_MARKS.get(data[:2])
     if wide is None:
@@ -45,22 +45,22 @@ def text_of(data: bytes) -> tuple[str, bool]:
 
 
 def narrow_text(data: bytes) -> tuple[str, bool]:
-    """Return a text of UTF-8, or else Windows-1252, and whether that is a guess; raises as `text_of`."""
+    """Decode UTF-8, or else Windows-1252, which is a guess; raises as `text_of`."""
     try:
         return data.decode("utf-8-sig"), False
     except UnicodeDecodeError as error:
         if b"\0" not in data:
-            with suppress(UnicodeDecodeError):  # five bytes stand for nothing there
+            with suppress(UnicodeDecodeError):  # five bytes are undefined there
                 return data.decode("cp1252"), True
         raise RecordError(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file behind its mark; one of UTF-16 as UTF-8, for which it is read in one piece.
+def open_text(path: Path) -> Iterator[BinaryIO]:
+    """Open a file after its mark; convert UTF-16 to UTF-8 in one piece.
 
     Raises:
-        SourceError: it is in UTF-16 and too large for that.
+        SourceError: It is in UTF-16 and too large for that.
     """
     with path.open("rb") as file:
         begin = file.read(len(codecs.BOM_UTF8))
@@ -72,14 +72,14 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         file.seek(2)
         data = read_whole(file, f"{path}, which is in UTF-16,", "split it, or make UTF-8 of it: iconv")
         text = data[: len(data) // 2 * 2].decode(wide, "surrogatepass")
-        # Half a character becomes its escape, which is refused with its place when it is checked.
+        # A lone surrogate becomes an escape; the check of the line refuses it with its place.
         yield io.BytesIO(text.encode(errors="backslashreplace"))
 
 
 def lines(path: Path) -> Iterator[TextLine | BadRecord | Remark]:
-    """Yield the lines of a file that are not blank; one that is too long is passed over, piece by piece."""
+    """Yield the lines that are not blank; skip lines that are too long."""
     number = passed = 0
-    with opened(path) as file:
+    with open_text(path) as file:
         while raw := file.readline(MAX_WHOLE_BYTES + 1):
             number += 1
             passed += len(raw)

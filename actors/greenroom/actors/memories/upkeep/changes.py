@@ -1,4 +1,4 @@
-"""Several memories of a root at once, for the memory service: changed, kept longer; where there are any."""
+"""Requests of the memory service for several memories: change, prolong, list namespaces."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import is_below
 from greenroom.actors.core.replies import paging
+from greenroom.actors.core.replies.damage import read_undamaged
 from greenroom.actors.core.validation.times import SECOND
 from greenroom.actors.memories.reading.reads import scopes
 from greenroom.actors.memories.requests import replies, requests
 from greenroom.actors.memories.storage import embedding, indexing, records
-from greenroom.actors.memories.storage.records import Entry, Version
+from greenroom.actors.memories.storage.records import Entry
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memories.writing import removal
 from greenroom.actors.memories.writing.writes import Draft, write
@@ -23,7 +24,7 @@ from greenroom.runtime import Context, Slices
 
 
 def change(repository: MemoryRepository, request: requests.ChangeMemories, context: Context) -> Slices[None]:
-    """Store and remove memories in the order given; all of it or nothing."""
+    """Store and remove memories in order, all or none."""
     for each in request.changes:
         policy.check_writes_namespace(context.principal, each.namespace)
         repository.name_root(each.namespace)
@@ -34,49 +35,48 @@ def change(repository: MemoryRepository, request: requests.ChangeMemories, conte
     for each in request.changes:
         stored = repository.find(context, repository.sub(each.namespace), None, each.key)
         if not isinstance(each.value, UnsetType):
-            written.append((yield from _stored(repository, context, each, bytes(each.value), stored)))
+            written.append((yield from _store(repository, context, each, bytes(each.value), stored)))
         elif stored is not None:
             removal.remove(repository, context, stored)
             _record(repository, context, "delete_memory", stored.entry, None, purged=True)
-        if context.should_yield():
-            yield
+        yield
     removal.finish(repository, context)
-    updates = {entry.entry.update for entry in _still(repository, context, written)}
-    yield from embedding.attend(repository, context, [each for each in written if each[0] in updates])
+    updates = {entry.entry.update for entry in _remaining(repository, context, written)}
+    yield from embedding.embed_or_queue(repository, context, [each for each in written if each[0] in updates])
 
 
-def _stored(
+def _store(
     repository: MemoryRepository,
     context: Context,
-    given: requests.MemoryChange,
+    change: requests.MemoryChange,
     value: bytes,
     stored: StoredEntry | None,
 ) -> Slices[tuple[int, str]]:
-    """Stage the next version of a memory, or its first; return its number and what is to be embedded."""
+    """Stage a version of a memory; return its number and the text to embed."""
     old = None if stored is None else stored.entry
     writer = context.principal.agent_id
     draft = Draft(
-        key=given.key if old is None else old.key,
-        sub=repository.sub(given.namespace),
+        key=change.key if old is None else old.key,
+        sub=repository.sub(change.namespace),
         value=value,
         compress=True,
-        metadata=bytes(given.metadata),
-        partition=policy.memory_partition(context.principal, given.namespace)
+        metadata=bytes(change.metadata),
+        partition=policy.memory_partition(context.principal, change.namespace)
         if old is None
         else repository.partition(old),
-        expires_at=None if given.expires_in is None else _later(context, given.expires_in),
+        expires_at=None if change.expires_in is None else _later(context, change.expires_in),
         author=writer if old is None else repository.author(old),
         by=writer,
     )
     entry = (yield from write(repository, context, draft, stored)).entry
     _record(repository, context, "store_memory", entry, None if old is None else old.version)
-    return entry.update, embedding.embedded(value, records.JSON, repository.author(entry))
+    return entry.update, embedding.text_to_embed(value, records.JSON, repository.author(entry))
 
 
-def _still(
+def _remaining(
     repository: MemoryRepository, context: Context, written: list[tuple[int, str]]
 ) -> Iterator[StoredEntry]:
-    """Yield those that were not written or removed again."""
+    """Yield the written entries that later changes did not replace or remove."""
     for update, _ in written:
         stored = repository.by_update(context, update)
         if stored is not None:
@@ -86,25 +86,23 @@ def _still(
 def prolong(
     repository: MemoryRepository, request: requests.ProlongMemories, context: Context
 ) -> Slices[None]:
-    """Let memories expire later; those that are gone, or never expire, are passed over."""
+    """Set later expiries; memories that are gone or never expire are skipped."""
     yield from indexing.finish(repository, context)
     for lease in request.leases:
         policy.check_writes_namespace(context.principal, lease.namespace)
         stored = repository.find(context, repository.sub(lease.namespace), None, lease.key)
         if stored is not None and stored.entry.expires_at is not None:
             _prolong(repository, context, stored, _later(context, lease.expires_in))
-        if context.should_yield():
-            yield
+        yield
 
 
 def _prolong(repository: MemoryRepository, context: Context, stored: StoredEntry, until: int) -> None:
     where, entry = stored
-    assert entry.expires_at is not None, "it was looked at"
+    assert entry.expires_at is not None, "the caller checked it"
     if until <= entry.expires_at:
         return
     of_version = records.version_key(entry.number, entry.version)
-    version = context.get(of_version, Version)
-    assert version is not None, "an entry has its newest version"
+    version = repository.version(context, entry)
     context.delete(records.expiry_key(entry.expires_at, entry.number, entry.version))
     context.put(records.expiry_key(until, entry.number, entry.version), where)
     context.put(of_version, msgspec.structs.replace(version, expires_at=until))
@@ -115,12 +113,12 @@ def _prolong(repository: MemoryRepository, context: Context, stored: StoredEntry
     _record(repository, context, "prolong_memory", entry, entry.version)
 
 
-def namespaces(
+def list_namespaces(
     repository: MemoryRepository, request: requests.ListSubNamespaces, context: Context
 ) -> Slices[replies.NamespacePage]:
-    """Answer a page of the namespaces in which the sender sees memories.
+    """Return a page of the namespaces in which the caller sees memories.
 
-    Each costs a look at its newest memory, however many it has, unless that is hidden or has expired.
+    Each costs a read of its newest memory, or of a few if that is hidden or expired.
     """
     yield from indexing.finish(repository, context)
     binding = f"namespaces {request.namespace}"
@@ -136,17 +134,17 @@ def namespaces(
 
 
 def _at(repository: MemoryRepository, context: Context, scope: bytes, below: str) -> Slices[list[str]]:
-    """Return the namespace of a scope, unless the sender sees nothing there or did not ask for it."""
+    """Return the namespace of a scope, if it is requested and not empty."""
     for _, where in context.scan(bytes, prefix=records.ORDER + scope, reverse=True):
-        entry = context.get(where, Entry)
-        assert entry is not None, "an order row goes with its entry"
+        entry = read_undamaged(context, repository.listed_at, context, where)
+        if entry is None:
+            continue
         namespace = repository.namespace(entry.sub)
         if not is_below(namespace, below):
             break
         if records.is_there(entry, context.now) and repository.may_see(context.principal, entry):
             return [namespace]
-        if context.should_yield():
-            yield
+        yield
     return []
 
 

@@ -1,4 +1,4 @@
-"""Erasing a person from the memories below one root: their memories, ratings and names."""
+"""Erase a person from the memories below one root: memories, ratings and names."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.core.auth.person import ERASED, Person
 from greenroom.actors.core.auth.policy import MemoryPartition
+from greenroom.actors.core.erasure import ERASED, ErasedPart, EraseFrom, Person
 from greenroom.actors.memories.storage import (
     directory,
     embedding,
@@ -21,26 +21,20 @@ from greenroom.actors.memories.storage.records import Entry, Rating, Version, Ve
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memories.writing import removal
 from greenroom.actors.memories.writing.forget import AT_ONCE
-from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.actors.search.index.index import TIMER as TIDY
 from greenroom.runtime import Context, Slices
 
-_NOBODYS: Final = MemoryPartition("private", None, None)
-"""Takes the place of a partition whose owner was erased: no principal sees it."""
+_NO_OWNER: Final = MemoryPartition("private", None, None)
+"""Replaces the partition of an erased owner: no principal may see it."""
 _TIMERS: Final = (removal.SWEEP, indexing.TIMER, usage_counters.TIMER, TIDY)
 _NUMBER: Final = slice(1, 9)
 
 
 def erase(repository: MemoryRepository, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
-    """Erase a batch of what a person has here, and with the last one all that tells of it; or count it."""
+    """Erase a batch of a person's data, at last all traces; or count."""
     person, is_whole = request.person, request.person.has_root(repository.root)
-    found: list[StoredEntry] = []
     counts: Counter[str] = Counter()
-    for where, entry in context.scan(Entry, prefix=records.ENTRIES):
-        if is_whole or person.has_partition(repository.partition(entry)):
-            found.append(StoredEntry(where, entry))
-        if context.should_yield():
-            yield
+    found = yield from _find_entries(repository, person, context)
     remaining = not request.dry_run and len(found) > AT_ONCE
     if remaining:
         found = found[:AT_ONCE]
@@ -48,33 +42,45 @@ def erase(repository: MemoryRepository, request: EraseFrom, context: Context) ->
         counts["memories"] += 1
         versions = context.scan(VersionTimes, prefix=records.versions_prefix(one.entry.number))
         counts["memory_versions"] += sum(1 for _ in versions)
-        if context.should_yield():
-            yield
+        yield
     if not is_whole and not remaining:
         counts["ratings"] += len((yield from _ratings(person, context)))
     if not request.dry_run:
         context.use_reserve()
-        yield from _removed(repository, context, found)
+        yield from _remove(repository, context, found)
         if not remaining:
-            yield from (_wiped if is_whole else _cleaned)(repository, person, context)
+            yield from (_wipe if is_whole else _clean)(repository, person, context)
+        if is_whole:
+            repository.activate(context)
     return ErasedPart(counts={kind: count for kind, count in counts.items() if count}, remaining=remaining)
 
 
-def _removed(repository: MemoryRepository, context: Context, found: list[StoredEntry]) -> Slices[None]:
+def _find_entries(
+    repository: MemoryRepository, person: Person, context: Context
+) -> Slices[list[StoredEntry]]:
+    is_whole = person.has_root(repository.root)
+    found: list[StoredEntry] = []
+    for where, entry in context.scan(Entry, prefix=records.ENTRIES):
+        if is_whole or person.has_partition(repository.partition(entry)):
+            found.append(StoredEntry(where, entry))
+        yield
+    return found
+
+
+def _remove(repository: MemoryRepository, context: Context, found: list[StoredEntry]) -> Slices[None]:
     if found:
         yield from indexing.finish(repository, context)
     for one in found:
         current = repository.by_number(context, one.entry.number)
-        if current is not None:  # one of them may have taken the place of another one
+        if current is not None:  # an earlier one may have superseded it, and so have changed its record
             removal.remove(repository, context, current)
-        if context.should_yield():
-            yield
+        yield
     if found:
         removal.finish(repository, context)
 
 
-def _wiped(repository: MemoryRepository, _: Person, context: Context) -> Slices[None]:
-    """Stage that the actor has no records any more, nor rows of an index."""
+def _wipe(repository: MemoryRepository, _: Person, context: Context) -> Slices[None]:
+    """Stage the removal of all records of the actor, and of its rows in indexes."""
     root_summary.clear(repository, context)
     directory.remove(context, repository.root)
     embedding.unlist(repository, context)
@@ -82,12 +88,11 @@ def _wiped(repository: MemoryRepository, _: Person, context: Context) -> Slices[
         context.cancel_timer(timer)
     for key, _record in list(context.scan(msgspec.Raw)):
         context.delete(key)
-        if context.should_yield():
-            yield
+        yield
 
 
-def _cleaned(repository: MemoryRepository, person: Person, context: Context) -> Slices[None]:
-    """Stage that what is left of others neither names them nor has words of theirs in its index."""
+def _clean(repository: MemoryRepository, person: Person, context: Context) -> Slices[None]:
+    """Remove a person's ratings and names from other people's memories and their index."""
     yield from removal.purge(context)
     ratings = yield from _ratings(person, context)
     for key, rating in ratings:
@@ -98,32 +103,31 @@ def _cleaned(repository: MemoryRepository, person: Person, context: Context) -> 
             quality, rated=quality.rated - rating.rating, ratings=max(0, quality.ratings - 1)
         )
         context.put(where, quality)
-    names = yield from _renamed(person, context)
+    names = yield from _anonymize(person, context)
     header = repository.header
     if header is None or not (ratings or names or any(map(person.has_partition, header.partitions))):
         return
-    partitions = tuple(_NOBODYS if person.has_partition(each) else each for each in header.partitions)
+    partitions = tuple(_NO_OWNER if person.has_partition(each) else each for each in header.partitions)
     repository.put_header(context, msgspec.structs.replace(header, partitions=partitions))
-    repository.list_again(context)
+    repository.relist(context)
     yield from repository.uses.write(context, repository.index)
     yield from repository.index.rebuild(context, repository.documents(context))
-    yield from root_summary.remake(repository, context)
+    yield from root_summary.rebuild(repository, context)
 
 
 def _ratings(person: Person, context: Context) -> Slices[list[tuple[bytes, Rating]]]:
-    """Return the ratings that a person or their agents gave, with their keys."""
+    """Return the ratings by a person or their agents, with their keys."""
     found: list[tuple[bytes, Rating]] = []
     for key, rating in context.scan(Rating, prefix=records.RATINGS):
         first, _, _ = rating.rater.removeprefix(":").partition("\0")
         if (first == person.user) if rating.rater.startswith(":") else person.has_agent(first):
             found.append((key, rating))
-        if context.should_yield():
-            yield
+        yield
     return found
 
 
-def _renamed(person: Person, context: Context) -> Slices[int]:
-    """Stage that no memory or version of others names them as who wrote or forgot it; return how many did."""
+def _anonymize(person: Person, context: Context) -> Slices[int]:
+    """Remove a person's name from others' memories and versions; return how many had it."""
     found = 0
     written: tuple[tuple[bytes, type[Entry | Version]], ...] = (
         (records.ENTRIES, Entry),
@@ -141,6 +145,5 @@ def _renamed(person: Person, context: Context) -> Slices[int]:
                 details = msgspec.structs.replace(details, **dict.fromkeys(named, ERASED))
                 context.put(key, msgspec.structs.replace(record, details=details))
                 found += 1
-            if context.should_yield():
-                yield
+            yield
     return found

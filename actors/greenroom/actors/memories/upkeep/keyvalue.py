@@ -1,4 +1,4 @@
-"""An agent's key-value memory: `set_memory` and its siblings, a view of its own namespace; a resource."""
+"""An agent's key-value memory: the older tools on its own namespace, and a resource."""
 
 from __future__ import annotations
 
@@ -12,45 +12,53 @@ from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.errors import MAX_VALUE_BYTES
-from greenroom.actors.core.base.unicode_forms import begins
+from greenroom.actors.core.base.unicode_forms import starts_with
 from greenroom.actors.core.replies import paging, replies
+from greenroom.actors.core.replies.damage import filter_damage, read_undamaged, skip_damaged
 from greenroom.actors.core.replies.memory_types import import_source
+from greenroom.actors.core.resources import resources
 from greenroom.actors.core.resources.resource_uris import cursor_of
 from greenroom.actors.core.validation.times import SECOND, optional_datetime, to_datetime
-from greenroom.actors.core.validation.types import SessionStatus
+from greenroom.actors.core.validation.types import CLOSED, SessionStatus
+from greenroom.actors.memories.reading import reads
+from greenroom.actors.memories.requests import keyvalue_requests as requests
+from greenroom.actors.memories.requests.keyvalue_requests import (
+    MemoryByScope,
+    MemoryCounts,
+    MemoryFigures,
+    MemoryItem,
+    MemoryResource,
+)
 from greenroom.actors.memories.storage import records
 from greenroom.actors.memories.storage.records import Entry, Version, is_live, view
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memories.storage.values import SMALL_BYTES, unpack
-from greenroom.actors.memories.writing import removal, store_requests
+from greenroom.actors.memories.writing import damaged_removal, removal, store_requests
 from greenroom.actors.memories.writing.writes import Draft, write
-from greenroom.actors.schemas import keyvalue as requests
-from greenroom.actors.schemas import resources
-from greenroom.actors.sessions.storage.records import CLOSED
-from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, RecordDamagedError, Slices, finish
 
 BOTH_SCOPES = "all"
 NEWEST_ENTRIES = 1_000
 PAGE_BYTES = 1_048_576
-"""Values and metadata of one page of the resource, about; a first entry may go beyond it."""
+"""About the size of one page of the resource; its first entry may exceed it."""
 BYTES_AN_ENTRY = 500
-"""What the rest of an entry counts for there."""
+"""The size of an entry there, besides value and metadata."""
 
 
 def store(
     repository: MemoryRepository, request: requests.SetMemory, context: Context
 ) -> replies.MemoryStored | Slices[replies.MemoryStored]:
-    """Store a new version under the key, the first one if there was no live entry."""
+    """Store a new version under the key, or the first one."""
     if request.session_id is not None:
         _check_session(request.session_id, context.precheck_answer)
     slices = _store(repository, request, context)
     if len(bytes(request.value)) > SMALL_BYTES:
         return slices
-    return whole(slices)
+    return finish(slices)
 
 
 def _check_session(session_id: str, status: SessionStatus | None) -> None:
-    """Refuse what is kept for a session that is not there for the caller, or has ended."""
+    """Refuse a value for a session that is hidden from the caller or has ended."""
     if status is None:
         raise auth_errors.session_not_found(session_id)
     if status in CLOSED:
@@ -101,7 +109,12 @@ def _store(
 def read(
     repository: MemoryRepository, request: requests.GetMemory, context: Context
 ) -> replies.MemoryRead | Slices[replies.MemoryRead]:
-    """Answer the newest value or an older version, unless that, or the entry, has expired."""
+    """Return the newest value or an older version, unless it or the entry has expired.
+
+    An id or a namespace refers to a memory of another agent, or of the memory layer.
+    """
+    if request.namespace is not None or request.memory_id is not None:
+        return reads.read_value(repository, request, context)
     if request.key is None:
         raise auth_errors.neither_id_nor_key()
     scope, now = records.scope_name(request.session_id), context.now
@@ -110,32 +123,32 @@ def read(
     number = entry.version if entry is not None and request.version is None else request.version
     version = None
     if entry is not None and number is not None and number <= entry.version and records.is_there(entry, now):
-        version = context.get(records.version_key(entry.number, number), Version)
+        version = repository.version_of(context, entry, number)
     if entry is None or number is None or version is None or not records.is_live(version.expires_at, now):
         raise auth_errors.memory_not_found(request.key, scope)
     repository.uses.note(entry, context)
     repository.uses.write_soon(context)
     forms = repository.other_forms(context, entry)
     if version.details is not None and version.details.form != records.JSON:
-        return _read_otherwise(entry, version, number, forms, context)
-    return _answer(entry, version, number, forms, version.value)
+        return _read_converted(entry, version, number, forms)
+    return _reply(entry, version, number, forms, version.value)
 
 
-def _read_otherwise(
-    entry: Entry, version: Version, number: int, forms: list[str] | UnsetType, context: Context
+def _read_converted(
+    entry: Entry, version: Version, number: int, forms: list[str] | UnsetType
 ) -> Slices[replies.MemoryRead]:
-    return _answer(entry, version, number, forms, (yield from _json(version, context)))
+    return _reply(entry, version, number, forms, (yield from _json(version)))
 
 
-def _json(version: Version, context: Context) -> Slices[bytes]:
-    """Return a value. What other tools stored may be compressed, or a text, which is a JSON string here."""
+def _json(version: Version) -> Slices[bytes]:
+    """Return a value as JSON, decompressed; a text becomes a string."""
     if version.details is None:
         return version.value
-    value = yield from unpack(version.value, version.details.form, context)
+    value = yield from unpack(version.value, version.details.form)
     return msgspec.json.encode(value.decode()) if version.details.form & records.TEXT else value
 
 
-def _answer(
+def _reply(
     entry: Entry, version: Version, number: int, forms: list[str] | UnsetType, value: bytes
 ) -> replies.MemoryRead:
     return replies.MemoryRead(
@@ -152,24 +165,25 @@ def _answer(
     )
 
 
-def entries(request: requests.ListMemory, context: Context) -> Slices[replies.MemoryList]:
-    """Answer a page of entries, newest update first; one that is updated meanwhile moves to the front."""
+def list_entries(
+    repository: MemoryRepository, request: requests.ListMemory, context: Context
+) -> Slices[replies.MemoryList]:
+    """Return a page, newest update first; an updated entry moves to the front."""
     binding = cursor_binding(request.session_id, request.prefix)
     highest = None
     if request.cursor is not None:
         highest = paging.decode_number(request.cursor, binding) - 1
     found: list[Entry] = []
     has_more = False
-    for entry in newest_first(context, request.session_id, highest):
-        if records.is_live(entry.expires_at, context.now) and begins(entry.key, request.prefix or ""):
+    for entry in newest_first(repository, context, request.session_id, highest):
+        if records.is_live(entry.expires_at, context.now) and starts_with(entry.key, request.prefix or ""):
             if len(found) == request.limit:
                 has_more = True
                 break
             found.append(entry)
-        if context.should_yield():
-            yield
+        yield
     views = [records.view(entry) for entry in found]
-    page = paging.take_in_order(
+    page = paging.fit_to_budget(
         views, request.max_tokens, lambda each: {"key": each.key, "session_id": each.session_id}
     )
     has_more = has_more or page.passed < len(found)
@@ -186,21 +200,29 @@ def entries(request: requests.ListMemory, context: Context) -> Slices[replies.Me
 def delete(
     repository: MemoryRepository, request: requests.DeleteMemory, context: Context
 ) -> replies.MemoryDeleted:
-    """Delete an entry with all its versions; a key that is missing is no error."""
+    """Delete an entry with all versions; a missing key is no error."""
     if (request.key is None) == (request.memory_id is None):
         raise auth_errors.neither_id_nor_key()
     session_id = request.session_id
     stored: StoredEntry | None
     if request.key is not None:
-        stored = repository.find_own(context, session_id, request.key)
+        try:
+            stored = repository.find_own(context, session_id, request.key)
+        except RecordDamagedError:
+            places = records.entry_keys(session_id, request.key)
+            if not damaged_removal.remove_at(repository, context, places):
+                raise
+            audit_record.record(context, "delete_memory", session_id, key=request.key)
+            scope = records.scope_name(session_id)
+            return replies.MemoryDeleted(key=request.key, scope=scope, existed=True)
     else:
-        stored = store_requests.named(repository, context, request.memory_id, None, None)
+        stored = store_requests.find_named(repository, context, request.memory_id, None, None)
         policy.check_writes_namespace(context.principal, repository.namespace(stored.entry.sub))
         session_id = stored.entry.session_id
     key = request.key or "" if stored is None else stored.entry.key
     existed = stored is not None and records.is_there(stored.entry, context.now)
     context.use_reserve()
-    if stored is not None and stored.entry.deleted_at is None:  # the history of what was forgotten stays
+    if stored is not None and stored.entry.deleted_at is None:  # a forgotten memory keeps its history
         removal.remove(repository, context, stored)
         removal.finish(repository, context)
     if existed:
@@ -209,57 +231,58 @@ def delete(
 
 
 def cursor_binding(session_id: str | None, prefix: str | None) -> str:
-    """Return what a listing's cursor is bound to."""
+    """Return the binding of a listing's cursor."""
     return f"memory {session_id} {prefix}"
 
 
-def newest_first(context: Context, session_id: str | None, highest: int | None) -> Iterator[Entry]:
-    """Yield the entries of one scope, or of all scopes, that are not below the agent's own namespace."""
+def newest_first(
+    repository: MemoryRepository, context: Context, session_id: str | None, highest: int | None
+) -> Iterator[Entry]:
+    """Yield the agent's own entries of one or all scopes; report damaged ones."""
     everywhere = session_id == BOTH_SCOPES
     prefix = records.UPDATES if everywhere else records.updates_prefix(session_id)
     start = None if highest is None else prefix + highest.to_bytes(8)
-    for _, where in context.scan(bytes, prefix=prefix, start=start, reverse=True):
-        entry = context.get(where, Entry)
-        assert entry is not None, "an order row goes with its entry"
-        if not entry.sub:
+    met = filter_damage(context, prefix)
+    for _, where in context.scan(bytes, prefix=prefix, start=start, reverse=True, on_damage=met):
+        entry = read_undamaged(context, repository.listed_at, context, where)
+        if entry is not None and not entry.sub:
             yield entry
 
 
-def whole(slices: Slices[replies.MemoryStored]) -> replies.MemoryStored:
-    """Run slices of small work to their result, without a pause."""
-    while True:
-        try:
-            next(slices)
-        except StopIteration as done:
-            stored: replies.MemoryStored = done.value
-            return stored
+def read_resource(
+    repository: MemoryRepository, request: resources.ReadResource, context: Context
+) -> Slices[MemoryResource]:
+    """Return a page of the owner's live entries, newest update first, and their number."""
+    if policy.memory_owner(context.principal) != context.address.key:
+        raise auth_errors.denial(auth_errors.resource_not_found(request.uri))
+    return _page_of(repository, request.uri, context)
 
 
-def resource(uri: str, context: Context) -> Slices[resources.MemoryResource]:
-    """Return a page of the live entries, newest update first, and how many there are in all."""
+def _page_of(repository: MemoryRepository, uri: str, context: Context) -> Slices[MemoryResource]:
     binding = cursor_binding(BOTH_SCOPES, None)
     cursor = cursor_of(uri)
     behind = None if cursor is None else paging.decode_number(cursor, binding)
     page = _Page()
     counts: Counter[str | None] = Counter()
     newest = None
-    for entry in newest_first(context, BOTH_SCOPES, None):
+    for entry in newest_first(repository, context, BOTH_SCOPES, None):
         if is_live(entry.expires_at, context.now):
             newest = newest or entry
             counts[entry.session_id] += 1
             if not page.has_more and (behind is None or entry.update < behind):
-                page.add(entry, (yield from _item(entry, context)))
-        if context.should_yield():
-            yield
+                item = yield from skip_damaged(context, _item(repository, entry, context))
+                if item is not None:
+                    page.add(entry, item)
+        yield
     total = counts.total()
     audit_record.record_resource_read(context, entries=total)
     everywhere = counts.pop(None, 0)
     of_sessions = {session: count for session, count in counts.items() if session is not None}
-    return resources.MemoryResource(
+    return MemoryResource(
         agent_id=context.address.key,
-        memory=resources.MemoryByScope(global_=page.everywhere, sessions=page.sessions),
-        counts=resources.MemoryCounts(global_=everywhere, sessions=of_sessions, total=total),
-        statistics=resources.MemoryFigures(
+        memory=MemoryByScope(global_=page.everywhere, sessions=page.sessions),
+        counts=MemoryCounts(global_=everywhere, sessions=of_sessions, total=total),
+        statistics=MemoryFigures(
             global_keys=everywhere, session_scopes=len(of_sessions), total_entries=total
         ),
         has_more=page.has_more,
@@ -273,17 +296,17 @@ def resource(uri: str, context: Context) -> Slices[resources.MemoryResource]:
 
 
 class _Page:
-    """Entries by scope, as many as a page has room for."""
+    """Entries by scope, as many as fit into a page."""
 
     def __init__(self) -> None:
-        self.everywhere: dict[str, resources.MemoryItem] = {}
-        self.sessions: dict[str, dict[str, resources.MemoryItem]] = {}
+        self.everywhere: dict[str, MemoryItem] = {}
+        self.sessions: dict[str, dict[str, MemoryItem]] = {}
         self.has_more = False
         self.last = 0
         self._entries = self._bytes = 0
 
-    def add(self, entry: Entry, item: resources.MemoryItem) -> None:
-        """Take one more entry, unless the page is full: then there are more."""
+    def add(self, entry: Entry, item: MemoryItem) -> None:
+        """Add an entry, unless the page is full."""
         value = b"" if item.value is UNSET else item.value
         self._bytes += len(memoryview(value)) + len(memoryview(item.metadata)) + BYTES_AN_ENTRY
         if self._entries == NEWEST_ENTRIES or (self._entries and self._bytes > PAGE_BYTES):
@@ -297,13 +320,12 @@ class _Page:
         scope[entry.key] = item
 
 
-def _item(entry: Entry, context: Context) -> Slices[resources.MemoryItem]:
-    version = context.get(records.version_key(entry.number, entry.version), Version)
-    assert version is not None, "an entry has its newest version"
+def _item(repository: MemoryRepository, entry: Entry, context: Context) -> Slices[MemoryItem]:
+    version = repository.version(context, entry)
     value = b""
     if entry.value_size <= MAX_VALUE_BYTES:
-        value = yield from _json(version, context)
-    return resources.MemoryItem(
+        value = yield from _json(version)
+    return MemoryItem(
         **msgspec.structs.asdict(view(entry)),
         value=msgspec.Raw(value) if 0 < len(value) <= MAX_VALUE_BYTES else UNSET,
         metadata=msgspec.Raw(version.metadata),

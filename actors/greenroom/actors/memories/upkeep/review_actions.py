@@ -1,4 +1,4 @@
-"""Restoring a memory as it was, moving it, merging several into one; and all that is known of one."""
+"""Review actions on memories: inspect, restore, merge, move."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from msgspec import UNSET
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import root_of
-from greenroom.actors.core.base.threads import imported
-from greenroom.actors.core.base.unicode_forms import composed
+from greenroom.actors.core.base.threads import import_in_thread
+from greenroom.actors.core.base.unicode_forms import compose
 from greenroom.actors.memories.reading import reads
-from greenroom.actors.memories.reading.browsing import listed
+from greenroom.actors.memories.reading.browsing import to_listed
 from greenroom.actors.memories.requests import replies, review
 from greenroom.actors.memories.storage import indexing, links, records
 from greenroom.actors.memories.storage.records import PLAIN, Entry, Version
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memories.storage.values import unpack
-from greenroom.actors.memories.storage.views import shown_version
+from greenroom.actors.memories.storage.views import to_version_view
 from greenroom.actors.memories.upkeep import pairs
 from greenroom.actors.memories.writing import drafts, ratings
-from greenroom.actors.memories.writing.store_requests import check_version, named, saved
+from greenroom.actors.memories.writing.store_requests import check_version, find_named, save
 from greenroom.actors.memories.writing.writes import Draft
 from greenroom.runtime import Context, Slices
 
@@ -30,33 +30,33 @@ MOST_RATINGS: Final = 100
 MOST_VERSIONS: Final = 200
 MOST_LINKED: Final = 50
 _Follow = Callable[[MemoryRepository, Context, Entry], Entry | None]
-"""Returns the next one along a link between memories, if the sender sees it."""
+"""Returns the next memory along a link, if the caller may see it."""
 
 
 def inspect(
     repository: MemoryRepository, request: review.InspectMemory, context: Context
 ) -> Slices[review.MemoryInspected]:
-    """Answer all that is known of a memory, as far as the sender may see it."""
+    """Return all that the caller may see of a memory."""
     yield from indexing.finish(repository, context)
-    entry = _found(repository, context, request.memory_id).entry
+    entry = _find(repository, context, request.memory_id).entry
     number = request.version or entry.version
-    version = _version(context, entry, number, request.memory_id)
-    beside = pairs.Beside([], [], [])
+    version = _version(repository, context, entry, number, request.memory_id)
+    near = pairs.Neighbours([], [], [])
     quality = None
     if entry.deleted_at is None:
-        beside = yield from pairs.beside(repository, context, entry)
+        near = yield from pairs.find_neighbours(repository, context, entry)
         quality = yield from _quality(repository, context, entry)
     return review.MemoryInspected(
-        memory=(yield from shown_version(repository, context, entry, number, version, most=None)),
+        memory=(yield from to_version_view(repository, context, entry, number, version, most=None)),
         newest=entry.version,
         quality=quality,
-        ratings=ratings.shown(context, entry, MOST_RATINGS),
+        ratings=ratings.list_ratings(context, entry, MOST_RATINGS),
         versions=reads.newest_versions(repository, context, entry, MOST_VERSIONS),
-        superseded=(yield from _linked(repository, context, entry, links.superseded)),
-        superseded_by=(yield from _linked(repository, context, entry, links.successor)),
-        similar=beside.similar,
-        replaces=beside.replaces,
-        replaced_by=beside.replaced_by,
+        superseded=(yield from _follow_links(repository, context, entry, links.predecessor)),
+        superseded_by=(yield from _follow_links(repository, context, entry, links.successor)),
+        similar=near.similar,
+        replaces=near.replaces,
+        replaced_by=near.replaced_by,
         may_change=policy.may_write_namespace(context.principal, repository.namespace(entry.sub)),
     )
 
@@ -64,9 +64,9 @@ def inspect(
 def restore(
     repository: MemoryRepository, request: review.RestoreMemory, context: Context
 ) -> Slices[replies.MemorySaved]:
-    """Store a new version that is as an older one was."""
+    """Store a new version with the state of an older one."""
     yield from indexing.finish(repository, context)
-    stored = _found(repository, context, request.memory_id)
+    stored = _find(repository, context, request.memory_id)
     entry = stored.entry
     namespace = repository.namespace(entry.sub)
     policy.check_writes_namespace(context.principal, namespace)
@@ -80,17 +80,17 @@ def restore(
         raise auth_errors.invalid(
             "version", f"version: {number} is the newest, so the memory is like it; name an older one"
         )
-    version = _version(context, entry, number, request.memory_id)
+    version = _version(repository, context, entry, number, request.memory_id)
     draft = yield from _draft_as(repository, context, entry, version)
-    return (yield from saved(repository, context, draft, stored, "restore_memory"))
+    return (yield from save(repository, context, draft, stored, "restore_memory"))
 
 
 def merge(
     repository: MemoryRepository, request: review.MergeMemories, context: Context
 ) -> Slices[review.MemoriesMerged]:
-    """Let one memory take the place of others, each at the end of what it took the place of already."""
+    """Let one memory supersede others, in a chain that includes what they supersede already."""
     yield from indexing.finish(repository, context)
-    into, *others = _checked(repository, context, request)
+    into, *others = _check_merge(repository, context, request)
     below = (yield from _chain(repository, context, into))[1:]
     waiting: list[int] = []
     for number in others:
@@ -102,15 +102,15 @@ def merge(
     for number in (*waiting, *below[:1]):
         if number in chain:
             continue
-        last = _of_number(repository, context, chain[-1])
+        last = _read_entry(repository, context, chain[-1])
         if chain[-1] == into:
-            draft = yield from _merged(repository, context, last, others, request.content)
+            draft = yield from _merge_into(repository, context, last, others, request.content)
         else:
-            version = _version(context, last.entry, last.entry.version, request.memory_id)
+            version = _version(repository, context, last.entry, last.entry.version, request.memory_id)
             draft = yield from _draft_as(repository, context, last.entry, version)
-            draft.unreviewed = False  # such a one hides nothing
-        draft.supersedes, draft.releases = _of_number(repository, context, number), False
-        written = yield from saved(repository, context, draft, last, "merge_memories")
+            draft.unreviewed = False  # an unreviewed memory would hide nothing
+        draft.supersedes, draft.releases = _read_entry(repository, context, number), False
+        written = yield from save(repository, context, draft, last, "merge_memories")
         changed.append(review.ChangedMemory(memory_id=written.memory_id, version=written.version))
         chain += yield from _chain(repository, context, number)
     return review.MemoriesMerged(memory_id=request.memory_id, version=changed[0].version, changed=changed)
@@ -119,18 +119,18 @@ def merge(
 def move(
     repository: MemoryRepository, request: review.MoveMemory, context: Context
 ) -> Slices[review.MemoryMoved]:
-    """Store a new version of a memory, the same, in another namespace below the root."""
+    """Store a new version of a memory in another namespace below the root."""
     yield from indexing.finish(repository, context)
-    stored = named(repository, context, request.memory_id, None, None)
+    stored = find_named(repository, context, request.memory_id, None, None)
     entry = stored.entry
     before = repository.namespace(entry.sub)
     policy.check_writes_namespace(context.principal, before)
     check_version(repository, before, entry.key, stored, request.expected_version)
     _check_target(repository, entry, request.to)
-    version = _version(context, entry, entry.version, request.memory_id)
+    version = _version(repository, context, entry, entry.version, request.memory_id)
     draft = yield from _draft_as(repository, context, entry, version)
     draft.sub = repository.sub(request.to)
-    written = yield from saved(repository, context, draft, stored, "move_memory")
+    written = yield from save(repository, context, draft, stored, "move_memory")
     return review.MemoryMoved(
         memory_id=request.memory_id,
         key=entry.key,
@@ -148,11 +148,11 @@ def _check_target(repository: MemoryRepository, entry: Entry, to: str) -> None:
     if to == repository.namespace(entry.sub):
         raise auth_errors.invalid("to", f"to: the memory is in {to!r} already")
     if entry.session_id is not None:
-        raise auth_errors.invalid("to", "to: the memory belongs to a session, and stays where that is")
+        raise auth_errors.invalid("to", "to: the memory belongs to a session, so it cannot move")
 
 
-def _checked(repository: MemoryRepository, context: Context, request: review.MergeMemories) -> list[int]:
-    """Return the numbers of what is merged, after all that may refuse it; nothing is staged yet."""
+def _check_merge(repository: MemoryRepository, context: Context, request: review.MergeMemories) -> list[int]:
+    """Check a merge before anything is staged, and return the numbers of its memories."""
     numbers: list[int] = []
     for memory_id in (request.memory_id, *request.others):
         stored = repository.find_id(context, memory_id)
@@ -165,55 +165,52 @@ def _checked(repository: MemoryRepository, context: Context, request: review.Mer
         if stored.entry.number in numbers:
             raise auth_errors.invalid("others", f"others: {memory_id} is named twice; name each once")
         numbers.append(stored.entry.number)
-    into = _of_number(repository, context, numbers[0]).entry
+    into = _read_entry(repository, context, numbers[0]).entry
     above = links.successor(repository, context, into)
     if above is not None:
         instead = repository.memory_id(above.number)
-        raise auth_errors.invalid(
-            "memory_id", f"memory_id: {instead} takes the place of it; merge into that one"
-        )
+        raise auth_errors.invalid("memory_id", f"memory_id: {instead} supersedes it; merge into that one")
     return numbers
 
 
-def _merged(
+def _merge_into(
     repository: MemoryRepository,
     context: Context,
     stored: StoredEntry,
     others: list[int],
     content: str | None,
 ) -> Slices[Draft]:
-    """Return the version of an entry that speaks for others, too."""
-    version = _version(context, stored.entry, stored.entry.version, "")
+    """Return the draft of an entry that also covers others: tags, importance, content."""
+    version = _version(repository, context, stored.entry, stored.entry.version, "")
     draft = yield from _draft_as(repository, context, stored.entry, version)
-    entries = [stored.entry, *(_of_number(repository, context, number).entry for number in others)]
+    entries = [stored.entry, *(_read_entry(repository, context, number).entry for number in others)]
     every = [entry.details or PLAIN for entry in entries]
     tags: dict[str, str] = {}
     for tag in (tag for details in every for tag in details.tags):
-        tags.setdefault(composed(tag), tag)
+        tags.setdefault(compose(tag), tag)
     draft.tags = tuple(tags.values())
     draft.importance = max(details.importance for details in every)
     draft.unreviewed = False
-    given = drafts.content_of(content, UNSET)
-    if given is not None:
-        draft.value, draft.form = given
+    new = drafts.content_of(content, UNSET)
+    if new is not None:
+        draft.value, draft.form = new
         draft.compress = True
     return draft
 
 
 def _chain(repository: MemoryRepository, context: Context, number: int) -> Slices[list[int]]:
-    """Return an entry and what it took the place of, one after the other, as far as that is there."""
+    """Return an entry and the live entries that it supersedes, one after the other."""
     chain = [number]
-    below = links.superseded(repository, context, _of_number(repository, context, number).entry)
+    below = links.predecessor(repository, context, _read_entry(repository, context, number).entry)
     while below is not None:
         chain.append(below.number)
-        below = links.superseded(repository, context, below)
-        if context.should_yield():
-            yield
+        below = links.predecessor(repository, context, below)
+        yield
     return chain
 
 
 def _is_below(repository: MemoryRepository, context: Context, number: int, others: list[int]) -> Slices[bool]:
-    """Return whether one of other entries takes the place of one already, directly or not."""
+    """Return whether one of other entries supersedes an entry, directly or not."""
     for each in others:
         if number in (yield from _chain(repository, context, each)):
             return True
@@ -223,7 +220,7 @@ def _is_below(repository: MemoryRepository, context: Context, number: int, other
 def _draft_as(
     repository: MemoryRepository, context: Context, entry: Entry, version: Version
 ) -> Slices[Draft]:
-    """Return a draft of what an entry was at one of its versions."""
+    """Return a draft with the state of an entry at one of its versions."""
     details, then = entry.details or PLAIN, version.details
     form = records.JSON if then is None else then.form
     superseded = records.NOTHING if then is None else then.supersedes
@@ -236,7 +233,7 @@ def _draft_as(
         key=entry.key,
         sub=details.sub,
         session_id=entry.session_id,
-        value=(yield from unpack(version.value, form, context)),
+        value=(yield from unpack(version.value, form)),
         form=form & records.TEXT,
         compress=bool(form & records.COMPRESSED),
         metadata=version.metadata,
@@ -255,48 +252,50 @@ def _draft_as(
     )
 
 
-def _found(repository: MemoryRepository, context: Context, memory_id: str) -> StoredEntry:
+def _find(repository: MemoryRepository, context: Context, memory_id: str) -> StoredEntry:
     stored = repository.find_id(context, memory_id, forgotten=True)
     if stored is None:
         raise repository.not_found(context, memory_id, None)
     return stored
 
 
-def _version(context: Context, entry: Entry, number: int, memory_id: str) -> Version:
+def _version(
+    repository: MemoryRepository, context: Context, entry: Entry, number: int, memory_id: str
+) -> Version:
     version = None
-    if number <= entry.version:  # a larger one may be too large for a key
-        version = context.get(records.version_key(entry.number, number), Version)
+    if number <= entry.version:  # a huge number may not fit into a key
+        version = repository.version_of(context, entry, number)
     if version is None or not records.is_live(version.expires_at, context.now):
         raise auth_errors.no_memory(memory_id)
     return version
 
 
-def _of_number(repository: MemoryRepository, context: Context, number: int) -> StoredEntry:
+def _read_entry(repository: MemoryRepository, context: Context, number: int) -> StoredEntry:
     stored = repository.by_number(context, number)
-    assert stored is not None, "it was found a moment ago"
+    assert stored is not None, "it was just found"
     return stored
 
 
 def _quality(repository: MemoryRepository, context: Context, entry: Entry) -> Slices[float]:
     corpus = yield from repository.index.loaded(context)
-    yield from imported("greenroom.actors.memories.quality")
+    yield from import_in_thread("greenroom.actors.memories.reading.ranking")
     import numpy as np  # noqa: PLC0415 - loaded by now
 
-    from greenroom.actors.memories.quality import quality_of  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.memories.reading.ranking import quality_of  # noqa: PLC0415 - needs numpy, loaded by now
 
     row = corpus.row(entry.update)
-    assert row is not None, "what is there is in the index"
+    assert row is not None, "a live memory is in the index"
     total, _ = quality_of(corpus, np.array([row], np.intp), context.now)
     return round(float(total[0]), 4)
 
 
-def _linked(
+def _follow_links(
     repository: MemoryRepository, context: Context, entry: Entry, follow: _Follow
 ) -> Slices[list[review.ListedMemory]]:
-    """Return what a link leads to from an entry, and on from there, the nearest first."""
+    """Follow a link from an entry, and on from there; return the memories, nearest first."""
     found: list[review.ListedMemory] = []
     other = follow(repository, context, entry)
     while other is not None and len(found) < MOST_LINKED:
-        found.append((yield from listed(repository, context, other)))
+        found.append((yield from to_listed(repository, context, other)))
         other = follow(repository, context, other)
     return found

@@ -1,8 +1,8 @@
-"""Conflicts: older notes that one which was just stored probably takes the place of.
+"""Conflicts: older notes that a new note probably supersedes.
 
-They are offered and never applied: whoever stored the note says `supersedes`, or lets both stand. Two notes
-on one matter share rare words and mean something similar, and the newer one often tells of a change. From
-these comes the logit of having succeeded the older one, fitted to pairs of notes of our own making.
+They are proposed and never applied: the caller passes `supersedes`, or leaves both. Two notes on one matter
+share rare words and have a similar meaning, and the newer one often has words of change. From these comes
+the logit of a supersession, fitted to generated pairs of notes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from greenroom.actors.memories.requests import replies
-from greenroom.actors.memories.storage import records
 from greenroom.actors.memories.storage.records import PLAIN, Entry
 from greenroom.actors.memories.storage.repository import MemoryRepository
 from greenroom.actors.memories.storage.values import beginning
@@ -31,19 +30,19 @@ if TYPE_CHECKING:
 
 MOST: Final = 3
 _AT_LEAST: Final = -3.2
-"""The logit from which on a note is offered; of notes that replace nothing one in eight is offered one."""
+"""The least logit of a proposal; a note that supersedes nothing gets a proposal in one case of eight."""
 _SHARED, _WORDS, _CHANGE, _ALREADY = 2.8, -10.8, 2.8, -3.5
 _SHARED_BESIDE_COSINE, _COSINE, _VECTORS = 0.7, 9.0, -9.75
-"""What the shared rarity's logarithm, the cosine and words of a change count, in it and in the older one."""
+"""Weights: logarithm of the shared rarity, cosine, words of change in the new note and in the older."""
 _COMMON: Final = 8
-"""A term that more than one of so many notes has is no sign of the same matter."""
+"""A term in more than one of so many notes is no evidence of the same matter."""
 _FEW: Final = 50
 _COMPARED: Final = 12
 _READ: Final = 600  # characters of a note
 PREVIEW: Final = 120
 
 
-def replaced(
+def find_conflicts(
     repository: MemoryRepository,
     context: Context,
     corpus: Corpus,
@@ -53,54 +52,52 @@ def replaced(
     text: str,
     space: str | None,
 ) -> Slices[list[replies.SimilarMemory]]:
-    """Return the notes that a new one probably replaces, the likeliest first, `MOST` at most.
+    """Return the notes that a new one probably supersedes, likeliest first, at most `MOST`.
 
     Args:
-        repository: The root's.
-        context: The message's.
+        repository: The repository of the root.
+        context: The context of the message.
         corpus: The index.
-        count: How many rows the sender sees.
-        sharing: Of each of the new note's rarest terms the other rows that the sender sees.
+        count: The number of rows that the caller may see.
+        sharing: For each of the new note's rarest terms, the other visible rows with it.
         entry: The new note.
-        text: What it says.
-        space: The space of the vectors, if there are any.
+        text: Its text.
+        space: The embedding space; None without vectors.
     """
     if not sharing or (entry.details or PLAIN).conversation is not None:
         return []
-    from greenroom.actors.search.ranking.supersession import tells_change  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking.supersession import states_change  # noqa: PLC0415 - needs numpy, loaded by now
 
-    tells = _CHANGE * tells_change(text[:_READ])
-    rows, logits = _likely(corpus, _shared(corpus, max(_FEW, count), sharing), entry.update, space)
+    tells = _CHANGE * states_change(text[:_READ])
+    rows, logits = _likely(corpus, _shared_rarity(corpus, max(_FEW, count), sharing), entry.update, space)
     likely = logits + tells >= _AT_LEAST
     rows, logits = rows[likely], logits[likely] + tells
     found: list[tuple[float, replies.SimilarMemory]] = []
     for row, logit in zip(rows.tolist(), logits.tolist(), strict=True):
-        stored = repository.by_update(context, int(corpus.ids[row]))
-        assert stored is not None, "what is in the index is in the store"
-        other = stored.entry
+        read = yield from repository.read_row(context, int(corpus.ids[row]))
+        if read is None:
+            continue
+        other, value, form = read
         if other.sub != entry.sub or other.session_id != entry.session_id:
             continue
-        value, version = yield from repository.value(context, other)
-        form = records.JSON if version.details is None else version.details.form
-        said = beginning(value, form, _READ)
-        already = _ALREADY * tells_change(said)
-        if logit + already >= _AT_LEAST and said != text[:_READ]:
+        other_text = beginning(value, form, _READ)
+        already = _ALREADY * states_change(other_text)
+        if logit + already >= _AT_LEAST and other_text != text[:_READ]:
             conflict = replies.SimilarMemory(
                 memory_id=repository.memory_id(other.number),
                 key=other.key,
                 namespace=repository.namespace(other.sub),
                 similarity=round(1 / (1 + math.exp(-logit - already)), 3),
-                preview=said[:PREVIEW],
+                preview=other_text[:PREVIEW],
             )
             found.append((logit + already, conflict))
-        if context.should_yield():
-            yield
+        yield
     found.sort(key=lambda each: -each[0])
     return [conflict for _, conflict in found[:MOST]]
 
 
-def _shared(corpus: Corpus, count: int, sharing: Sequence[Rows]) -> Floats:
-    """Return the rarity of what each row shares with the new note; 0 for turns of conversations."""
+def _shared_rarity(corpus: Corpus, count: int, sharing: Sequence[Rows]) -> Floats:
+    """Return the rarity of the new note's terms by row; 0 for conversations."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     shared = np.zeros(corpus.size, np.float32)
@@ -112,7 +109,7 @@ def _shared(corpus: Corpus, count: int, sharing: Sequence[Rows]) -> Floats:
 
 
 def _likely(corpus: Corpus, shared: Floats, update: int, space: str | None) -> tuple[Places, Floats]:
-    """Return the rows that share most, and what speaks for each."""
+    """Return the rows that share most, and the logit of each."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     rows = np.flatnonzero(shared)
@@ -127,9 +124,9 @@ def _likely(corpus: Corpus, shared: Floats, update: int, space: str | None) -> t
 
 
 def _cosines(corpus: Corpus, update: int, rows: Places, space: str | None) -> Floats | None:
-    """Return the cosines of rows with the new note, not a number for those without a vector.
+    """Return the cosines of rows with the new note; NaN for rows without a vector.
 
-    None as long as the new note itself has none.
+    None if the new note has no vector.
     """
     import numpy as np  # noqa: PLC0415 - loaded by now
 

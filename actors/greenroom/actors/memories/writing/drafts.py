@@ -1,4 +1,4 @@
-"""From what was asked to a draft: the fields that metadata knows, and what an update leaves as it was."""
+"""Make drafts from requests: known fields of metadata, contents, expiry, keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.replies import memory_types as kinds
 from greenroom.actors.core.validation.parse import parse_part
-from greenroom.actors.core.validation.times import given_time, to_microseconds
+from greenroom.actors.core.validation.times import parse_time_argument, to_microseconds
 from greenroom.actors.memories.requests.requests import StoreMemory, UpdateMemory
 from greenroom.actors.memories.storage import records
 
@@ -19,7 +19,7 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of metadata that mean something; null is as if it was not there."""
+    """The fields of metadata with a meaning; null counts as absent."""
 
     tags: kinds.Tags | UnsetType | None = UNSET
     importance: kinds.Fraction | UnsetType | None = UNSET
@@ -28,12 +28,12 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Metadata(NamedTuple):
-    """The metadata of a request, its known fields apart.
+    """The metadata of a request, split into known fields and others.
 
     Attributes:
-        known: The fields that mean something.
-        others: The rest, each as the bytes received.
-        beside: Those of the known fields that were given beside the metadata.
+        known: The fields with a meaning.
+        others: The other fields, as received.
+        beside: The names of known fields that were passed as arguments, outside of the metadata.
     """
 
     known: Known
@@ -42,10 +42,10 @@ class Metadata(NamedTuple):
 
 
 def read_metadata(request: StoreMemory | UpdateMemory) -> Metadata:
-    """Read ``metadata``, with the known fields that were given beside it.
+    """Read ``metadata`` and the known fields that were passed as arguments.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: a known field is not what it must be, or is given twice and differs.
+        Refusal: ``VALIDATION_ERROR``: a known field is invalid, or is given twice with different values.
     """
     raw = request.metadata
     known = parse_part(Known, bytes(raw), "metadata")
@@ -63,32 +63,32 @@ def read_metadata(request: StoreMemory | UpdateMemory) -> Metadata:
     return Metadata(msgspec.structs.replace(known, **beside), others, frozenset(beside))
 
 
-def changes_nothing(metadata: Metadata) -> bool:
-    """Return whether nothing was given as metadata or beside it."""
+def is_empty(metadata: Metadata) -> bool:
+    """Return whether a request has neither metadata nor known fields."""
     return not metadata.others and all(getattr(metadata.known, name) is UNSET for name in kinds.KNOWN)
 
 
-def joined(members: Mapping[str, msgspec.Raw]) -> bytes:
-    """Return the JSON object of these members."""
+def to_object(members: Mapping[str, msgspec.Raw]) -> bytes:
+    """Return the JSON object of members."""
     pairs = (msgspec.json.encode(name) + b":" + bytes(value) for name, value in members.items())
     return b"{" + b",".join(pairs) + b"}"
 
 
-def merged(stored: bytes, others: Mapping[str, msgspec.Raw]) -> bytes:
-    """Return stored metadata with these members in the place of its own; null removes one."""
+def merge_metadata(stored: bytes, others: Mapping[str, msgspec.Raw]) -> bytes:
+    """Merge members into stored metadata; null removes a member."""
     if not others:
         return stored
     members = {**_members(stored), **others}
-    return joined({name: value for name, value in members.items() if bytes(value) != b"null"})
+    return to_object({name: value for name, value in members.items() if bytes(value) != b"null"})
 
 
 def content_of(content: str | None, value: msgspec.Raw | UnsetType) -> tuple[bytes, int] | None:
-    """Return the given content or value as bytes, and its form; None where neither is given.
+    """Return a content or a value as bytes, and its form; None without either.
 
-    A value of null beside a content is not given: some clients can leave nothing out.
+    A value of null beside a content counts as absent, because some clients send every argument.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: both were given, or too much.
+        Refusal: ``VALIDATION_ERROR``: both are present, or the content is too large.
     """
     if content is not None and value is not UNSET and bytes(value) != b"null":
         raise auth_errors.invalid("value", "value: give either content or value, not both")
@@ -101,7 +101,7 @@ def content_of(content: str | None, value: msgspec.Raw | UnsetType) -> tuple[byt
 
 
 def expiry_time(metadata: Metadata, now: int) -> int | None:
-    """Return when something given an expiry ends, in microseconds since 1970; a day lasts until its end, UTC.
+    """Return the expiry in microseconds since 1970; a date lasts until its end in UTC.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: it is no time, or it is past.
@@ -110,12 +110,12 @@ def expiry_time(metadata: Metadata, now: int) -> int | None:
     if not isinstance(given, str):
         return None
     field = "expiry" if "expiry" in metadata.beside else "metadata.expiry"
-    ends = to_microseconds(given_time(field, given, ends_day=True))
+    ends = to_microseconds(parse_time_argument(field, given, ends_day=True))
     if ends <= now:
         raise auth_errors.invalid(field, f"{field}: {given!r} is past")
     return ends
 
 
-def made_up_key(random_bytes: bytes) -> str:
-    """Return a key for a memory whose writer gave none."""
+def generate_key(random_bytes: bytes) -> str:
+    """Return a generated key for a memory without one."""
     return f"memory_{random_bytes[:8].hex()}"

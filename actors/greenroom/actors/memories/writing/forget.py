@@ -1,4 +1,4 @@
-"""Forgetting memories: one that is named, or all that fit; several only when that is confirmed."""
+"""Forget memories: one by name, or all that match filters; several only with a confirmation."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from greenroom.actors.core.auth import policy
 from greenroom.actors.memories.requests import replies, requests
 from greenroom.actors.memories.storage import indexing, records
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
-from greenroom.actors.memories.storage.views import EntryFilter, forgotten, newest_first
-from greenroom.actors.memories.writing import removal
+from greenroom.actors.memories.storage.views import EntryFilter, newest_first, to_forgotten
+from greenroom.actors.memories.writing import damaged_removal, removal
 from greenroom.actors.memories.writing.store_requests import check_version
 from greenroom.runtime import Context, Slices
 
 SHOWN = 100
-"""Memories that an answer names."""
+"""Most memories that a reply lists."""
 AT_ONCE = 1_000
-"""Memories that are forgotten in one commit: it bounds how long everybody's writes wait for it."""
+"""Most memories that are forgotten in one commit: a bound on how long other writes wait."""
 ROWS = 5
-"""Rows of one memory that lie far from those of the next one: entry, id, end, what is known of it."""
+"""Rows of one memory in different places of the store: entry, id, end, quality."""
 
 
 def forget(
     repository: MemoryRepository, request: requests.ForgetMemory, context: Context
 ) -> Slices[replies.MemoryForgotten]:
-    """Forget what is named or fits, or list what would be forgotten."""
+    """Forget the named or matching memories, or list what would be forgotten."""
     given = [request.memory_id is not None, request.key is not None, request.filters is not None]
     if sum(given) != 1:
         raise auth_errors.invalid("memory_id", "memory_id: give one of memory_id, key and filters")
@@ -32,57 +32,66 @@ def forget(
     if request.memory_id is None:
         policy.check_writes_namespace(context.principal, namespace)
     yield from indexing.finish(repository, context)
-    at_once = _at_once(context)
+    at_once = _batch_size(context)
     if request.filters is None:
-        stored = _named(repository, context, request, namespace)
+        gone_damaged = damaged_removal.forget_damaged(repository, context, request, namespace)
+        if gone_damaged is not None:
+            return gone_damaged
+        stored = _find_named(repository, context, request, namespace)
         check_version(repository, namespace, stored[0].entry.key, stored[0], request.expected_version)
         matched = len(stored)
     else:
         fitting = EntryFilter(repository, context, request.filters, request.namespace)
-        stored, matched = yield from _fitting(context, fitting, max(at_once, SHOWN))
+        stored, matched = yield from _find_matches(repository, context, fitting, max(at_once, SHOWN))
     done = request.confirm or matched == 1
     gone = stored[:at_once] if done else []
-    answer = _answer(repository, gone, gone or stored, matched, purge=request.purge)
+    answer = _reply(repository, gone, gone or stored, matched, purge=request.purge)
     if gone:
         yield from _end(repository, context, gone, purge=request.purge, action="forget_memory")
     return answer
 
 
-def _fitting(context: Context, wanted: EntryFilter, most: int) -> Slices[tuple[list[StoredEntry], int]]:
-    """Return the newest memories that fit, at most so many, and how many there are."""
+def _find_matches(
+    repository: MemoryRepository, context: Context, wanted: EntryFilter, most: int
+) -> Slices[tuple[list[StoredEntry], int]]:
+    """Return the newest matching memories, at most ``most``, and the number of all."""
     newest: list[StoredEntry] = []
     matched = 0
-    for one in newest_first(context):
+    for one in newest_first(repository, context):
         if wanted.fits(one.entry):
             matched += 1
             if matched <= most:
                 newest.append(one)
-        if context.should_yield():
-            yield
+        yield
     return newest, matched
 
 
 def drop(
     repository: MemoryRepository, request: requests.DropMemory, context: Context
 ) -> Slices[replies.MemoryForgotten]:
-    """Delete a memory, for the memory service; a missing one is no error."""
+    """Delete a memory for the memory service; a missing one is no error."""
     policy.check_writes_namespace(context.principal, request.namespace)
     yield from indexing.finish(repository, context)
+    gone_damaged = damaged_removal.forget_damaged(repository, context, request, request.namespace)
+    if gone_damaged is not None:
+        return gone_damaged
     stored = repository.find(context, repository.sub(request.namespace), None, request.key)
     there = [] if stored is None else [stored]
     if request.purge:
         there += [
-            one for one in _buried(repository, context, request.namespace, request.key) if one != stored
+            one
+            for one in _find_forgotten(repository, context, request.namespace, request.key)
+            if one != stored
         ]
-    gone = there[: _at_once(context)]
-    answer = _answer(repository, gone, gone, len(there), purge=request.purge)
+    gone = there[: _batch_size(context)]
+    answer = _reply(repository, gone, gone, len(there), purge=request.purge)
     if gone:
         details = {"task_id": request.task_id, "by": request.deleted_by}
         yield from _end(repository, context, gone, purge=request.purge, action="delete_memory", **details)
     return answer
 
 
-def _answer(
+def _reply(
     repository: MemoryRepository,
     gone: list[StoredEntry],
     named: list[StoredEntry],
@@ -90,26 +99,26 @@ def _answer(
     *,
     purge: bool,
 ) -> replies.MemoryForgotten:
-    """Return what was done, before it is; what is named and not gone waits for a confirmation."""
+    """Return the reply, before the effects; memories that stay wait for a confirmation."""
     return replies.MemoryForgotten(
         forgotten=len(gone),
         purged=purge and bool(gone),
         confirm_needed=bool(named) and not gone,
         matched=matched,
         remaining=matched - len(gone),
-        memories=[forgotten(repository, one.entry) for one in named[:SHOWN]],
+        memories=[to_forgotten(repository, one.entry) for one in named[:SHOWN]],
     )
 
 
-def _at_once(context: Context) -> int:
-    """Return how many memories may be ended in one commit: in a full store only some have room to."""
+def _batch_size(context: Context) -> int:
+    """Return how many memories fit into one commit; few in a full store."""
     return max(1, context.most_rows(ROWS * AT_ONCE) // ROWS)
 
 
-def _named(
+def _find_named(
     repository: MemoryRepository, context: Context, request: requests.ForgetMemory, namespace: str
 ) -> list[StoredEntry]:
-    """Return what an id or a key names; to be purged, also what was forgotten before."""
+    """Return the memories of an id or a key; for a purge also forgotten ones."""
     stored: list[StoredEntry] = []
     if request.memory_id is not None:
         one = repository.find_id(context, request.memory_id, forgotten=request.purge)
@@ -122,14 +131,18 @@ def _named(
     if one is not None:
         stored.append(one)
     if request.purge:
-        stored += [each for each in _buried(repository, context, namespace, request.key) if each != one]
+        stored += [
+            each for each in _find_forgotten(repository, context, namespace, request.key) if each != one
+        ]
     if not stored:
         raise repository.not_found(context, None, request.key, namespace)
     return stored
 
 
-def _buried(repository: MemoryRepository, context: Context, namespace: str, key: str) -> list[StoredEntry]:
-    """Return what was forgotten under a key, as far as the sender may see it."""
+def _find_forgotten(
+    repository: MemoryRepository, context: Context, namespace: str, key: str
+) -> list[StoredEntry]:
+    """Return the forgotten memories of a key that the caller may see."""
     keys = records.entry_keys(None, key, repository.sub(namespace))
     return [
         stored
@@ -149,7 +162,7 @@ def _end(
 ) -> Slices[None]:
     context.use_reserve()
     for stored in gone:
-        # One of them may have taken the place of another one, which so has changed meanwhile.
+        # An earlier one in the list may have superseded it, and so have changed its record.
         current = repository.by_number(context, stored.entry.number)
         assert current is not None, "it is still there"
         if purge:
@@ -166,6 +179,5 @@ def _end(
             purged=purge,
             **details,
         )
-        if context.should_yield():
-            yield
+        yield
     removal.finish(repository, context)

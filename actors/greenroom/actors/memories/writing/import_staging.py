@@ -1,8 +1,8 @@
-"""Staging of imports: lines are kept until the import is decided, and then written batch by batch.
+"""Stage the lines of imports, and write them batch by batch once decided.
 
-What is kept lies in the records ``j staging``: the head, then ``j staging number`` for each batch, and
-``j staging p`` for lines that wait for the memory that they supersede. A batch leaves in the commit that
-writes its memories, so that after a crash the rest goes on where it was.
+The lines are in the records ``j staging``: the header, ``j staging number`` for each batch, and
+``j staging p`` for lines that wait for the memory that they supersede. A batch is deleted in the commit that
+writes its memories, so after a crash the import continues at the same place.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ from greenroom.actors.memories.storage.repository import MemoryRepository, Store
 from greenroom.actors.memories.writing.writes import Draft, write
 from greenroom.runtime import Context, Refusal, Slices
 
+STAGED = b"j"
 _TAG_BYTES = 16
-_WAITING = b"p"
+HEAD_BYTES = len(STAGED) + _TAG_BYTES
+"""The bytes of each key that identify the import; they are the whole key of the header."""
+WAITING = b"p"
 _MIDDLE = 1 << 40
 _DROPPED_AT_ONCE = 200
 _MOST_IN_VAIN = 5_000
@@ -46,14 +49,14 @@ class ImportHeader(msgspec.Struct, frozen=True, array_like=True):
     """The state of one import's lines for this root.
 
     Attributes:
-        staged: How many batches came.
-        applied: How many of them are written.
-        counts: What came of their lines.
-        waiting: How many lines wait for others.
-        first: Where the first of them lies.
-        passed: How many of them were looked at in vain since one of them was written.
-        vain: How many were looked at in vain in all.
-        digest: Stands for all lines that came.
+        staged: The number of staged batches.
+        applied: The number of written batches.
+        counts: The number of lines by outcome.
+        waiting: The number of lines that wait for another one.
+        first: The position of the first of them.
+        passed: The waiting lines that were tried in vain since the last one was written.
+        vain: The waiting lines that were tried in vain in all.
+        digest: The digest of all staged lines.
     """
 
     root: str
@@ -70,7 +73,7 @@ class ImportHeader(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Judged(NamedTuple):
-    """A line with what is there already, and what would become of it."""
+    """A line with the existing entry and the outcome."""
 
     draft: Draft
     stored: StoredEntry | None
@@ -78,12 +81,12 @@ class _Judged(NamedTuple):
 
 
 def digest_with(digest: bytes, lines: Iterable[msgspec.Raw]) -> bytes:
-    """Return the digest of all batches so far and one more."""
+    """Return the digest of all earlier batches and one more."""
     return blake2b(digest + b"\n".join(map(bytes, lines)), digest_size=_TAG_BYTES).digest()
 
 
 def topic_of(import_id: str) -> str:
-    """Return the topic under which it is told that an import came further."""
+    """Return the topic of an import's progress."""
     return f"import:{import_id}"
 
 
@@ -91,24 +94,28 @@ def topic_of(import_id: str) -> str:
 
 
 def stage(repository: MemoryRepository, request: requests.StageLines, context: Context) -> requests.Staged:
-    """Keep a batch; one that is there already is kept once.
+    """Stage a batch; a repeated batch is stored once.
 
     Raises:
         Refusal: ``IMPORT_NOT_STAGING``: the import takes no more lines; as `MemoryRepository.check_root`.
     """
     known: requests.ImportProgress | None = context.precheck_answer
     if known is None or (known.staging, known.state) != (request.staging, "staging"):
-        raise Refusal(requests.NOT_STAGING, "this import is decided, or was given up; it takes no more lines")
+        raise Refusal(
+            requests.NOT_STAGING, "this import is decided, or was given up; it accepts no more lines"
+        )
     head = _head(context, request.staging) or ImportHeader(
         request.root, context.principal, request.on_conflict
     )
-    _check_asker(head, context)
+    _check_importer(head, context)
     policy.check_writes_namespace(context.principal, request.root)
     repository.check_root(request.root)
     if request.number == head.staged:
-        if request.number == 0:  # another one may have decided since the question, and even be done
-            told = requests.LinesStaged(staging=request.staging, root=request.root)
-            context.tell(requests.import_address(request.staging), told)
+        if (
+            request.number == 0
+        ):  # since the query, another request may have decided or even finished the import
+            notice = requests.LinesStaged(staging=request.staging, root=request.root)
+            context.tell(requests.import_address(request.staging), notice)
         context.put(_batch_key(request.staging, request.number), [bytes(line) for line in request.lines])
         digest = digest_with(head.digest, request.lines)
         head = msgspec.structs.replace(head, staged=head.staged + 1, digest=digest)
@@ -118,8 +125,8 @@ def stage(repository: MemoryRepository, request: requests.StageLines, context: C
     return requests.Staged(batches=head.staged, applied=head.applied)
 
 
-def staged(request: requests.ReadStaged, context: Context) -> requests.Staged:
-    """Answer how many batches are staged; an export asks that, too."""
+def read_staged(_: MemoryRepository, request: requests.ReadStaged, context: Context) -> requests.Staged:
+    """Return the number of staged and applied batches; also for exports."""
     head = _head(context, request.staging)
     if head is None:
         return requests.Staged(batches=0, applied=0)
@@ -130,40 +137,38 @@ def staged(request: requests.ReadStaged, context: Context) -> requests.Staged:
 def try_lines(
     repository: MemoryRepository, request: requests.TryLines, context: Context
 ) -> Slices[dict[str, int]]:
-    """Count what would become of lines; raises as `MemoryRepository.check_root`."""
+    """Count the outcomes of lines without writing them; raises as `MemoryRepository.check_root`."""
     policy.check_writes_namespace(context.principal, request.root)
     repository.check_root(request.root)
     head = ImportHeader(request.root, context.principal, request.on_conflict)
     counts: dict[str, int] = Counter()
     for raw in request.lines:
-        judged = yield from _judged(repository, context, head, decode_line(raw))
+        judged = yield from _judge(repository, context, head, decode_line(raw))
         counts[judged.outcome] += 1
-        if context.should_yield():
-            yield
+        yield
     return dict(counts)
 
 
-def drop(request: requests.DropLines, context: Context) -> Slices[None]:
-    """Remove what is kept of an import that was given up."""
+def drop(_: MemoryRepository, request: requests.DropLines, context: Context) -> Slices[None]:
+    """Delete the staged lines of an abandoned import."""
     context.use_reserve()
     prefix = _head_key(request.staging)
     most = context.most_rows(_DROPPED_AT_ONCE)
-    for dropped, (key, _) in enumerate(context.scan(msgspec.Raw, prefix=prefix)):
+    for dropped, (key, _raw) in enumerate(context.scan(msgspec.Raw, prefix=prefix)):
         if dropped == most:
             context.tell(context.address, request)
             return
         context.delete(key)
-        if context.should_yield():
-            yield
+        yield
 
 
 # -- after it --------------------------------------------------------------------
 
 
 def apply(repository: MemoryRepository, request: requests.ApplyLines, context: Context) -> Slices[None]:
-    """Write a batch, and go on with the next one; after the last one say so."""
+    """Write a batch and continue with the next; report the end after the last."""
     head = _head(context, request.staging)
-    if head is None:  # all is done
+    if head is None:  # the import is finished
         return
     yield from indexing.finish(repository, context)
     is_first = head.applied == 0
@@ -176,11 +181,11 @@ def apply(repository: MemoryRepository, request: requests.ApplyLines, context: C
         head = msgspec.structs.replace(head, applied=head.applied + 1)
     else:
         head = yield from _write_waiting(repository, context, request.staging, head, written)
-    yield from embedding.attend(repository, context, written)
+    yield from embedding.embed_or_queue(repository, context, written)
     if head.applied < request.batches or head.waiting:
         context.put(_head_key(request.staging), head)
         context.tell(context.address, request)
-        if is_first:  # from now on one batch is written while another is on its way to disk
+        if is_first:  # a second message, so that one batch is handled while another is written to disk
             context.tell(context.address, request)
     else:
         _finish(context, request.staging, head)
@@ -195,12 +200,12 @@ def _write_waiting(
     head: ImportHeader,
     written: list[tuple[int, str]],
 ) -> Slices[ImportHeader]:
-    """Write a batch of the lines that waited for others, the newest first, as chains are told.
+    """Write a batch of waiting lines, last first, like chains of supersessions.
 
-    A line that still waits has its turn again after the others. When all of them do, the next one is
-    written without its link, and the others may find it. When too many were looked at in vain, all are.
+    A line that still waits moves behind the others. Once all lines were tried in vain, one is written without
+    its link, so that others may find it. After too many vain tries, all are written without links.
     """
-    prefix = _head_key(staging) + _WAITING
+    prefix = _head_key(staging) + WAITING
     for turn, (key, raw) in enumerate(context.scan(bytes, prefix=prefix, reverse=True)):
         if turn == _DROPPED_AT_ONCE:
             break
@@ -215,8 +220,7 @@ def _write_waiting(
             head = msgspec.structs.replace(head, passed=head.passed + 1, vain=head.vain + 1)
         elif head.vain < _MOST_IN_VAIN:
             head = msgspec.structs.replace(head, passed=0)
-        if context.should_yield():
-            yield
+        yield
     return head
 
 
@@ -230,8 +234,7 @@ def _write_all(
 ) -> Slices[ImportHeader]:
     for raw in lines:
         head = yield from _write_line(repository, context, staging, head, raw, written, wait=True)
-        if context.should_yield():
-            yield
+        yield
     return head
 
 
@@ -245,22 +248,24 @@ def _write_line(
     *,
     wait: bool,
 ) -> Slices[ImportHeader]:
-    """Write a line, or let it wait for what it supersedes; return what is known of the import then.
+    """Write a line, or let it wait for the memory that it supersedes.
 
-    What is written is noted in ``written``, by update number and text.
+    Return the new header.
+
+    Each written memory is added to ``written``, by update number and text.
     """
     line = decode_line(raw)
-    judged = yield from _judged(repository, context, head, line)
+    judged = yield from _judge(repository, context, head, line)
     if line.supersedes is not None and judged.outcome in _WRITTEN:
-        judged.draft.supersedes = _superseded(repository, context, judged.draft, line.supersedes)
+        judged.draft.supersedes = _find_superseded(repository, context, judged.draft, line.supersedes)
         if judged.draft.supersedes is None and wait:
             first = head.first - 1
-            context.put(_head_key(staging) + _WAITING + first.to_bytes(8), raw)
+            context.put(_head_key(staging) + WAITING + first.to_bytes(8), raw)
             return msgspec.structs.replace(head, waiting=head.waiting + 1, first=first)
     outcome = yield from _write(repository, context, head, judged)
     if outcome in _WRITTEN:
         draft = judged.draft
-        text = embedding.embedded(draft.value, draft.form, draft.author or "")
+        text = embedding.text_to_embed(draft.value, draft.form, draft.author or "")
         written.append((repository.counter, text))
     head.counts[outcome] = head.counts.get(outcome, 0) + 1
     return head
@@ -269,7 +274,7 @@ def _write_line(
 def _write(
     repository: MemoryRepository, context: Context, head: ImportHeader, judged: _Judged
 ) -> Slices[Outcome]:
-    """Write a line, if it is to be written; what it supersedes is left out if that cannot be."""
+    """Write a line if its outcome is a write; a refused supersession is dropped."""
     draft, stored, outcome = judged
     if outcome not in _WRITTEN:
         return outcome
@@ -300,26 +305,25 @@ def _forget_history(context: Context, entry: Entry) -> Slices[None]:
         if ends.expires_at is not None:
             version = int.from_bytes(key[-8:])
             context.delete(records.expiry_key(ends.expires_at, entry.number, version))
-        if context.should_yield():
-            yield
+        yield
 
 
 def _finish(context: Context, staging: str, head: ImportHeader) -> None:
     context.delete(_head_key(staging))
     details = {"namespace": head.root, "on_conflict": head.on_conflict, "counts": head.counts}
     context.append(audit_record.JOURNAL, audit_record.row(head.principal, "import_memories", None, details))
-    told = requests.ImportApplied(staging=staging, root=head.root, counts=head.counts)
-    context.tell(requests.import_address(staging), told)
+    applied = requests.ImportApplied(staging=staging, root=head.root, counts=head.counts)
+    context.tell(requests.import_address(staging), applied)
 
 
 # -- a line ------------------------------------------------------------------------
 
 
-def _judged(
+def _judge(
     repository: MemoryRepository, context: Context, head: ImportHeader, line: MemoryLine
 ) -> Slices[_Judged]:
     draft = _draft(head.principal, line)
-    stored = _held(repository, context, draft)
+    stored = _find_existing(repository, context, draft)
     if stored is not None:
         draft.key = stored.entry.key
     if stored is not None and line.created_by is None and head.on_conflict != "overwrite":
@@ -338,14 +342,14 @@ def _judged(
 
 def _draft(principal: Principal, line: MemoryLine) -> Draft:
     namespace = line.namespace
-    assert namespace is not None, "lines are staged with theirs"
+    assert namespace is not None, "staged lines have a namespace"
     author = line.created_by or principal.agent_id
     created = None if line.created_at is None else to_microseconds(line.created_at)
     updated = created if line.updated_at is None else to_microseconds(line.updated_at)
     if line.content is not None:
         value, form = line.content.encode(), records.TEXT
     else:
-        assert not isinstance(line.value, UnsetType), "a line has either"
+        assert not isinstance(line.value, UnsetType), "a line has a content or a value"
         value, form = bytes(line.value), records.JSON
     return Draft(
         key=line.key,
@@ -372,8 +376,8 @@ def _draft(principal: Principal, line: MemoryLine) -> Draft:
     )
 
 
-def _held(repository: MemoryRepository, context: Context, draft: Draft) -> StoredEntry | None:
-    """Return the entry that has the key already, on the same partition where several write."""
+def _find_existing(repository: MemoryRepository, context: Context, draft: Draft) -> StoredEntry | None:
+    """Return the live entry of the draft's key; with several owners, in the same partition."""
     there = [
         StoredEntry(where, entry)
         for where in repository.places(draft.session_id, draft.key, draft.sub, draft.partition)
@@ -382,8 +386,10 @@ def _held(repository: MemoryRepository, context: Context, draft: Draft) -> Store
     return next((each for each in there if each.entry.key == draft.key), there[0] if there else None)
 
 
-def _superseded(repository: MemoryRepository, context: Context, draft: Draft, key: str) -> StoredEntry | None:
-    """Return the memory of this key that the draft takes the place of."""
+def _find_superseded(
+    repository: MemoryRepository, context: Context, draft: Draft, key: str
+) -> StoredEntry | None:
+    """Return the memory of this key that the draft supersedes."""
     for stored in repository.entries_of_key(context, records.entry_keys(draft.session_id, key, draft.sub)):
         partition = repository.partition(stored.entry)
         is_own = (partition.user, partition.agent) == (draft.partition.user, draft.partition.agent)
@@ -395,7 +401,7 @@ def _superseded(repository: MemoryRepository, context: Context, draft: Draft, ke
 def _is_same(
     repository: MemoryRepository, context: Context, line: MemoryLine, draft: Draft, stored: StoredEntry
 ) -> Slices[bool]:
-    """Return whether an entry says already what a line would make of it."""
+    """Return whether a line would change nothing of an entry."""
     entry = stored.entry
     details = entry.details or PLAIN
     alike = (
@@ -421,7 +427,7 @@ def _is_same(
         named = {repository.author(entry), details.imported} | (
             set() if then is None else {then.author, then.imported}
         )
-        if draft.imported not in named:  # the source says what is not known yet
+        if draft.imported not in named:  # the source names an author that is not stored yet
             return False
     return value == draft.value and version.metadata == draft.metadata
 
@@ -434,16 +440,16 @@ def _head(context: Context, staging: str) -> ImportHeader | None:
 
 
 def _head_key(staging: str) -> bytes:
-    return b"j" + blake2b(staging.encode(), digest_size=_TAG_BYTES).digest()
+    return STAGED + blake2b(staging.encode(), digest_size=_TAG_BYTES).digest()
 
 
 def _batch_key(staging: str, number: int) -> bytes:
     return _head_key(staging) + number.to_bytes(8)
 
 
-def _check_asker(head: ImportHeader, context: Context) -> None:
+def _check_importer(head: ImportHeader, context: Context) -> None:
     if head.principal.identity != context.principal.identity:
-        raise auth_errors.permission_denied("staging", "staging: this is another's import")
+        raise auth_errors.permission_denied("staging", "staging: this import belongs to someone else")
 
 
 _WRITTEN = frozenset({"created", "versioned", "overwritten"})

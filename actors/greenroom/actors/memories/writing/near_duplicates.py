@@ -1,4 +1,4 @@
-"""Look-alikes: which memories say nearly the same as one that was just stored, or what it replaces."""
+"""Find near-duplicates of a new memory, and older ones that it probably supersedes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from greenroom.actors.content.text.analyze import tokens
-from greenroom.actors.core.base.threads import imported
+from greenroom.actors.core.base.threads import import_in_thread
 from greenroom.actors.memories.requests import replies
 from greenroom.actors.memories.storage import records
 from greenroom.actors.memories.storage.records import Entry
@@ -28,45 +28,45 @@ if TYPE_CHECKING:
     Rows = npt.NDArray[np.int32]
 
 AT_LEAST = 0.8
-"""From which likeness on (0-1) memories are reported."""
+"""The least similarity (0-1) of a near-duplicate."""
 MOST = 5
 _COMPARED_CHARACTERS = 2_000
-_LOOKED_UP = 16  # terms of the text that are looked up, the longest, which mostly are the rarest
-_RARE = 6  # of these, the rarest that are there count
+_LOOKED_UP = 16  # terms of the text that are looked up: the longest, which are mostly the rarest
+_RARE = 6  # of these, the rarest that occur are compared
 _COMPARED = 12  # memories that share most of these are compared
 PREVIEW = 120
-_LEEWAY = 0.8  # bytes are not characters, and other cases of letters have other sizes
+_LEEWAY = 0.8  # sizes are in bytes, which differ from characters, also between upper and lower case
 
 
-class LookAlikes(NamedTuple):
-    """Those that say nearly the same, and those that are probably replaced."""
+class SimilarMemories(NamedTuple):
+    """Near-duplicates, and memories that are probably superseded."""
 
     similar: list[replies.SimilarMemory]
     conflicts: list[replies.SimilarMemory]
 
 
-def near(
+def find_similar(
     repository: MemoryRepository, context: Context, entry: Entry, draft: Draft, space: str | None
-) -> Slices[LookAlikes]:
-    """Return what of the sender's sight is like a new memory, of the same namespace and below the root.
+) -> Slices[SimilarMemories]:
+    """Return visible memories of the same namespace that are similar to a new one.
 
-    What the new memory supersedes, what is superseded, and what nobody has looked at is not among them: the
-    answer tells how they begin, and nobody asked for that.
+    Memories that it supersedes, superseded ones and unreviewed ones are left out: the reply shows how a
+    memory begins, and the caller did not request these.
 
     Args:
-        repository: The root's.
-        context: The message's.
+        repository: The repository of the root.
+        context: The context of the message.
         entry: The new memory.
-        draft: What it says.
-        space: The space of the vectors, if there are any.
+        draft: Its draft.
+        space: The embedding space; None without vectors.
     """
     if repository.indexed_to is not None or repository.counter == 1:
-        return LookAlikes([], [])
+        return SimilarMemories([], [])
     text = start(draft.value, draft.form)
     if not text.strip():
-        return LookAlikes([], [])
+        return SimilarMemories([], [])
     corpus = yield from repository.index.loaded(context)
-    yield from imported("greenroom.actors.memories.storage.vector_filters")
+    yield from import_in_thread("greenroom.actors.memories.storage.vector_filters")
     from greenroom.actors.memories.storage.vector_filters import unreviewed  # noqa: PLC0415 - needs numpy, loaded by now
 
     seen = repository.views.of(corpus, context.principal, context.now)
@@ -74,14 +74,14 @@ def near(
     if seen.superseded is not None:
         others &= ~seen.superseded
     rarest = rarest_of(corpus, others, text)
-    found = yield from alike(repository, context, corpus, rarest, entry, text)
-    replaced = yield from conflicts.replaced(
+    found = yield from find_near_duplicates(repository, context, corpus, rarest, entry, text)
+    superseded = yield from conflicts.find_conflicts(
         repository, context, corpus, seen.view.count, rarest, entry, text, space
     )
-    return LookAlikes(found[:MOST], replaced)
+    return SimilarMemories(found[:MOST], superseded)
 
 
-def alike(
+def find_near_duplicates(
     repository: MemoryRepository,
     context: Context,
     corpus: Corpus,
@@ -89,58 +89,56 @@ def alike(
     entry: Entry,
     text: str,
 ) -> Slices[list[replies.SimilarMemory]]:
-    """Return which other memories say nearly the same as an entry, most alike first.
+    """Return the near-duplicates of an entry, most similar first.
 
     Args:
-        repository: The root's.
-        context: The message's.
+        repository: The repository of the root.
+        context: The context of the message.
         corpus: The index.
-        rarest: Of each of the text's rarest terms the rows that are compared, as `rarest_of` returns them.
+        rarest: For each of the text's rarest terms the rows to compare, as from `rarest_of`.
         entry: The entry.
-        text: What it says, as `start` returns it.
+        text: The beginning of its text, as from `start`.
     """
     found: list[replies.SimilarMemory] = []
     for update in candidates(corpus, rarest):
-        stored = repository.by_update(context, update)
-        assert stored is not None, "what is in the index is in the store"
-        other = stored.entry
-        if not _may_be_alike(entry, other):
+        read = yield from repository.read_row(context, update)
+        if read is None:
             continue
-        value, version = yield from repository.value(context, other)
-        form = records.JSON if version.details is None else version.details.form
-        said = start(value, form)
-        likeness = _likeness(text, said)
-        if likeness >= AT_LEAST:
+        other, value, form = read
+        if not _may_be_similar(entry, other):
+            continue
+        other_text = start(value, form)
+        similarity = _similarity(text, other_text)
+        if similarity >= AT_LEAST:
             found.append(
                 replies.SimilarMemory(
                     memory_id=repository.memory_id(other.number),
                     key=other.key,
                     namespace=repository.namespace(other.sub),
-                    similarity=round(likeness, 3),
-                    preview=said[:PREVIEW],
+                    similarity=round(similarity, 3),
+                    preview=other_text[:PREVIEW],
                 )
             )
-        if context.should_yield():
-            yield
+        yield
     found.sort(key=lambda one: -one.similarity)
     return found
 
 
-def _may_be_alike(entry: Entry, other: Entry) -> bool:
-    """Return whether the sizes allow it; those of long contents, of which the beginnings count, always do."""
+def _may_be_similar(entry: Entry, other: Entry) -> bool:
+    """Return whether the sizes allow it; of long contents, only the beginnings are compared."""
     small, large = sorted((entry.value_size, other.value_size))
     return small >= _COMPARED_CHARACTERS or 2 * small >= AT_LEAST * (small + large) * _LEEWAY
 
 
 def start(value: bytes, form: int) -> str:
-    """Return the beginning of a content; of a large JSON value nothing, since it is not parsed for this."""
+    """Return the beginning of a content; "" for large JSON, which is not parsed."""
     if not form & records.TEXT and len(value) > 4 * _COMPARED_CHARACTERS:
         return ""
     return beginning(value, form, _COMPARED_CHARACTERS)
 
 
 def candidates(corpus: Corpus, rarest: Sequence[Rows]) -> list[int]:
-    """Return the memories that share most of the rare terms of a text, most first, by update number."""
+    """Return the update numbers of memories that share most rare terms."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     if not rarest:
@@ -154,9 +152,9 @@ def candidates(corpus: Corpus, rarest: Sequence[Rows]) -> list[int]:
 
 
 def rarest_of(corpus: Corpus, others: Mask, text: str) -> list[Rows]:
-    """Return the rows of each of the `_RARE` terms of a text that the fewest of ``others`` hold, but some do.
+    """Return, for the `_RARE` terms that are rarest among ``others``, the rows with them.
 
-    Nothing else is counted than the others.
+    Terms that none of the others has are left out.
     """
     every = {term for token in tokens(text) for term in token.posted}
     terms = sorted(every, key=lambda term: (-len(term), term))[:_LOOKED_UP]
@@ -164,7 +162,7 @@ def rarest_of(corpus: Corpus, others: Mask, text: str) -> list[Rows]:
     counts = sorted((corpus.count("text", term), place) for place, term in enumerate(terms))
     found: list[tuple[int, int, npt.NDArray[np.int32]]] = []
     for count, place in counts:
-        # Of the rows of this term and of those that come no more than these are left out.
+        # A later term has at least `count - left_out` rows among the others, so none can be rarer.
         if len(found) >= _RARE and count - left_out > found[_RARE - 1][0]:
             break
         rows, _ = corpus.postings("text", terms[place])
@@ -174,8 +172,8 @@ def rarest_of(corpus: Corpus, others: Mask, text: str) -> list[Rows]:
     return [rows for _, _, rows in found[:_RARE]]
 
 
-def _likeness(text: str, other: str) -> float:
-    """Return how much two texts are alike, 0-1; the order of words does not count."""
+def _similarity(text: str, other: str) -> float:
+    """Return the similarity of two texts, 0-1; the order of words does not count."""
     from rapidfuzz import fuzz  # noqa: PLC0415 - not before something is stored
 
     cutoff = 100 * AT_LEAST

@@ -1,4 +1,4 @@
-"""Rating memories."""
+"""Rate memories, and withdraw ratings."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from greenroom.actors.memories.requests import replies, requests, review
 from greenroom.actors.memories.storage import indexing, records
 from greenroom.actors.memories.storage.records import Entry, Quality, Rating
 from greenroom.actors.memories.storage.repository import MemoryRepository
-from greenroom.actors.memories.writing.store_requests import named
+from greenroom.actors.memories.writing.store_requests import find_named
 from greenroom.runtime import Context, Slices
 
 _USE: Final = "\0hook"
-"""The end of the name of a rater who was seen to use a memory."""
+"""The suffix of a rater's name for ratings by detected uses."""
 _BY_USE: Final = 0.2
 _MORE: Final = 0.1
 _MOST: Final = 0.5
-"""What a memory is rated by the first use of it that is seen, how much more by each other, and at most."""
+"""The rating of the first detected use, the increase by each further use, and the maximum."""
 
 
 def note_help(repository: MemoryRepository, request: requests.NoteHelp, context: Context) -> Slices[None]:
-    """Count a use, and rate by it, as a rater of its own beside the agent; no rating is made worse by it."""
+    """Count a detected use, and rate by it; the rating never gets lower."""
     yield from indexing.finish(repository, context)
     stored = repository.find_id(context, request.memory_id)
-    if stored is None:  # it was forgotten meanwhile
+    if stored is None:  # it was forgotten since
         return
     entry = stored.entry
     rater = _rater(context.principal) + _USE
@@ -58,12 +58,12 @@ def note_help(repository: MemoryRepository, request: requests.NoteHelp, context:
 
 
 def _rater(principal: Principal) -> str:
-    """Return who rates: an agent, and of a user's agents each by itself."""
+    """Return the rater: the agent, apart for each user."""
     return principal.agent_id if principal.user is None else f":{principal.user}\0{principal.agent_id}"
 
 
-def _of_the_user(context: Context, number: int) -> Rating | None:
-    """Return, and stage to end, what an older program kept of a user, whichever of its agents had rated."""
+def _take_user_rating(context: Context, number: int) -> Rating | None:
+    """Return and delete the rating that an older program stored by user."""
     if context.principal.user is None:
         return None
     where = records.rating_key(number, f":{context.principal.user}")
@@ -74,7 +74,7 @@ def _of_the_user(context: Context, number: int) -> Rating | None:
 
 
 def _with(quality: Quality, before: Rating | None, rating: float) -> Quality:
-    """Return a quality with a rating in the place of the same rater's before."""
+    """Return a quality with a rating in the place of the same rater's earlier one."""
     return msgspec.structs.replace(
         quality,
         rated=quality.rated + rating - (0.0 if before is None else before.rating),
@@ -97,28 +97,28 @@ def _put(repository: MemoryRepository, context: Context, entry: Entry, quality: 
 def rate(
     repository: MemoryRepository, request: requests.RateMemory, context: Context
 ) -> Slices[replies.MemoryRated]:
-    """Record a rating by an agent that may see the memory; its later rating replaces the earlier."""
+    """Store a rating by the calling agent; it replaces the agent's earlier one."""
     yield from indexing.finish(repository, context)
-    entry = named(repository, context, request.memory_id, request.key, request.namespace).entry
+    entry = find_named(repository, context, request.memory_id, request.key, request.namespace).entry
     rater = _rater(context.principal)
     where = records.rating_key(entry.number, rater)
-    before = context.get(where, Rating) or _of_the_user(context, entry.number)
+    before = context.get(where, Rating) or _take_user_rating(context, entry.number)
     quality = _with(repository.uses.settle(context, entry), before, request.rating)
     replaced = None if before is None else (before.rating, before.note)
     context.put(where, Rating(context.now, rater, request.rating, request.note, replaced))
-    return _rated(repository, context, entry, quality, "rate_memory", request.rating)
+    return _stage_and_reply(repository, context, entry, quality, "rate_memory", request.rating)
 
 
 def withdraw(
     repository: MemoryRepository, request: review.WithdrawRating, context: Context
 ) -> Slices[replies.MemoryRated]:
-    """Take back the sender's last rating; without one nothing changes.
+    """Withdraw the caller's last rating; without one nothing changes.
 
     Raises:
         Refusal: ``VERSION_CONFLICT``: the last rating is not the expected one.
     """
     yield from indexing.finish(repository, context)
-    entry = named(repository, context, request.memory_id, None, None).entry
+    entry = find_named(repository, context, request.memory_id, None, None).entry
     where = records.rating_key(entry.number, _rater(context.principal))
     last = context.get(where, Rating)
     current = None if last is None else last.rating
@@ -134,11 +134,11 @@ def withdraw(
         left = quality.ratings - 1
         rated = quality.rated - last.rating if left else 0.0
         quality = msgspec.structs.replace(quality, rated=rated, ratings=left)
-    return _rated(repository, context, entry, quality, "withdraw_rating", None)
+    return _stage_and_reply(repository, context, entry, quality, "withdraw_rating", None)
 
 
-def shown(context: Context, entry: Entry, most: int) -> list[review.RatingView]:
-    """Return an entry's ratings, the newest first, at most so many."""
+def list_ratings(context: Context, entry: Entry, most: int) -> list[review.RatingView]:
+    """Return an entry's ratings, newest first, at most ``most``."""
     ratings = [rating for _, rating in context.scan(Rating, prefix=records.ratings_prefix(entry.number))]
     ratings.sort(key=lambda rating: -rating.at)
     return [_view(rating) for rating in ratings[:most]]
@@ -156,7 +156,7 @@ def _view(rating: Rating) -> review.RatingView:
     )
 
 
-def _rated(
+def _stage_and_reply(
     repository: MemoryRepository,
     context: Context,
     entry: Entry,
@@ -164,7 +164,7 @@ def _rated(
     action: str,
     rating: float | None,
 ) -> replies.MemoryRated:
-    """Stage a quality with its record in the audit log, and return the answer."""
+    """Stage a quality with its audit record, and return the reply."""
     _put(repository, context, entry, quality)
     audit_record.record(
         context,

@@ -1,4 +1,4 @@
-"""Removal of memories: forgetting, purging, and sweeping up expired ones."""
+"""Remove memories: forget, purge, and sweep expired ones."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from collections.abc import Iterator
 import msgspec
 
 from greenroom.actors.core.audit import record as audit_record
+from greenroom.actors.core.replies.damage import filter_damage
 from greenroom.actors.core.validation.times import SECOND
+from greenroom.actors.memories.requests import keyvalue_requests as requests
 from greenroom.actors.memories.storage import links, records, root_summary
 from greenroom.actors.memories.storage.records import Entry, VersionTimes
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
-from greenroom.actors.schemas import keyvalue as requests
-from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, RecordDamagedError, Slices, pass_over
 
 SWEEP = "sweep"
 SWEEP_EVERY = 60 * SECOND
-"""Expiry times are rounded up to this, so that one sweep finds what expires close together."""
+"""Expiry times are rounded up to this, so that one sweep removes what expires close together."""
 SWEEP_EVERY_HEARD = SECOND
-"""The same where somebody may listen: an owner hears of what expired by the sweep."""
+"""The same for a resource: its subscribers are notified of an expiry by the sweep."""
 SWEEP_BATCH = 200
-"""Effects of one sweep, about: it bounds how long others wait, for the disk."""
+"""About the effects of one sweep: a bound on how long others wait for the disk."""
 SWEEP_SLICES = 4
-"""Slices of the loop, of 5 ms at most each, that one sweep takes: it bounds how long the actor is busy."""
+"""Slices of one sweep, each at most 5 ms: a bound on how long the actor is busy."""
 EFFECTS_OF_EXPIRY = 11
-"""Its row, the version and, when it was the newest, the entry with places, id, end and index rows."""
+"""Effects of one expiry: its row, the version and, for the newest, the entry, id, end and index rows."""
 
 
 def unlist(repository: MemoryRepository, context: Context, entry: Entry) -> None:
-    """Stage that an entry's newest version is in no listing and no search any more."""
+    """Stage the removal of an entry's newest version from lists and searches."""
     repository.mapped.pop(entry.update, None)
     repository.publish(context, entry)
     for key in records.order_keys(entry):
@@ -39,9 +40,9 @@ def unlist(repository: MemoryRepository, context: Context, entry: Entry) -> None
 
 
 def clear(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
-    """Stage that the place of an entry that is no longer there becomes free.
+    """Stage that the key of a dead entry becomes free.
 
-    What has expired is removed. What was forgotten keeps its history and moves aside.
+    An expired entry is removed. A forgotten one moves to another record key and keeps its history.
     """
     where, entry = stored
     if entry.deleted_at is None or not records.is_live(entry.expires_at, context.now):
@@ -57,7 +58,7 @@ def clear(repository: MemoryRepository, context: Context, stored: StoredEntry) -
 
 
 def forget(repository: MemoryRepository, context: Context, stored: StoredEntry, by: str) -> None:
-    """Stage that an entry is gone from reads and searches, as somebody wants it; its history stays."""
+    """Stage that an entry is forgotten: hidden from reads and searches, with its history kept."""
     where, entry = stored
     unlist(repository, context, entry)
     repository.note_end(context, entry)
@@ -65,14 +66,14 @@ def forget(repository: MemoryRepository, context: Context, stored: StoredEntry, 
     details = msgspec.structs.replace(
         repository.details_of(context, entry), deleted_at=context.now, deleted_by=by, supersedes=None
     )
-    links.keep(context, entry, details)
+    links.record_supersession(context, entry, details)
     context.put(where, msgspec.structs.replace(entry, details=details))
     if repository.forgotten is not None:
         repository.forgotten[entry.number] = context.now
 
 
 def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
-    """Stage an entry's end at the same cost for any history: what is long is left to the sweep."""
+    """Stage an entry's removal at a constant cost; the sweep removes long histories."""
     where, entry = stored
     repository.note_end(context, entry)
     if entry.deleted_at is None:
@@ -95,19 +96,19 @@ def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) 
 
 
 def _is_paired(context: Context, number: int) -> bool:
-    return next(context.scan(bool, prefix=records.pairs_prefix(number)), None) is not None
+    return next(context.keys(records.pairs_prefix(number)), None) is not None
 
 
 def finish(repository: MemoryRepository, context: Context) -> None:
-    """Stage what follows from removals; to be called once after all that a message removes."""
+    """Stage the effects of a message's removals on the root, once."""
     if repository.unlist_if_empty(context):
         root_summary.clear(repository, context)
 
 
-def sweep(repository: MemoryRepository, context: Context) -> Slices[None]:
-    """Stage the end of a batch of what has expired or was purged, and come back for the rest.
+def sweep(repository: MemoryRepository, _: requests.SweepMemory, context: Context) -> Slices[None]:
+    """Stage the removal of a batch of expired or purged records, oldest expiry first.
 
-    What expired first goes first.
+    Repeat for the rest.
     """
     context.use_reserve()
     batch = context.most_rows(SWEEP_BATCH)
@@ -124,12 +125,14 @@ def sweep(repository: MemoryRepository, context: Context) -> Slices[None]:
         effects += EFFECTS_OF_EXPIRY
         context.delete(key)
         context.delete(records.version_key(number, version))
-        entry = context.get(where, Entry)
+        try:
+            entry = context.get(where, Entry)
+        except RecordDamagedError:  # it stays, and replies report it, until it is forgotten
+            entry = None
         if entry is not None and (entry.number, entry.version) == (number, version):
             remove(repository, context, StoredEntry(where, entry))
-        if context.should_yield():
-            slices += 1
-            yield
+        slices += context.should_yield()
+        yield
     if expired:
         finish(repository, context)
         audit_record.record(context, "expire_memory", None, owner=context.address.key, versions=expired)
@@ -137,7 +140,7 @@ def sweep(repository: MemoryRepository, context: Context) -> Slices[None]:
 
 
 def sweep_by(repository: MemoryRepository, context: Context, time: int) -> None:
-    """Stage a sweep soon after ``time``, unless one comes before."""
+    """Set the timer of a sweep soon after ``time``, unless an earlier one is set."""
     every = SWEEP_EVERY_HEARD if repository.is_resource else SWEEP_EVERY
     due = (time // every + 1) * every
     already = context.timer_due(SWEEP)
@@ -146,23 +149,22 @@ def sweep_by(repository: MemoryRepository, context: Context, time: int) -> None:
 
 
 def sweep_soon(context: Context) -> None:
-    """Stage a sweep at once."""
+    """Set the timer of a sweep to now."""
     due = context.now + 1
     if context.timer_due(SWEEP) != due:
         context.set_timer(SWEEP, due, requests.SweepMemory())
 
 
 def purge(context: Context) -> Slices[None]:
-    """Stage the removal of all that is left of removed entries."""
+    """Stage the removal of all records that removed entries left."""
     for keys in _left_over(context):
         for key in keys:
             context.delete(key)
-        if context.should_yield():
-            yield
+        yield
 
 
 def _purge_history(context: Context, effects: int) -> Slices[None]:
-    """Stage about so many removals of what is left of removed entries; come back for the rest."""
+    """Stage about ``effects`` removals of records that removed entries left; repeat for the rest."""
     for keys in _left_over(context):
         if effects <= 0:
             sweep_soon(context)
@@ -170,20 +172,25 @@ def _purge_history(context: Context, effects: int) -> Slices[None]:
         for key in keys:
             context.delete(key)
         effects -= len(keys)
-        if context.should_yield():
-            yield
+        yield
 
 
 def _left_over(context: Context) -> Iterator[tuple[bytes, ...]]:
-    """Yield the keys of what is left of removed entries, those together that go together; the mark last."""
+    """Yield the keys that removed entries left, grouped, each mark last."""
     for mark, _ in context.scan(bool, prefix=records.DELETED):
         number = int.from_bytes(mark[1:])
-        for key, ends in context.scan(VersionTimes, prefix=records.versions_prefix(number)):
+        met: list[RecordDamagedError] = []
+        prefix = records.versions_prefix(number)
+        only = filter_damage(context, prefix, met.append)  # damage next to it belongs to another memory
+        versions = context.scan(VersionTimes, prefix=prefix, on_damage=only)
+        for key, ends in versions:
             if ends.expires_at is None:
                 yield (key,)
             else:
                 yield key, records.expiry_key(ends.expires_at, number, int.from_bytes(key[9:17]))
+        for error in met:
+            yield (context.own_key(error),)
         for prefix_of in (records.ratings_prefix, records.successors_prefix, records.pairs_prefix):
-            for key, _ in context.scan(msgspec.Raw, prefix=prefix_of(number)):
+            for key, _ in context.scan(msgspec.Raw, prefix=prefix_of(number), on_damage=pass_over):
                 yield (key,)
         yield (mark,)

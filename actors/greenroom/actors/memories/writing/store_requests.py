@@ -1,4 +1,4 @@
-"""Storing and updating memories, for the memory layer's tools and for the memory service."""
+"""Store and update memories, for the tools and for the memory service."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from greenroom.runtime import Context, Slices
 def store(
     repository: MemoryRepository, request: requests.StoreMemory, context: Context
 ) -> Slices[replies.MemorySaved]:
-    """Store a memory, or a new version of the one that has the key."""
+    """Store a memory, or a new version of the memory of the key."""
     namespace = request.namespace or repository.root
     repository.name_root(namespace)
     policy.check_writes_namespace(context.principal, namespace)
-    given = drafts.content_of(request.content, request.value)
-    if given is None:
+    value = drafts.content_of(request.content, request.value)
+    if value is None:
         raise auth_errors.invalid("content", "content: it is required, or a value in its place")
     metadata = drafts.read_metadata(request)
     known, others = metadata.known, metadata.others
     expires_at = drafts.expiry_time(metadata, context.now)
     yield from indexing.finish(repository, context)
-    key = request.key or drafts.made_up_key(context.random.randbytes(8))
+    key = request.key or drafts.generate_key(context.random.randbytes(8))
     stored = repository.find(context, repository.sub(namespace), None, key)
     check_version(repository, namespace, key, stored, request.expected_version)
     partition = policy.memory_partition(context.principal, namespace, known.scope or None)
@@ -51,10 +51,10 @@ def store(
     draft = Draft(
         key=key if stored is None else stored.entry.key,
         sub=repository.sub(namespace),
-        value=given[0],
-        form=given[1],
+        value=value[0],
+        form=value[1],
         compress=request.compress,
-        metadata=drafts.joined(others),
+        metadata=drafts.to_object(others),
         partition=partition,
         expires_at=expires_at,
         kind=request.kind or "semantic",
@@ -65,24 +65,24 @@ def store(
         imported=source,
         conversation=request.conversation_id,
         position=request.position,
-        supersedes=superseded(repository, context, request.supersedes),
-        unreviewed=_given(request.unreviewed),
+        supersedes=find_superseded(repository, context, request.supersedes),
+        unreviewed=_flag(request.unreviewed),
     )
-    return (yield from saved(repository, context, draft, stored, "store_memory"))
+    return (yield from save(repository, context, draft, stored, "store_memory"))
 
 
 def update(
     repository: MemoryRepository, request: requests.UpdateMemory, context: Context
 ) -> Slices[replies.MemorySaved]:
-    """Store a new version: what is not given stays as it is; members of the metadata replace its own."""
-    given = drafts.content_of(request.content, request.value)
+    """Store a new version: absent arguments keep their values; members of the metadata are merged."""
+    new = drafts.content_of(request.content, request.value)
     metadata = drafts.read_metadata(request)
     known, others = metadata.known, metadata.others
-    is_same = request.kind is request.supersedes is None and _given(request.unreviewed) is None
-    is_same = is_same and drafts.changes_nothing(metadata)
-    if given == (b"null", records.JSON):
-        given = None  # some clients can leave nothing out
-    if given is None and is_same:
+    is_same = request.kind is request.supersedes is None and _flag(request.unreviewed) is None
+    is_same = is_same and drafts.is_empty(metadata)
+    if new == (b"null", records.JSON):
+        new = None  # some clients send every argument
+    if new is None and is_same:
         raise auth_errors.invalid(
             "content",
             "content: nothing to change is given; give content, value, metadata, "
@@ -90,24 +90,24 @@ def update(
         )
     expires_at = drafts.expiry_time(metadata, context.now)
     yield from indexing.finish(repository, context)
-    stored = named(repository, context, request.memory_id, request.key, request.namespace)
+    stored = find_named(repository, context, request.memory_id, request.key, request.namespace)
     entry = stored.entry
     namespace = repository.namespace(entry.sub)
     policy.check_writes_namespace(context.principal, namespace)
     check_version(repository, namespace, entry.key, stored, request.expected_version)
     old = repository.partition(entry)
     partition = policy.moved_partition(old, context.principal, namespace, known.scope or old.scope)
-    supersedes = superseded(repository, context, request.supersedes)
+    supersedes = find_superseded(repository, context, request.supersedes)
     value, version = yield from repository.value(context, entry)
     details = entry.details or PLAIN
     draft = Draft(
         key=entry.key,
         sub=details.sub,
         session_id=entry.session_id,
-        value=value if given is None else given[0],
-        form=details.form & records.TEXT if given is None else given[1],
-        compress=request.compress if given is not None else bool(details.form & records.COMPRESSED),
-        metadata=drafts.merged(version.metadata, others),
+        value=value if new is None else new[0],
+        form=details.form & records.TEXT if new is None else new[1],
+        compress=request.compress if new is not None else bool(details.form & records.COMPRESSED),
+        metadata=drafts.merge_metadata(version.metadata, others),
         partition=partition,
         expires_at=entry.expires_at if known.expiry is UNSET else expires_at,
         kind=request.kind or details.kind,
@@ -118,9 +118,9 @@ def update(
         conversation=details.conversation,
         position=details.position,
         supersedes=supersedes,
-        unreviewed=_given(request.unreviewed),
+        unreviewed=_flag(request.unreviewed),
     )
-    return (yield from saved(repository, context, draft, stored, "update_memory"))
+    return (yield from save(repository, context, draft, stored, "update_memory"))
 
 
 def add(
@@ -144,7 +144,7 @@ def add(
         by=request.created_by,
         task_id=request.task_id,
     )
-    return (yield from saved(repository, context, draft, None, "add_memory"))
+    return (yield from save(repository, context, draft, None, "add_memory"))
 
 
 def revise(
@@ -175,17 +175,17 @@ def revise(
         conversation=details.conversation,
         position=details.position,
     )
-    return (yield from saved(repository, context, draft, stored, "update_memory"))
+    return (yield from save(repository, context, draft, stored, "update_memory"))
 
 
-def named(
+def find_named(
     repository: MemoryRepository,
     context: Context,
     memory_id: str | None,
     key: str | None,
     namespace: str | None,
 ) -> StoredEntry:
-    """Return the one memory that an id or a key names.
+    """Return the memory of an id or a key.
 
     Raises:
         Refusal: ``MEMORY_NOT_FOUND``; ``VALIDATION_ERROR``: neither or both were given.
@@ -202,11 +202,13 @@ def named(
     return stored
 
 
-def superseded(repository: MemoryRepository, context: Context, memory_id: str | None) -> StoredEntry | None:
-    """Return the memory that a new one is to take the place of.
+def find_superseded(
+    repository: MemoryRepository, context: Context, memory_id: str | None
+) -> StoredEntry | None:
+    """Return the memory that a new one is to supersede.
 
     Raises:
-        Refusal: ``MEMORY_NOT_FOUND``: the caller sees none with this id here.
+        Refusal: ``MEMORY_NOT_FOUND``: the caller sees no memory with this id here.
     """
     if memory_id is None:
         return None
@@ -220,7 +222,7 @@ def superseded(repository: MemoryRepository, context: Context, memory_id: str | 
 def check_version(
     repository: MemoryRepository, namespace: str, key: str, stored: StoredEntry | None, expected: int | None
 ) -> None:
-    """Check the version that a caller expects; 0 stands for no memory.
+    """Check the version that a caller expects; 0 means no memory.
 
     Raises:
         Refusal: ``VERSION_CONFLICT`` with the current version.
@@ -235,16 +237,16 @@ def check_version(
     raise auth_errors.version_conflict(key, namespace, expected, current, **details)
 
 
-def saved(
+def save(
     repository: MemoryRepository, context: Context, draft: Draft, stored: StoredEntry | None, action: str
 ) -> Slices[replies.MemorySaved]:
-    """Write a draft that may be written, record it in the audit log, and return the answer."""
+    """Write a checked draft, add an audit record, and return the reply."""
     written = yield from write(repository, context, draft, stored)
     entry = written.entry
-    text = embedding.embedded(draft.value, draft.form, repository.author(entry))
-    yield from embedding.attend(repository, context, [(entry.update, text)])
-    space = embedding.serving(repository, context)
-    alike = yield from near_duplicates.near(repository, context, entry, draft, space)
+    text = embedding.text_to_embed(draft.value, draft.form, repository.author(entry))
+    yield from embedding.embed_or_queue(repository, context, [(entry.update, text)])
+    space = embedding.serving_space(repository, context)
+    found = yield from near_duplicates.find_similar(repository, context, entry, draft, space)
     audit_record.record(
         context,
         action,
@@ -257,7 +259,7 @@ def saved(
         task_id=draft.task_id,
         by=draft.by,
     )
-    return _reply(repository, context, draft, written, alike)
+    return _reply(repository, context, draft, written, found)
 
 
 def _reply(
@@ -265,7 +267,7 @@ def _reply(
     context: Context,
     draft: Draft,
     written: WriteResult,
-    alike: near_duplicates.LookAlikes,
+    found: near_duplicates.SimilarMemories,
 ) -> replies.MemorySaved:
     entry, tokens = written.entry, tokens_of_size(written.entry.value_size)
     details = entry.details or PLAIN
@@ -283,15 +285,15 @@ def _reply(
         compression_ratio=compression_ratio(entry.stored_size, entry.value_size),
         tokens=tokens,
         tokens_saved=tokens - tokens_of_size(entry.stored_size),
-        similar=alike.similar,
-        conflicts_with=alike.conflicts,
+        similar=found.similar,
+        conflicts_with=found.conflicts,
         supersedes=None if draft.supersedes is None else repository.memory_id(draft.supersedes.entry.number),
     )
 
 
-def _importance(given: float | msgspec.UnsetType | None, otherwise: float) -> float:
-    return given if isinstance(given, float) else otherwise
+def _importance(importance: float | msgspec.UnsetType | None, otherwise: float) -> float:
+    return importance if isinstance(importance, float) else otherwise
 
 
-def _given(unreviewed: bool | msgspec.UnsetType | None) -> bool | None:  # noqa: FBT001 - a field of a request
+def _flag(unreviewed: bool | msgspec.UnsetType | None) -> bool | None:  # noqa: FBT001 - a field of a request
     return unreviewed if isinstance(unreviewed, bool) else None

@@ -1,4 +1,4 @@
-"""The write path of memories: the only one by which a memory is created or gets a new version."""
+"""The write path: the only place that creates a memory or adds a version."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from greenroom.runtime import Context, Slices
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
-    """A version that is to be written.
+    """A version to write.
 
     Attributes:
-        key: Its key.
+        key: The key.
         value: The content as UTF-8, or the bytes of the JSON.
-        partition: Where it is to lie.
-        sub: Its namespace below the root.
+        partition: The partition that it is written to.
+        sub: The namespace below the root.
         session_id: The session that it belongs to, in an agent's namespace.
         form: `JSON` or `TEXT`.
-        compress: Whether a large one is compressed.
+        compress: Whether a large value is compressed.
         metadata: The bytes of a JSON object.
-        expires_at: When it ends, in microseconds since 1970.
-        kind: What kind of memory it is.
-        tags: As given.
+        expires_at: The expiry, in microseconds since 1970.
+        kind: The kind of memory.
+        tags: The tags as received.
         importance: 0 to 1.
-        author: Who is said to have written the memory; None: the owner.
-        by: Who is said to have written this version; None: the author.
-        imported: Who wrote this version as its source says, where that does not count.
-        reattributes: Whether author and source of the memory become this version's, as those of a new one do.
-        task_id: For which task.
-        conversation: Which conversation it belongs to.
-        position: Its place there.
-        supersedes: The entry that it takes the place of; None: the one that the version before did.
-        releases: Whether it takes the place of none.
-        created_at: When the memory was first written, if that is given; in microseconds since 1970.
-        updated_at: When this version was written, if that is given.
-        unreviewed: Whether a rule found it and nobody has looked at it since; None: as the version before.
-        plain: Whether all that an agent's plain memory has not is to be left as it was.
+        author: The author of the memory according to the caller; None for the owner.
+        by: The author of this version according to the caller; None for the author.
+        imported: The author of this version according to its source, which is only recorded.
+        reattributes: Whether this version's author and source replace those of the memory.
+        task_id: The task for which it is written.
+        conversation: The conversation that it belongs to.
+        position: The position in the conversation.
+        supersedes: The entry that it supersedes; None keeps the link of the version before.
+        releases: Whether it supersedes none.
+        created_at: The time of creation in microseconds since 1970, if it is not now.
+        updated_at: The time of this version in microseconds since 1970, if it is not now.
+        unreviewed: Whether a rule made it and no person has reviewed it; None keeps the value before.
+        plain: Whether fields that a plain key-value memory lacks keep their values.
     """
 
     key: str
@@ -79,7 +79,7 @@ class Draft:
 
 
 class WriteResult(NamedTuple):
-    """What was written.
+    """The result of a write.
 
     Attributes:
         entry: The entry with its new version.
@@ -91,12 +91,12 @@ class WriteResult(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where an entry goes.
+    """Where an entry is written.
 
     Attributes:
-        where: Its record key.
-        occupant: What lies there and must go, because it is not there any more for anybody.
-        is_new: Whether it is another place than that of the version before.
+        where: The record key.
+        occupant: A dead entry at this place, which must be removed.
+        is_new: Whether the place differs from that of the version before.
     """
 
     where: bytes
@@ -107,37 +107,39 @@ class _Place(NamedTuple):
 def write(
     repository: MemoryRepository, context: Context, draft: Draft, stored: StoredEntry | None
 ) -> Slices[WriteResult]:
-    """Stage a new version of ``stored``, or a new entry; the caller has checked that it may.
+    """Stage a new version of ``stored``, or a new entry.
+
+    The caller has checked the rights.
 
     The order matters:
 
-    1. What may refuse, while nothing is staged: the place, a ring of supersessions, the root's name.
-    2. The numbers: those of a root's partitions are in the root.
-    3. What was there goes before what comes, which may have the same keys.
-    4. The entry before its link: the memory that it hides is found by rows, too.
+    1. First all that may refuse, while nothing is staged: place, ring of supersessions, name of the root.
+    2. The numbers: the header has those of the partitions.
+    3. The old rows are deleted before new ones are put, which may have the same keys.
+    4. The entry before its link: the link's code finds the hidden memory by rows, too.
     5. The counter of its uses before the index, which ranks by it.
-    6. The root's counter last: until then nothing has the number.
+    6. The root's counter last: until then the number is unused.
 
     Args:
-        repository: The root's.
-        context: The message's.
-        draft: What to write.
-        stored: The entry to be given a new version, which is there; None: a new one.
+        repository: The repository of the root.
+        context: The context of the message.
+        draft: The version to write.
+        stored: The live entry that gets a new version; None for a new entry.
 
     Raises:
-        Refusal: ``KEY_EXISTS``: a memory that the sender may not see is there; ``VALIDATION_ERROR``: it
-            would move where another entry is, or supersede itself. Nothing was staged then.
+        Refusal: ``KEY_EXISTS``: the place has a memory that the caller may not see. ``VALIDATION_ERROR``: it
+            would move to another entry's place, or supersede itself. Nothing is staged then.
     """
     old = None if stored is None else stored.entry
-    packed = (yield from pack(draft.value, context)) if draft.compress else None
+    packed = (yield from pack(draft.value)) if draft.compress else None
     place = _place(repository, context, draft, stored)
     if draft.supersedes is not None and old is not None:
-        yield from links.open_ring(repository, context, old, draft.supersedes.entry)
+        yield from links.break_ring(repository, context, old, draft.supersedes.entry)
     repository.ensure_root(context, repository.root)
     update = repository.counter + 1
     details = _details(repository, context, draft, old, packed)
     if old is not None:
-        links.keep(context, old, details)
+        links.record_supersession(context, old, details)
     _make_room(repository, context, stored, place)
     version = _next_version(repository, context, draft, stored, place)
     entry = _entry(draft, old, version, context.now, update, details)
@@ -146,13 +148,13 @@ def write(
     links.relink(repository, context, old, entry, is_new=draft.supersedes is not None)
     quality = Quality() if old is None else repository.uses.settle(context, old)
     if repository.indexed_to is None:
-        document = yield from repository.document(context, entry, draft.value, quality)
+        document = yield from repository.document(entry, draft.value, quality)
         analysed = yield from repository.index.add(context, document)
-        root_summary.note(repository, context, entry, analysed)
+        root_summary.add(repository, context, entry, analysed)
     repository.counter = update
     repository.publish(context, entry)
     repository.uses.write_soon(context)
-    indexing.soon(repository, context)
+    indexing.schedule(repository, context)
     return WriteResult(entry, old is None)
 
 
@@ -166,7 +168,7 @@ def _place(
         for where, occupant in occupants.items():
             if occupant is None or not records.is_there(occupant, context.now):
                 continue
-            if stored is None:  # the sender may not see it, and what it does not see it must not end
+            if stored is None:  # the caller may not see it, so it must not replace it
                 raise auth_errors.hidden_memory_exists(draft.key)
             if where != stored.record_key:
                 raise auth_errors.invalid(
@@ -180,7 +182,7 @@ def _place(
 def _make_room(
     repository: MemoryRepository, context: Context, stored: StoredEntry | None, place: _Place
 ) -> None:
-    """Stage the end of what lies in the new place, and of the old version where it was found."""
+    """Stage the removal of the place's dead entry, and of the old rows."""
     if place.occupant is not None:
         removal.clear(repository, context, StoredEntry(place.where, place.occupant))
     if stored is not None:
@@ -221,7 +223,7 @@ def _details(
 def _next_version(
     repository: MemoryRepository, context: Context, draft: Draft, stored: StoredEntry | None, place: _Place
 ) -> int:
-    """Return the number of the version to come, which no other state of its key has had."""
+    """Return the next version number, which the key never had before."""
     last = 0 if stored is None else stored.entry.version
     if place.is_new or (stored is not None and stored.entry.deleted_at is not None):
         keys = records.entry_keys(draft.session_id, draft.key, draft.sub)
@@ -279,6 +281,6 @@ def _stage(
     if place.is_new:
         context.put(records.id_key(repository.tail(entry.number)), where)
     if entry.expires_at is not None:
-        repository.note_end(context, entry)  # it ends unseen before a sweep comes
+        repository.note_end(context, entry)  # it ends at its expiry, before any sweep
         context.put(records.expiry_key(entry.expires_at, entry.number, entry.version), where)
         removal.sweep_by(repository, context, entry.expires_at)

@@ -1,4 +1,4 @@
-"""The background worker that embeds the actors' texts: in batches, one actor after the other."""
+"""The background worker that embeds the backlog, one actor after the other."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import trio
 
-from greenroom.actors.core.replies.memory_types import Vectors
-from greenroom.actors.memories.requests.requests import StoreVectors, TextsToEmbed
 from greenroom.actors.search.embedding.embedder import Embedder
 from greenroom.actors.search.embedding.errors import EmbedderError, TextRefusedError
+from greenroom.actors.search.embedding.vectors import StoreVectors, TextsToEmbed, Vectors
 from greenroom.runtime import Address, GreenroomError, RuntimeClient, RuntimeClosedError, StoreFailedError
 
 FIRST_SECONDS = 1.0
@@ -18,23 +17,23 @@ LONGEST_SECONDS = 300.0
 
 
 class Backoff:
-    """Exponential back-off: twice as long after each failure, from a second to five minutes."""
+    """Exponential back-off: doubled after each failure, from a second to five minutes."""
 
     def __init__(self) -> None:
         self._failures = 0
 
     def after_failure(self, asked_for: float | None = None) -> float:
-        """Return for how many seconds to wait now.
+        """Return the seconds to wait now.
 
         Args:
-            asked_for: How long the other side wants to be left alone, in seconds.
+            asked_for: The delay in seconds that the other side requires.
         """
         seconds = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0**self._failures)
         self._failures = min(self._failures + 1, 16)
         return min(LONGEST_SECONDS, max(seconds, asked_for or 0.0))
 
     def after_success(self) -> None:
-        """Forget the failures."""
+        """Reset the back-off."""
         self._failures = 0
 
 
@@ -45,13 +44,13 @@ class EmbeddingWorker:
     """A queue of actors that have texts without vectors, and the loop that embeds them.
 
     Attributes:
-        embedded: How many texts got vectors.
-        trouble: Why the embedder cannot be had, or does not embed; None when nothing is wrong.
+        embedded: The number of embedded texts.
+        trouble: Why the embedder cannot be loaded or does not embed; None without a problem.
     """
 
     def __init__(self, runtime: RuntimeClient) -> None:
         self._runtime = runtime
-        self._waiting: dict[Address, int] = {}  # in the order of their turns, with how many texts about
+        self._waiting: dict[Address, int] = {}  # in the order of their turns, with an estimate of their texts
         self._postponed: dict[Address, Backoff] = {}
         self._in_hand: tuple[Address, int] | None = None
         self._wake = trio.Event()
@@ -75,23 +74,23 @@ class EmbeddingWorker:
         return sum(self._waiting.values()) + in_hand
 
     def waiting(self, address: Address) -> int:
-        """Return how many texts of one actor have no vectors, about; 0 as far as nobody knows better."""
+        """Return about how many texts of one actor have no vectors, as far as known."""
         in_hand = self._in_hand[1] if self._in_hand is not None and self._in_hand[0] == address else 0
         return max(in_hand, self._waiting.get(address, 0))
 
     def add(self, address: Address) -> None:
-        """Queue an actor that has texts without vectors, or will have when its handler returns."""
+        """Queue an actor that has texts without vectors, now or when its handler returns."""
         if address not in self._waiting:
             self._waiting[address] = 1
             self._settled = trio.Event() if self._settled.is_set() else self._settled
             self._wake.set()
 
     async def wait_idle(self) -> None:
-        """Wait until every known text has vectors, which may be never when the embedder fails."""
+        """Wait until every known text has vectors; this may never end if the embedder fails."""
         await self._settled.wait()
 
     async def run(self, embedder: Embedder) -> None:
-        """Embed, until it is cancelled."""
+        """Embed until cancelled."""
         async with trio.open_nursery() as nursery:
             while True:
                 if not self._waiting:
@@ -121,7 +120,7 @@ class EmbeddingWorker:
                     continue
                 self._postponed.pop(address, None)
                 if left:
-                    self._waiting[address] = left  # at the end: the others have their turns, too
+                    self._waiting[address] = left  # at the end, so that the others have their turns
 
     @property
     def is_backing_off(self) -> bool:
@@ -147,13 +146,17 @@ class EmbeddingWorker:
         self._backoff.after_success()
 
     async def _embed_some(self, address: Address, embedder: Embedder) -> int | None:
-        """Embed some texts of one actor; return how many are left, about, and None when it took nothing."""
+        """Embed some texts of one actor.
+
+        Returns:
+            About how many are left; None if the actor stored nothing.
+        """
         wanted = TextsToEmbed(space=embedder.space, limit=embedder.batch)
         found = await self._runtime.ask(address, wanted)
         if not found.texts:
             return 0
         self._in_hand = address, len(found.texts) + found.remaining
-        vectors = await _embedded(embedder, address, [each.text for each in found.texts])
+        vectors = await _embed(embedder, address, [each.text for each in found.texts])
         self.record_success()
         pairs = [(each.id, made) for each, made in zip(found.texts, vectors, strict=True)]
         stored = await self._runtime.ask(address, StoreVectors(space=embedder.space, vectors=pairs))
@@ -172,18 +175,21 @@ class EmbeddingWorker:
         self.add(address)
 
 
-async def _embedded(embedder: Embedder, address: Address, texts: Sequence[str]) -> list[Vectors]:
-    """Return the vectors of an actor's texts; of one that an endpoint refuses zeros, to ask once only."""
+async def _embed(embedder: Embedder, address: Address, texts: Sequence[str]) -> list[Vectors]:
+    """Return the vectors of an actor's texts.
+
+    A text that an endpoint refuses gets zeros, so that it is not sent again.
+    """
     try:
         return await embedder.embed(texts)
     except TextRefusedError as error:
         if len(texts) == 1:
-            size = len(texts[0])  # the log has nothing of what it says
+            size = len(texts[0])  # the log must not have the text itself
             logger.warning(
                 "found by its words only: a text of %s with %d characters: %s", address, size, error
             )
             return [Vectors(scale=0.0, values=bytes(embedder.dimensions))]
     made: list[Vectors] = []
     for text in texts:
-        made += await _embedded(embedder, address, [text])
+        made += await _embed(embedder, address, [text])
     return made

@@ -1,4 +1,4 @@
-"""The interface of embedders, texts in, vectors out; which one is chosen; the words of a query."""
+"""The interface of embedders, the choice of one, and the words of a query."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from typing import Final, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from greenroom.actors.content.text.analyze import spans
-from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 EMBEDDED_CHARACTERS = 8_192
-"""Of a longer text this many characters are embedded: the rest is found by its words."""
+"""The first so many characters of a text are embedded; the rest is found by its words."""
 ALLOWED = "auto, minilm, static, none, onnx:DIR, http:URL or python:MODULE:CLASS is allowed"
 MODEL_BYTES = 120
-"""Longest name of an endpoint's model: it is part of keys in the store."""
+"""The longest name of an endpoint's model: it is part of keys in the store."""
 _CLASS: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 
 
 def embedded_part(text: str) -> str:
-    """Return the part of a text that is embedded: its beginning, with ``?`` for what has no UTF-8."""
+    """Return the beginning of a text, which is embedded, with ``?`` for lone surrogates."""
     beginning = text[:EMBEDDED_CHARACTERS]
     return beginning if beginning.isascii() else beginning.encode(errors="replace").decode()
 
 
 class LocalEmbedder(Protocol):
-    """An embedder that calculates in this process. It may be used by several threads at once.
+    """An embedder that calculates in this process, from several threads at once.
 
     Attributes:
-        space: The name of its vectors: no two embedders whose vectors cannot be compared have the same.
-        dimensions: How many numbers a vector has.
-        has_tokens: Whether it also has vectors of a text's tokens.
-        is_quick: Whether a text takes so little time that the event loop can do it by the way.
-        batch: How many texts are done from one commit to the next, within some seconds.
-        group: How many of about the same length are given at once, so that it returns soon.
-        threads: How many threads may have it work at once.
+        space: The name of its vector space. Embedders with incomparable vectors have different spaces.
+        dimensions: The number of numbers in a vector.
+        has_tokens: Whether it also makes vectors of a text's tokens.
+        is_quick: Whether a text takes so little time that the event loop can embed it.
+        batch: The number of texts from one commit to the next, which take some seconds.
+        group: The number of texts of about the same length in one call, so that it returns soon.
+        threads: The number of threads that may call it at once.
     """
 
     space: str
@@ -48,21 +48,21 @@ class LocalEmbedder(Protocol):
     threads: int
 
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return the vectors of texts that are kept. One without any word has vectors of zeros."""
+        """Return the vectors of stored texts; a text without a word has vectors of zeros."""
 
     def query(self, text: str) -> QueryVectors:
-        """Return the vectors of a text that is searched for."""
+        """Return the vectors of a query."""
 
 
 class Embedder(Protocol):
-    """An embedder that is waited for, be it a thread of this process or an endpoint.
+    """An asynchronous embedder: in a thread of this process, or an endpoint.
 
     Attributes:
         space: As in `LocalEmbedder`.
         dimensions: As in `LocalEmbedder`.
         has_tokens: As in `LocalEmbedder`.
         batch: As in `LocalEmbedder`.
-        quick: The embedder itself when its `LocalEmbedder.is_quick` is true, else None.
+        quick: The embedder itself if its `LocalEmbedder.is_quick` is true, otherwise None.
     """
 
     space: str
@@ -72,26 +72,26 @@ class Embedder(Protocol):
     quick: LocalEmbedder | None
 
     async def embed(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return the vectors of texts that are kept.
+        """Return the vectors of stored texts.
 
         Raises:
-            TextRefusedError: one of the texts cannot be embedded.
-            EmbedderError: nothing can be embedded now.
+            TextRefusedError: One of the texts cannot be embedded.
+            EmbedderError: Nothing can be embedded now.
         """
 
     async def query(self, text: str) -> QueryVectors:
-        """Return the vectors of a text that is searched for.
+        """Return the vectors of a query.
 
         Raises:
-            EmbedderError: nothing can be embedded now.
+            EmbedderError: Nothing can be embedded now.
         """
 
     async def aclose(self) -> None:
-        """Give back what it holds."""
+        """Release its resources."""
 
 
 class Word(NamedTuple):
-    """A word and where in the text it stands."""
+    """A word and its position in the text."""
 
     start: int
     end: int
@@ -99,19 +99,19 @@ class Word(NamedTuple):
 
 
 def words_of(text: str) -> list[Word]:
-    """Return a text's words in order; runs of symbols are none."""
+    """Return a text's words in order, without runs of symbols."""
     return [Word(*found) for found in spans(text) if any(map(str.isalnum, found[2]))]
 
 
 def words_of_tokens(
     words: list[Word], offsets: list[tuple[int, int]], prompt: int = 0
 ) -> tuple[list[str], list[int]]:
-    """Return the word of each token that is part of one, and the numbers of these tokens.
+    """Return the tokens that are part of a word: the words, and the tokens' numbers.
 
     Args:
         words: The text's words, in order.
-        offsets: Where the tokens stand, in order.
-        prompt: How many characters stand before the text.
+        offsets: The positions of the tokens, in order.
+        prompt: The number of characters before the text.
     """
     spellings: list[str] = []
     chosen: list[int] = []
@@ -127,15 +127,15 @@ def words_of_tokens(
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedderChoice:
-    """The embedder that is configured.
+    """The configured embedder.
 
     Attributes:
-        kind: ``auto`` for the best one that is at hand, ``minilm`` for the installed model of sentences,
-            ``static`` for word vectors that ship with the program, ``onnx`` for a model in a folder,
-            ``http`` for an endpoint, ``python`` for a class, ``none`` for none.
+        kind: ``auto`` for the best one available, ``minilm`` for the installed model of sentences,
+            ``static`` for the bundled word vectors, ``onnx`` for a model in a folder, ``http`` for an
+            endpoint, ``python`` for a class, ``none`` for none.
         place: The folder (or the ``.onnx`` file in it), the URL, or module and class.
         model: The name of the endpoint's model.
-        key: What the endpoint knows us by.
+        key: The API key for the endpoint.
         models: The folder of installed models; None for the user's.
     """
 
@@ -157,12 +157,12 @@ def read_choice(
     Args:
         text: ``auto``, ``minilm``, ``static``, ``none``, ``onnx:DIR``, ``http:URL`` or
             ``python:MODULE:CLASS``; a URL may stand alone.
-        model: The name of the endpoint's model; without meaning for the others.
-        key: What the endpoint knows us by, likewise.
+        model: The name of the endpoint's model; ignored for the others.
+        key: The API key for the endpoint; ignored for the others.
         models: The folder of installed models; None for the user's.
 
     Raises:
-        ValueError: it is none of these, or an endpoint has no model.
+        ValueError: It is none of these, or an endpoint has no model.
     """
     match text:
         case "auto" | "minilm" | "static" | "none":

@@ -1,4 +1,4 @@
-"""Getting the embedder that is wanted, without holding the event loop up."""
+"""Load the configured embedder, and call a local one from threads."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import outcome
 import trio
 
-from greenroom.actors.core.base.optional_packages import install
-from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
+from greenroom.actors.core.base.optional_packages import install_command
 from greenroom.actors.search.embedding.embedder import Embedder, EmbedderChoice, LocalEmbedder
 from greenroom.actors.search.embedding.errors import EmbedderError, ModelMissingError
 from greenroom.actors.search.embedding.models.installed_models import (
     MINILM,
-    missing,
+    add_remedy,
+    find_fault,
     models_folder,
-    with_remedy,
 )
-from greenroom.actors.search.embedding.models.onnx_export import read_model_files
+from greenroom.actors.search.embedding.models.onnx_export import read_export
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 if TYPE_CHECKING:
     from greenroom.actors.search.embedding.models.http import HttpEmbedder
 
 _GROUP_CHARACTERS: Final = 8_192
-_ASKED_SECONDS: Final = 1.0
+_SEARCHING_SECONDS: Final = 1.0
 LEAVE_SECONDS: Final = 2.0
-"""Whoever closes a program waits so long for a class of somebody's own."""
+"""The time that closing the program waits for an embedder class of the user's."""
 A = TypeVar("A")
 R = TypeVar("R")
 
 
 class InThread:
-    """A local embedder, waited for; see `Embedder`.
+    """A local embedder behind the asynchronous interface; see `Embedder`.
 
-    It has a thread for queries, which do not wait for texts that are being embedded. For these it has as many
-    as the embedder takes, but only one as long as somebody searches.
+    It has one thread for queries, so that they do not wait for stored texts. For these it has as many threads
+    as the embedder allows, but only one while there are searches.
 
     Args:
         local: The embedder.
-        leaves: Whether a thread is left to itself when nobody waits for it any more, for what the embedder
-            does may never end: one of a query at once, one of texts after a moment.
+        leaves: Whether to abandon a thread after cancellation, because the embedder's code may never end: the
+            thread of a query at once, the thread of texts after a moment.
     """
 
     def __init__(self, local: LocalEmbedder, *, leaves: bool = False) -> None:
@@ -59,17 +59,17 @@ class InThread:
         self.quick = local if local.is_quick else None
         self._texts = trio.CapacityLimiter(local.threads)
         self._queries = trio.CapacityLimiter(1)
-        self._asked_at = -math.inf
+        self._searched_at = -math.inf
 
     async def embed(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return the vectors of texts that are kept."""
+        """Return the vectors of stored texts."""
         groups = iter(_groups(texts, self._local.group))
         made: dict[int, Vectors] = {}
         error: EmbedderError | None = None
 
         async def work(*, helps: bool) -> None:
             nonlocal error
-            while error is None and not (helps and self._is_asked()) and (group := next(groups, None)):
+            while error is None and not (helps and self._is_searching()) and (group := next(groups, None)):
                 some = [texts[number] for number in group]
                 try:
                     vectors = await self._embed(some)
@@ -87,33 +87,33 @@ class InThread:
 
     async def _embed(self, texts: list[str]) -> list[Vectors]:
         if self._leaves:
-            return await _left_to_itself(self._local.embed, texts, limiter=self._texts)
-        # Not abandoned when cancelled, so whoever closes the program waits for one group at most.
+            return await _run_abandonable(self._local.embed, texts, limiter=self._texts)
+        # Not abandoned after cancellation, so closing the program waits for at most one group.
         return await trio.to_thread.run_sync(self._local.embed, texts, limiter=self._texts)
 
     async def query(self, text: str) -> QueryVectors:
-        """Return the vectors of a text that is searched for."""
+        """Return the vectors of a query."""
         if self.quick is not None:
             return self.quick.query(text)
-        self._asked_at = trio.current_time()
+        self._searched_at = trio.current_time()
         return await trio.to_thread.run_sync(
             self._local.query, text, limiter=self._queries, abandon_on_cancel=self._leaves
         )
 
     async def aclose(self) -> None:
-        """Do nothing: what was loaded goes with the last who uses it."""
+        """Do nothing: the model is released with its last user."""
 
-    def _is_asked(self) -> bool:
-        """Whether somebody searches, or did a moment ago and may again."""
-        return trio.current_time() < self._asked_at + _ASKED_SECONDS
+    def _is_searching(self) -> bool:
+        """Return whether there was a search a moment ago, so that another one is likely."""
+        return trio.current_time() < self._searched_at + _SEARCHING_SECONDS
 
 
-async def _left_to_itself(
+async def _run_abandonable(
     function: Callable[[A], R], argument: A, *, limiter: trio.CapacityLimiter | None = None
 ) -> R:
-    """Run in a thread what may never end: whoever is cancelled waits a moment for it, and then no more.
+    """Run in a thread a function that may never end, and abandon it after cancellation.
 
-    Most come to an end in that time, and a thread within a library may not survive the interpreter's end.
+    Most functions end in that time, and a thread within a library may crash at the interpreter's end.
     """
 
     async def hurry() -> None:
@@ -133,7 +133,7 @@ async def _left_to_itself(
 
 
 def _groups(texts: Sequence[str], most: int) -> list[list[int]]:
-    """Return the numbers of texts, by length, in groups of so many and of no more text than is done soon."""
+    """Return the numbers of texts in groups of similar length, limited in number and characters."""
     groups: list[list[int]] = []
     for number in sorted(range(len(texts)), key=lambda number: len(texts[number])):
         fits = groups and len(groups[-1]) < most
@@ -145,10 +145,10 @@ def _groups(texts: Sequence[str], most: int) -> list[list[int]]:
 
 
 def check_choice(choice: EmbedderChoice) -> None:
-    """Say at once what is missing and can be told without loading anything.
+    """Check for missing files and libraries, without loading anything.
 
     Raises:
-        EmbedderError: the model's files or the library that runs it are not there.
+        EmbedderError: The model's files, or the library that runs it, are missing.
     """
     if choice.kind == "minilm":
         _check_minilm(choice)
@@ -156,41 +156,41 @@ def check_choice(choice: EmbedderChoice) -> None:
         return
     if find_spec("onnxruntime") is None:
         raise EmbedderError(
-            f"the embedder {choice} needs onnxruntime, which is not installed: {install('onnx')}"
+            f"the embedder {choice} needs onnxruntime, which is not installed: {install_command('onnx')}"
         )
-    read_model_files(Path(choice.place))
+    read_export(Path(choice.place))
 
 
 def _check_minilm(choice: EmbedderChoice, *, looks_inside: bool = False) -> None:
-    lack = missing(models_folder(choice), looks_inside=looks_inside)
+    lack = find_fault(models_folder(choice), looks_inside=looks_inside)
     if lack is not None:
-        raise ModelMissingError(with_remedy(lack))
+        raise ModelMissingError(add_remedy(lack))
 
 
 async def load(choice: EmbedderChoice) -> Embedder:
-    """Return the embedder that is wanted, ready for use.
+    """Load the configured embedder, ready for use.
 
     Raises:
-        EmbedderError: it cannot be had, or not now.
+        EmbedderError: It cannot be loaded, or not now.
     """
     if choice.kind == "http":
-        return await _connected(choice)
+        return await _connect(choice)
     if choice.kind == "python":
-        made = await _left_to_itself(partial(_load_local, choice), trio.from_thread.check_cancelled)
+        made = await _run_abandonable(partial(_load_local, choice), trio.from_thread.check_cancelled)
         return InThread(made, leaves=True)
-    # Not abandoned when cancelled: a thread within a library would not survive the interpreter's end.
+    # Not abandoned after cancellation: a thread within a library would crash at the interpreter's end.
     local = await trio.to_thread.run_sync(partial(_load_local, choice, trio.from_thread.check_cancelled))
     return InThread(local)
 
 
-async def _connected(choice: EmbedderChoice) -> Embedder:
-    def imported() -> type[HttpEmbedder]:
+async def _connect(choice: EmbedderChoice) -> Embedder:
+    def import_http() -> type[HttpEmbedder]:
         _import("numpy")
         from greenroom.actors.search.embedding.models import http  # noqa: PLC0415 - imported when first needed, in a thread
 
         return http.HttpEmbedder
 
-    make = await trio.to_thread.run_sync(imported)
+    make = await trio.to_thread.run_sync(import_http)
     endpoint = make(choice)
     try:
         await endpoint.connect()
@@ -202,8 +202,8 @@ async def _connected(choice: EmbedderChoice) -> Embedder:
 
 
 def _load_local(choice: EmbedderChoice, check: Callable[[], object]) -> LocalEmbedder:
-    """Load a model; ``check`` is called between the steps, and what it raises ends the loading."""
-    # One core is enough for texts that nobody waits for; and threads of its own would keep memory.
+    """Load a model; ``check``, called between the steps, may raise to end it."""
+    # One core is enough for background work, and the libraries' own threads would use memory.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     check()
@@ -230,7 +230,7 @@ def _load_local(choice: EmbedderChoice, check: Callable[[], object]) -> LocalEmb
     check()
     from greenroom.actors.search.embedding.models.onnx import OnnxEmbedder  # noqa: PLC0415 - as above
 
-    return OnnxEmbedder(read_model_files(Path(choice.place)), check)
+    return OnnxEmbedder(read_export(Path(choice.place)), check)
 
 
 def _import(name: str) -> None:

@@ -1,10 +1,11 @@
-"""The embedding service, which runs beside the actors: it loads the embedder when it is first needed.
+"""The embedding service, which runs beside the actors and loads the embedder on first use.
 
-A search waits for it a moment; when it is not there by then, and while it fails, searches go by
-words alone and say so. Nobody else waits. An actor that keeps texts does three things: it asks
-`embed_nowait` and keeps what it gets in the same commit; where it gets nothing it calls `add_pending` and
-keeps a row (see `rows`); and it answers `TextsToEmbed` and `StoreVectors`, by which it gets the
-vectors later.
+A search waits for it for a moment. If it is not ready by then, or fails, the search compares words alone and
+says so. Nothing else waits. An actor that stores texts does three things:
+
+1. It calls `embed_nowait` and stores the vectors in the same commit.
+2. If it gets none, it calls `add_pending` and stores a row (see `rows`).
+3. It handles `TextsToEmbed` and `StoreVectors`, by which it gets the vectors later.
 """
 
 from __future__ import annotations
@@ -19,14 +20,13 @@ from typing import Final, Literal
 import msgspec
 import trio
 
-from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
 from greenroom.actors.search.embedding import rows
 from greenroom.actors.search.embedding.backlog_worker import EmbeddingWorker
 from greenroom.actors.search.embedding.embedder import Embedder, EmbedderChoice, read_choice
 from greenroom.actors.search.embedding.embedder_loader import load
 from greenroom.actors.search.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.search.embedding.lru_cache import LruCache
-from greenroom.actors.search.embedding.models.installed_models import resolved
+from greenroom.actors.search.embedding.models.installed_models import resolve_auto
 from greenroom.actors.search.embedding.rows import (
     FindUnfinished,
     NoteEmbedder,
@@ -34,6 +34,7 @@ from greenroom.actors.search.embedding.rows import (
     Unfinished,
     registry_address,
 )
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 from greenroom.runtime import (
     Address,
     GreenroomError,
@@ -50,22 +51,24 @@ EmbeddingState = Literal["off", "idle", "loading", "ready", "failing"]
 
 
 class EmbeddingStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Statistics of the embedding service. Counts are since the runtime was opened unless they say "now".
+    """Statistics of the embedding service.
+
+    Counts start when the runtime is opened, unless they say "now".
 
     Attributes:
-        embedder: Which one it is, as `--embedder` has it; never ``auto``, which `wanted` may be.
-        wanted: Which one is asked for.
-        reason: Why it is this one.
+        embedder: The embedder in use, as for `--embedder`; never ``auto``, which `wanted` may be.
+        wanted: The configured embedder.
+        reason: Why this one is in use.
         state: ``off``: none is wanted; ``idle``: none was needed so far; then ``loading``, ``ready``, or
-            ``failing`` when it cannot be had or does not embed now.
-        space: The name of its vectors, once it was ready.
+            ``failing`` if it cannot be loaded or does not embed now.
+        space: The name of its vector space, once it was ready.
         trouble: Why it fails.
-        embedded: Texts that got vectors from the worker.
-        texts_waiting: Texts without vectors of this space, about, now.
-        actors_waiting: How many actors have these, now.
-        older_spaces: The spaces of embedders before this one in which some actors search, now.
-        queries: Searches that asked for vectors.
-        queries_without: Of those, how many got none.
+        embedded: The number of texts embedded by the worker.
+        texts_waiting: About how many texts lack vectors of this space, now.
+        actors_waiting: How many actors have such texts, now.
+        older_spaces: The spaces of earlier embedders in which some actors still search, now.
+        queries: The number of searches that needed vectors.
+        queries_without: How many of those got none.
     """
 
     embedder: str
@@ -88,27 +91,29 @@ OFF = EmbeddingStatistics(embedder="none", state="off")
 logger = logging.getLogger(__name__)
 
 QUERY_SECONDS: Final = 2.0
-"""A search waits this long for an endpoint, and then goes on by words alone.
+"""The time that a search waits for an endpoint before it compares words alone.
 
-One that has not answered the first question by then is said not to answer."""
+An endpoint without a first reply by then is reported as silent.
+"""
 LOAD_SECONDS: Final = 5.0
-"""Searches wait until so long after its loading began for a model, and for vectors of what was stored before.
+"""The time from the start of loading that searches wait for a model, and for vectors of older texts.
 
-Word vectors take 0.2 to 0.7 s, a model of sentences a few times that."""
+Word vectors take 0.2 to 0.7 s, a model of sentences a few times that.
+"""
 SHARE: Final = 0.5
-"""So much of its own time a search waits at most."""
+"""The part of its own time that a search waits at most."""
 QUERIES_KEPT: Final = 256
 LOOK_SECONDS: Final = 60.0
 _BY_WORDS: Final = "until all is embedded anew, some searches go by words alone"
 
 
 class EmbeddingService:
-    """Loads the embedder, embeds queries, and has texts embedded. `open_embedding` makes it."""
+    """Load the embedder, embed queries, and have texts embedded; made by `open_embedding`."""
 
     def __init__(self, runtime: RuntimeClient, choice: EmbedderChoice, load: Load = load) -> None:
         self._runtime = runtime
         self._wanted = choice
-        self._take(*resolved(choice))
+        self._take(*resolve_auto(choice))
         self._load = load
         self._embedder: Embedder | None = None
         self._older: dict[str, Embedder] = {}
@@ -133,17 +138,17 @@ class EmbeddingService:
 
     @property
     def quick_space(self) -> str | None:
-        """The name of the vectors that `embed_nowait` makes; None where it makes none."""
+        """The space of the vectors that `embed_nowait` makes; None if it makes none."""
         return None if self._embedder is None or self._embedder.quick is None else self._embedder.space
 
     @property
     def is_off(self) -> bool:
-        """Whether searches are meant to go by words alone."""
+        """Whether searches are configured to compare words alone."""
         return self._choice.kind == "none"
 
     @property
     def absence(self) -> str | None:
-        """Why a query gets no vectors now, as a sentence; None when it gets some."""
+        """Why a query gets no vectors now, as a sentence; None if it gets some."""
         if self.is_off:
             return "the embedder is none" if self._wanted is self._choice else self._reason
         if self._worker.trouble is not None:
@@ -151,13 +156,13 @@ class EmbeddingService:
         if self._embedder is not None:
             return None
         if self._choice.kind == "http" and trio.current_time() >= self._loading_since + QUERY_SECONDS:
-            return f"the embedder {self._choice} was asked and does not answer"
+            return f"the embedder {self._choice} does not answer"
         return f"the embedder {self._choice} is being loaded"
 
     def embed_nowait(self, text: str) -> Vectors | None:
-        """Return the vectors of a text that is kept, when that takes no time to speak of.
+        """Return the vectors of a stored text, if the embedder is ready and quick.
 
-        None means: not now, or not this embedder; `noticed` is for those.
+        Otherwise return None; the actor then calls `add_pending`.
         """
         if self._embedder is None or self._embedder.quick is None:
             self._needed.set()
@@ -166,41 +171,40 @@ class EmbeddingService:
         return vectors
 
     def add_pending(self, address: Address) -> None:
-        """Queue an actor that has texts without vectors, or will have when its handler returns."""
+        """Queue an actor that has texts without vectors, now or when its handler returns."""
         if not self.is_off:
             self._worker.add(address)
             self._needed.set()
 
     def waiting(self, address: Address) -> int:
-        """Return how many texts of an actor have no vectors of this space yet, about."""
+        """Return about how many texts of an actor still lack vectors of this space."""
         return self._worker.waiting(address)
 
     def keeps(self, space: str) -> bool:
-        """Return whether vectors of another space stay when all texts have some of this one.
+        """Return whether vectors of another space stay after all texts have some of this one.
 
-        Those of MiniLM do where nobody chose to be without it: another program that shares the folder, or
-        this one when it is mended, goes on with them. So two that take turns do not embed everything at each.
+        Those of MiniLM stay if the word vectors only replace it under ``auto``. Another program that shares
+        the folder, or this one after a repair, can use them again without embedding everything anew.
         """
         is_stopgap = self._wanted.kind == "auto" and self._choice.kind == "static"
         return is_stopgap and space.startswith(rows.MINILM)
 
     async def query(self, text: str, *, wait: bool = False) -> QueryVectors | None:
-        """Return the vectors of a text that is searched for, or None: then `absence` says why.
+        """Return the vectors of a query; if None, `absence` says why.
 
-        It waits a moment for an embedder that is being loaded, and until what was stored before has vectors.
-        While vectors of other embedders are still searched, those of the query in their spaces
-        come along, as `QueryVectors.older`.
+        It waits a moment until the embedder is loaded and older texts have vectors. While actors still search
+        in the spaces of earlier embedders, `QueryVectors.older` has the query in these spaces.
 
         Args:
-            text: What is searched for.
-            wait: Whether to wait for the embedder without end, until it has been loaded or could not be.
+            text: The query.
+            wait: Whether to wait without a limit until the embedder is loaded or has failed.
         """
         await self._wait_for_embedder(without_end=wait)
         self._asked += 1
         present = [] if self._embedder is None else [self._embedder]
         found = [await self._query(each, text) for each in present]
         for space in [*self._older]:
-            older = self._older.get(space)  # it may have been let go meanwhile
+            older = self._older.get(space)  # it may have been closed meanwhile
             found.append(None if older is None else await self._query(older, text))
         made = [vectors for vectors in found if vectors is not None]
         if not made:
@@ -209,12 +213,12 @@ class EmbeddingService:
         return msgspec.structs.replace(made[0], older=tuple(made[1:])) if made[1:] else made[0]
 
     async def embedder(self) -> Embedder | None:
-        """Return what embeds, waiting a moment as `query` does, or None: then `absence` says why."""
+        """Return the embedder, after waiting as `query` does; None if `absence` says why."""
         await self._wait_for_embedder()
         return self._embedder
 
     async def wait_idle(self) -> None:
-        """Wait until every text that is known of has vectors, which may be never when the embedder fails."""
+        """Wait until every known text has vectors; this may never end if the embedder fails."""
         if not self.is_off:
             await self._looked.wait()
             await self._worker.wait_idle()
@@ -237,7 +241,7 @@ class EmbeddingService:
         )
 
     def disable(self) -> None:
-        """Go on without an embedder, for good."""
+        """Stop using the embedder until the next start."""
         self._embedder = None
         self._worker.trouble = "the embedder failed, as the log says, and is back at the next start"
         self._tried.set()
@@ -245,7 +249,7 @@ class EmbeddingService:
         self._backlog_done.set()
 
     async def run(self) -> None:
-        """Load the embedder when it is needed and embed, until it is cancelled."""
+        """Load the embedder when it is needed, and embed until cancelled."""
         if self.is_off:
             await trio.sleep_forever()
         unfinished = await self._unfinished(rows.STATIC if self._choice.kind == "static" else None)
@@ -256,7 +260,7 @@ class EmbeddingService:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._load_older, unfinished.older)
                 await self._needed.wait()
-                embedder = await self._loaded()
+                embedder = await self._load_with_retries()
                 await self._begin(embedder, nursery)
                 nursery.start_soon(self._catch_up)
                 await self._worker.run(embedder)
@@ -267,7 +271,7 @@ class EmbeddingService:
                         await each.aclose()
 
     async def _begin(self, embedder: Embedder, nursery: trio.Nursery) -> None:
-        """Find what is left to do in an embedder's space, and remember what made it."""
+        """Queue the work left in an embedder's space, and record the embedder that made it."""
         unfinished = await self._unfinished(embedder.space)
         for address in unfinished.addresses:
             self._worker.add(address)
@@ -275,11 +279,11 @@ class EmbeddingService:
             note = NoteEmbedder(embedder=self._source.embedder, model=self._source.model)
             try:
                 await self._runtime.ask(registry_address(embedder.space), note)
-            except GreenroomError as error:  # a full store: nothing is embedded now anyhow
-                logger.warning("what made the space %s cannot be noted: %s", embedder.space, error)
+            except GreenroomError as error:  # a full store, in which nothing is embedded now anyway
+                logger.warning("the embedder of the space %s cannot be recorded: %s", embedder.space, error)
         nursery.start_soon(self._release_older, embedder.space)
 
-    async def _loaded(self) -> Embedder:
+    async def _load_with_retries(self) -> Embedder:
         while True:
             self._loading_since = trio.current_time()
             try:
@@ -310,18 +314,18 @@ class EmbeddingService:
             with trio.move_on_at(self._query_deadline()):
                 await self._tried.wait()
                 await self._older_tried.wait()
-                if not self._older:  # these serve until everything is embedded anew
+                if not self._older:  # otherwise these serve until everything is embedded anew
                     await self._backlog_done.wait()
 
     def _query_deadline(self) -> float:
-        """Return until when, in trio's time, a search waits for the embedder."""
+        """Return the end, in trio's time, of a search's wait for the embedder."""
         now = trio.current_time()
         seconds = QUERY_SECONDS if self._choice.kind == "http" else LOAD_SECONDS
         own = SHARE * (trio.current_effective_deadline() - now)
         return min(min(self._loading_since, now) + seconds, now + own)
 
     async def _load_older(self, spaces: Mapping[str, Space | None]) -> None:
-        """Load the embedders that made the spaces in which actors still search."""
+        """Load the earlier embedders in whose spaces actors still search."""
         for space, made in spaces.items():
             if made == self._source or self.keeps(space):
                 continue
@@ -341,21 +345,21 @@ class EmbeddingService:
         self._older_tried.set()
 
     async def _release_older(self, space: str) -> None:
-        """Close older embedders once no actor searches in their spaces."""
+        """Close earlier embedders when no actor searches in their spaces any more."""
         await self._older_tried.wait()
         while self._older:
             await self._worker.wait_idle()
             unfinished = await self._unfinished(space)
             for each in [older for older in self._older if older not in unfinished.older]:
-                with trio.CancelScope(shield=True):  # nobody else would close it
+                with trio.CancelScope(shield=True):  # nothing else would close it
                     await self._older.pop(each).aclose()
             if self._older:
-                await trio.sleep(LOOK_SECONDS)  # some actors could not keep theirs yet
+                await trio.sleep(LOOK_SECONDS)  # some actors could not store their vectors yet
 
     async def _unfinished(self, space: str | None) -> Unfinished:
         try:
             return await self._runtime.query(FindUnfinished(space=space, maker=self._source))
-        except (RuntimeClosedError, StoreFailedError):  # whoever opened the runtime is about to cancel this
+        except (RuntimeClosedError, StoreFailedError):  # the runtime is about to cancel this task
             await trio.sleep_forever()
 
     async def _query(self, embedder: Embedder, text: str) -> QueryVectors | None:
@@ -390,16 +394,16 @@ class EmbeddingService:
 
 
 class GetEmbedding(Procedure[EmbeddingStatistics], frozen=True, kw_only=True):
-    """Read the statistics of the embedding service, which the process that owns the folder runs."""
+    """Read the statistics of the embedding service in the owner of the store."""
 
     async def run(self, context: ProcedureContext) -> EmbeddingStatistics:
-        """Return them; those of no embedder where none runs."""
+        """Return the statistics; `OFF` if no service runs."""
         sidecar: EmbeddingService | None = context.sidecar
         return OFF if sidecar is None else sidecar.statistics()
 
 
 async def _in_time(embedder: Embedder, text: str) -> QueryVectors | EmbedderError:
-    """Return a query's vectors, or what went wrong: also that it took too long."""
+    """Return a query's vectors, or the error, such as a timeout."""
     try:
         with trio.fail_after(QUERY_SECONDS):
             return await embedder.query(text)
@@ -412,9 +416,9 @@ async def _in_time(embedder: Embedder, text: str) -> QueryVectors | EmbedderErro
 def _choice_of(space: str, made: Space | None, present: EmbedderChoice) -> EmbedderChoice | None:
     """Return the embedder that made a space, if it may be loaded.
 
-    A store may be somebody else's, or a backup that was changed. So on its word nothing is loaded but what
-    ships with the program or was installed for it, and nobody is asked but the endpoint that was chosen now,
-    for another of its models.
+    A store may come from someone else, or from a modified backup, so its records are not trusted. Only
+    bundled and installed models are loaded, and only the configured endpoint is called, for another of its
+    models.
     """
     if space == rows.STATIC:
         return EmbedderChoice(kind="static")
@@ -434,11 +438,11 @@ def _choice_of(space: str, made: Space | None, present: EmbedderChoice) -> Embed
 async def open_embedding(
     runtime: RuntimeClient, choice: EmbedderChoice, load: Load = load
 ) -> AsyncIterator[EmbeddingService]:
-    """Run the embedding service beside the actors while the block runs; for `open_runtime`."""
+    """Run the embedding service beside the actors for the duration of the block."""
     embedding = EmbeddingService(runtime, choice, load)
     error: BaseException | None = None
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_contained, embedding)
+        nursery.start_soon(_run_contained, embedding)
         try:
             yield embedding
         except BaseException as raised:  # noqa: BLE001 - raised again below, outside the nursery's group
@@ -448,8 +452,8 @@ async def open_embedding(
         raise error
 
 
-async def _contained(embedding: EmbeddingService) -> None:
-    """Run it; a fault of ours costs the vectors, and not the whole server."""
+async def _run_contained(embedding: EmbeddingService) -> None:
+    """Run the service; an unexpected error disables vectors, but does not stop the server."""
     try:
         await embedding.run()
     except Exception:

@@ -1,4 +1,4 @@
-"""What goes wrong with embedders."""
+"""Errors of embedders."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from greenroom.runtime import GreenroomError
 
 
 class EmbedderError(GreenroomError):
-    """The embedder cannot be loaded, or cannot embed now; searches go by words alone.
+    """The embedder cannot be loaded, or cannot embed now; searches compare words alone.
 
-    Its sentence says what is missing and how to get it. Unlike `TextRefusedError` it is not about the texts.
+    Unlike `TextRefusedError` it is not about the texts.
 
     Args:
-        sentence: What is missing.
-        retry_after: After how many seconds another try makes sense, where an endpoint says so.
+        sentence: What is missing, and how to get it.
+        retry_after: The seconds until a retry makes sense, if an endpoint states them.
     """
 
     def __init__(self, sentence: str, *, retry_after: float | None = None) -> None:
@@ -21,8 +21,8 @@ class EmbedderError(GreenroomError):
 
 
 class ModelMissingError(EmbedderError):
-    """The model is not where it is said to be."""
+    """The model is not in the configured place."""
 
 
 class TextRefusedError(EmbedderError):
-    """An endpoint will not embed this text however often it is asked; others it does. Leave this one out."""
+    """An endpoint refuses this text and will always do so; other texts are not affected."""

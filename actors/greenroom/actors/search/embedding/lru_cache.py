@@ -17,14 +17,14 @@ class LruCache(Generic[K, V]):
         self._values: OrderedDict[K, V] = OrderedDict()
 
     def get(self, key: K) -> V | None:
-        """Return the value, or None."""
+        """Return the value of a key, or None."""
         found = self._values.get(key)
         if found is not None:
             self._values.move_to_end(key)
         return found
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value; the one that was not used for longest goes."""
+        """Store a value, and evict the least recently used one."""
         self._values[key] = value
         self._values.move_to_end(key)
         if len(self._values) > self._size:

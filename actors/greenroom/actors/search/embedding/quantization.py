@@ -1,4 +1,4 @@
-"""Vectors as numbers: of unit length, and as small integers."""
+"""Vectors as arrays: of unit length, and quantized to int8."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.core.replies.memory_types import Vectors
+from greenroom.actors.search.embedding.vectors import Vectors
 
 Floats = npt.NDArray[np.float32]
 
-_MOST = 127  # of an int8, whose -128 is not used, so that a vector and its opposite are stored alike
+_MOST = 127  # of an int8; -128 is not used, so that a vector and its opposite are stored alike
 
 
 def to_float32(rows: npt.NDArray[Any]) -> Floats:
-    """Return numbers as float32, none of which is infinite; float16 in a third of the time that numpy takes.
+    """Convert finite numbers to float32, from float16 three times as fast as numpy.
 
-    The bits of a float16 are those of a float32 with a shorter exponent, so they are moved to their place,
-    and a power of two makes up for where the exponents begin.
+    The bits of a float16 are those of a float32 with a shorter exponent. They are shifted into place, and a
+    power of two corrects the offset of the exponent.
     """
     if rows.dtype != np.float16:
         return rows.astype(np.float32)
     bits = rows.view(np.int16).astype(np.int32) << 13
-    bits &= np.int32(-0x7000_2000)  # all but what repeats the sign
+    bits &= np.int32(-0x7000_2000)  # without the copies of the sign
     found = bits.view(np.float32)
     found *= np.float32(2.0**112)
     return found
 
 
-def normalized(rows: Floats) -> Floats:
-    """Return rows of unit length; one of zeros stays as it is."""
+def normalize(rows: Floats) -> Floats:
+    """Scale rows to unit length; a row of zeros stays as it is."""
     lengths = np.sqrt(np.einsum("...i,...i->...", rows, rows))[..., np.newaxis]
     made: Floats = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
     return made
 
 
-def quantized(sentence: Floats, tokens: Floats | None = None) -> Vectors:
-    """Return a text's vectors as they are kept."""
+def quantize(sentence: Floats, tokens: Floats | None = None) -> Vectors:
+    """Return a text's vectors in the stored form."""
     small = _to_int8(sentence)
     length = float(np.sqrt(np.einsum("i,i->", small, small, dtype=np.float64)))
-    scale = 1 / length if length else 0.0  # what was lost by rounding does not change the length
+    scale = 1 / length if length else 0.0  # of the rounded numbers, so the length is exactly 1
     if tokens is None:
         return Vectors(scale=scale, values=small.tobytes())
-    rows = normalized(tokens)
+    rows = normalize(tokens)
     token_scale = float(np.abs(rows).max(initial=0.0)) / _MOST
     return Vectors(
         scale=scale, values=small.tobytes(), tokens=_to_int8(rows).tobytes(), token_scale=token_scale
@@ -51,6 +51,6 @@ def quantized(sentence: Floats, tokens: Floats | None = None) -> Vectors:
 
 
 def _to_int8(numbers: Floats) -> npt.NDArray[np.int8]:
-    """Return numbers as integers of which the largest is 127."""
+    """Scale numbers to integers, the largest of them 127."""
     most = np.abs(numbers).max(initial=0.0)
     return np.rint(numbers * (_MOST / most) if most else numbers).astype(np.int8)

@@ -1,12 +1,12 @@
-"""Vector spaces in the shared index: which actors lack vectors, which space each searches, what made a space.
+"""Vector spaces in the shared index: the backlog, and the space of each actor.
 
-Each actor that keeps memories writes its own rows in `INDEX`, in the commit of what they are about:
+Each actor that stores memories writes its own rows in `INDEX`, in the commit of the change:
 
-- one at `WAITING` as long as some of its texts have no vectors of the space that its searches use;
-- one at `serving(space)`, of that space. It moves when all texts have vectors of a new one. Where the older
-  vectors are kept (see `is_kept`) it stays beside the new one's.
+- one at `WAITING` while some of its texts lack vectors of the space that its searches use;
+- one at `serving_key(space)` for that space. It moves when all texts have vectors of a new space. If the
+  older vectors are kept (see `is_kept`), the older row stays as well.
 
-So what an embedder still has to do is found without asking every actor there is.
+So the remaining work of an embedder is found without a request to every actor.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from greenroom.runtime import Actor, Address, Context, IndexReader, Message, Query, Row, Slices, handles
+from greenroom.runtime import Actor, Address, Context, IndexReader, Message, Procedure, Row, Slices, handles
 
 MINILM: Final = "minilm:"
-"""With this the name of MiniLM's space begins."""
+"""The prefix of the name of MiniLM's space."""
 STATIC: Final = "static:minilm-l6-v2:1:256"
-"""Of the word vectors that ship with the program. The 1 is our way of making a text's vector of theirs."""
+"""The space of the bundled word vectors. The 1 is the version of our way to combine them."""
 
 
 INDEX: Final = "embedding"
 WAITING: Final = b"w"
 _SERVING: Final = b"s"
 SPACES: Final = "spaces"
-"""The index of the spaces, each with the embedder that made it; see `spaces`."""
+"""The index of the spaces, each with the embedder that made it."""
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """The value of a row in `INDEX`, whose key says all."""
+    """The value of a row in `INDEX`: empty, since the key says everything."""
 
 
 class Space(msgspec.Struct, frozen=True):
     """The embedder that made a vector space.
 
     Attributes:
-        embedder: As `--embedder` has it.
+        embedder: The embedder, as for `--embedder`.
         model: The name of an endpoint's model.
     """
 
@@ -53,7 +53,7 @@ def serving_key(space: str) -> bytes:
 
 
 def put_pending(context: Context, *, does: bool) -> None:
-    """Stage whether some of the actor's texts lack vectors; for a handler that changes it."""
+    """Stage whether some of the actor's texts lack vectors."""
     if does:
         context.put_row(INDEX, WAITING, Waiting())
     else:
@@ -61,7 +61,7 @@ def put_pending(context: Context, *, does: bool) -> None:
 
 
 def put_serving(context: Context, before: str | None, now: str | None) -> None:
-    """Stage that the actor's searches use vectors of another space than before; None stands for none."""
+    """Stage the actor's move from one vector space to another; None stands for none."""
     if before is not None:
         context.delete_row(INDEX, serving_key(before))
     if now is not None:
@@ -69,17 +69,17 @@ def put_serving(context: Context, before: str | None, now: str | None) -> None:
 
 
 def is_kept(context: Context, space: str) -> bool:
-    """Return whether vectors of this space stay, though searches use those of another one."""
+    """Return whether vectors of this space stay although searches use another one."""
     return context.sidecar is not None and bool(context.sidecar.keeps(space))
 
 
 class Unfinished(msgspec.Struct, frozen=True):
-    """Work that is left for a space.
+    """The remaining work for a space.
 
     Attributes:
-        addresses: The actors with texts that lack vectors, or whose vectors are of other spaces.
-        older: These spaces, with what made them where that is known.
-        is_known: Whether it has been noted what made the space that is wanted.
+        addresses: The actors with texts that lack vectors, or with vectors of other spaces.
+        older: These other spaces, each with its embedder if that is known.
+        is_known: Whether the embedder of the wanted space is recorded.
     """
 
     addresses: list[Address]
@@ -87,14 +87,15 @@ class Unfinished(msgspec.Struct, frozen=True):
     is_known: bool
 
 
-class FindUnfinished(Query[Unfinished], frozen=True, kw_only=True):
-    """Find what is to be done for a space. For the process that owns the folder.
+class FindUnfinished(Procedure[Unfinished], frozen=True, kw_only=True):
+    """Find the remaining work for a space, in the owner of the store.
 
     Attributes:
-        space: The space that is wanted; None while it is not known: then it is taken to be the one that
-            ``maker`` made when it was noted.
-        maker: The embedder that is wanted.
+        space: The wanted space; None while it is unknown, for the recorded space of ``maker``.
+        maker: The wanted embedder.
     """
+
+    runs = "snapshot"
 
     space: str | None
     maker: Space
@@ -107,20 +108,18 @@ class FindUnfinished(Query[Unfinished], frozen=True, kw_only=True):
         found: dict[Address, None] = {}
         for row in reader.rows(INDEX, Waiting, prefix=WAITING):
             found[row.address] = None
-            if reader.should_yield():
-                yield
+            yield
         older: dict[str, Space | None] = {}
         for row in _of_other_spaces(reader, space):
             found[row.address] = None
             name = row.sort_key[len(_SERVING) :].decode()
             older[name] = spaces.get(name)
-            if reader.should_yield():
-                yield
+            yield
         return Unfinished(list(found), older, space in spaces)
 
 
 def _of_other_spaces(reader: IndexReader, space: str | None) -> Iterator[Row[Waiting]]:
-    """Yield the rows of actors that search elsewhere; those that do not may be a million."""
+    """Yield the rows of actors that search in other spaces, skipping those of this one."""
     own = None if space is None else serving_key(space)
     for row in reader.rows(INDEX, Waiting, prefix=_SERVING):
         if row.sort_key == own:
@@ -133,24 +132,24 @@ KIND: Final = "embedder"
 
 
 class NoteEmbedder(Message[None], frozen=True, kw_only=True):
-    """Remember which embedder makes this space."""
+    """Record the embedder of this space."""
 
     embedder: str
     model: str | None = None
 
 
 class EmbedderActor(Actor):
-    """One space; its key is the space's name."""
+    """The record of one space; its key is the space's name."""
 
     kind: ClassVar[str] = KIND
     size: ClassVar[int] = 100
 
     @handles(NoteEmbedder)
     def note(self, message: NoteEmbedder, context: Context) -> None:
-        """Write it down where `FindUnfinished` looks."""
+        """Write the row that `FindUnfinished` reads."""
         context.put_row(SPACES, context.address.key.encode(), Space(message.embedder, message.model))
 
 
 def registry_address(space: str) -> Address:
-    """Return the address of the actor that remembers what made a space."""
+    """Return the address of the actor that records the embedder of a space."""
     return Address(KIND, space)

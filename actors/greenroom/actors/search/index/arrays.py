@@ -1,4 +1,4 @@
-"""Rows, postings and vectors as records, and back; the growing matrix of the vectors of one space."""
+"""Convert rows, postings and vectors to records and back; hold one space's vectors."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.core.base.zstd import compressed, decompressed
-from greenroom.actors.core.replies.memory_types import Vectors
+from greenroom.actors.core.base.zstd import compress_bytes, decompress_bytes
+from greenroom.actors.search.embedding.vectors import Vectors
 from greenroom.actors.search.index.columns import CHANGING, NAMED, TYPES
-from greenroom.actors.search.index.document import ShouldYield
 from greenroom.actors.search.index.records import BlockRecord, ChunkRecord, TokenVectors, VectorChunk
 from greenroom.actors.search.index.rows import Rows
 from greenroom.actors.search.index.segment import Chunk
-from greenroom.actors.search.index.terms import JoinedTerms, joined
+from greenroom.actors.search.index.terms import JoinedTerms, join_terms
 from greenroom.runtime import Slices
 
 LASTING = tuple(name for name in TYPES if name not in CHANGING and name not in NAMED)
-"""Columns that never change and hold their values themselves."""
+"""Immutable columns that hold their values themselves."""
 _LEAST = 64
 _LEVEL = 3
 _PACKED = "packed"
@@ -35,12 +34,12 @@ def to_bytes(array: npt.NDArray[Any]) -> bytes:
 
 
 def from_bytes(stored: bytes, dtype: Any) -> npt.NDArray[Any]:
-    """Return the array of these bytes; it is read-only."""
+    """Return the array of these bytes, read-only."""
     return np.frombuffer(stored, np.dtype(dtype).newbyteorder("<"))
 
 
 def block_record(corpus: Rows, rows: npt.NDArray[np.intp], *, packed: bool = False) -> BlockRecord:
-    """Return the lasting columns of ``rows``, compressed where they are to be ``packed``."""
+    """Return the immutable columns of ``rows``, compressed if ``packed``."""
     columns = {name: to_bytes(corpus.column(name)[rows]) for name in LASTING}
     names: dict[str, list[Any]] = {}
     for name in NAMED:
@@ -61,7 +60,7 @@ def block_of(
     *,
     packed: bool,
 ) -> tuple[BlockRecord, dict[str, bytes]]:
-    """Return the records of a block whose names are counted within it already."""
+    """Return the records of a block in which the names are already numbered."""
     stored = {name: to_bytes(column) for name, column in columns.items()}
     changing = {name: stored.pop(name) for name in CHANGING}
     lasting = BlockRecord(_columns(stored, packed=packed), names, partitions)
@@ -69,23 +68,23 @@ def block_of(
 
 
 def changing_record(corpus: Rows, rows: npt.NDArray[np.intp], *, packed: bool = False) -> dict[str, bytes]:
-    """Return the changing columns of ``rows``, likewise."""
+    """Return the mutable columns of ``rows``, compressed if ``packed``."""
     return _columns({name: to_bytes(corpus.column(name)[rows]) for name in CHANGING}, packed=packed)
 
 
 def _columns(columns: dict[str, bytes], *, packed: bool) -> dict[str, bytes]:
-    return {_PACKED: compressed(msgspec.msgpack.encode(columns), _LEVEL)} if packed else columns
+    return {_PACKED: compress_bytes(msgspec.msgpack.encode(columns), _LEVEL)} if packed else columns
 
 
 def _unpacked(columns: Mapping[str, bytes]) -> Mapping[str, bytes]:
     packed = columns.get(_PACKED)
-    return columns if packed is None else _decode_columns(decompressed(packed))
+    return columns if packed is None else _decode_columns(decompress_bytes(packed))
 
 
 def add_block(
     corpus: Rows, block: BlockRecord, changing: Mapping[str, bytes], partition: Callable[[bytes], Any]
 ) -> None:
-    """Add the rows of a block, whose postings follow."""
+    """Add the rows of a block; their postings follow."""
     lasting, changing = _unpacked(block.columns), _unpacked(changing)
     columns = {name: from_bytes(lasting[name], TYPES[name]) for name in LASTING}
     columns |= {name: from_bytes(changing[name], TYPES[name]) for name in CHANGING}
@@ -94,14 +93,14 @@ def add_block(
             [partition(stored) for stored in block.partitions] if name == "partition" else block.names[name]
         )
         number = corpus.names[name].number
-        # The last place is what -1 means.
+        # The last entry is for -1.
         numbers = np.array([*map(number, used), -1], np.int32)
         columns[name] = numbers[from_bytes(lasting[name], np.int32)]
     corpus.extend(len(columns["id"]), columns)
 
 
 def chunk_record(chunk: Chunk, *, packed: bool = False) -> ChunkRecord:
-    """Return a chunk of postings as a record, compressed where it is to be ``packed``."""
+    """Return a chunk of postings as a record, compressed if ``packed``."""
     if not packed:
         return ChunkRecord(
             list(chunk.terms),
@@ -111,36 +110,36 @@ def chunk_record(chunk: Chunk, *, packed: bool = False) -> ChunkRecord:
         )
     counts = chunk.counts()
     steps = np.diff(chunk.rows, prepend=np.int32(0)).astype(np.int32)
-    terms = joined(chunk.terms)
+    terms = join_terms(chunk.terms)
     parts = (
         terms.text if isinstance(terms, JoinedTerms) else list(terms),
-        _shuffled(counts),
-        _shuffled(steps),
-        _shuffled(chunk.times.astype(np.uint16, copy=False)),
+        _shuffle(counts),
+        _shuffle(steps),
+        _shuffle(chunk.times.astype(np.uint16, copy=False)),
     )
-    return ChunkRecord([], b"", b"", b"", compressed(msgspec.msgpack.encode(parts), _LEVEL))
+    return ChunkRecord([], b"", b"", b"", compress_bytes(msgspec.msgpack.encode(parts), _LEVEL))
 
 
 def chunk(record: ChunkRecord) -> Chunk:
     """Return the chunk of a record."""
     if record.packed:
-        terms, counts, steps, times = _decode_chunk(decompressed(record.packed))
+        terms, counts, steps, times = _decode_chunk(decompress_bytes(record.packed))
         return Chunk(
             JoinedTerms(terms) if isinstance(terms, str) else terms,
-            np.cumsum(_in_order(counts, np.uint32), dtype=np.uint32),
-            np.cumsum(_in_order(steps, np.int32), dtype=np.int32),
-            _in_order(times, np.uint16),
+            np.cumsum(_unshuffle(counts, np.uint32), dtype=np.uint32),
+            np.cumsum(_unshuffle(steps, np.int32), dtype=np.int32),
+            _unshuffle(times, np.uint16),
         )
     ends, rows = from_bytes(record.ends, np.uint32), from_bytes(record.rows, np.int32)
     return Chunk(record.terms, ends, rows, from_bytes(record.times, np.uint16))
 
 
-def _shuffled(array: npt.NDArray[Any]) -> bytes:
-    """Return an array's first bytes, then its second ones, and so on: these are alike and compress well."""
+def _shuffle(array: npt.NDArray[Any]) -> bytes:
+    """Transpose the bytes of numbers, so that they compress well."""
     return np.frombuffer(to_bytes(array), np.uint8).reshape(-1, array.itemsize).T.tobytes()
 
 
-def _in_order(stored: bytes, dtype: Any) -> npt.NDArray[Any]:
+def _unshuffle(stored: bytes, dtype: Any) -> npt.NDArray[Any]:
     size = np.dtype(dtype).itemsize
     return from_bytes(np.frombuffer(stored, np.uint8).reshape(size, -1).T.tobytes(), dtype)
 
@@ -161,10 +160,10 @@ def vectors(
 
 
 class VectorMatrix:
-    """One int8 vector a row with its scale; a row without a vector is all zero.
+    """An int8 vector per row, with its scale; zeros for a row without a vector.
 
     Attributes:
-        dimensions: Of each vector.
+        dimensions: The dimensions of each vector.
     """
 
     __slots__ = ("_has", "_scales", "_values", "dimensions")
@@ -176,7 +175,7 @@ class VectorMatrix:
         self._has = np.zeros(_LEAST, np.bool_)
 
     def reserve(self, size: int) -> None:
-        """Make room for ``size`` rows; what is never touched takes no memory."""
+        """Make room for ``size`` rows; untouched pages take no memory."""
         room = len(self._has)
         if size > room:
             room = max(size, room + room // 2)
@@ -190,28 +189,27 @@ class VectorMatrix:
         values: npt.NDArray[np.int8],
         scales: npt.NDArray[np.float32],
     ) -> None:
-        """Give ``rows`` their vectors."""
+        """Store the vectors of ``rows``."""
         self.reserve(int(rows.max(initial=-1)) + 1)
         self._values[rows] = values
         self._scales[rows] = scales
         self._has[rows] = True
 
     def view(self, size: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-        """Return values, scales and which rows have any, of the first ``size`` rows; not copied."""
+        """Return views of values, scales, and which of ``size`` rows have a vector."""
         self.reserve(size)
         return self._values[:size], self._scales[:size], self._has[:size]
 
-    def keep(self, rows: npt.NDArray[np.intp], size: int, should_yield: ShouldYield) -> Slices[None]:
-        """Leave only ``rows`` of the first ``size``, in order; yields when ``should_yield()``."""
+    def keep(self, rows: npt.NDArray[np.intp], size: int) -> Slices[None]:
+        """Keep only ``rows``, sorted, of the first ``size``."""
         self.reserve(size)
         for start in range(0, len(rows), _MOVED):
             moved = rows[start : start + _MOVED]
             end = start + len(moved)
-            if moved[-1] >= end:  # nothing moved so far otherwise
+            if moved[-1] >= end:  # otherwise all rows so far are in place
                 for array in (self._values, self._scales, self._has):
                     array[start:end] = array[moved]
-            if should_yield():
-                yield
+            yield
         for array in (self._values, self._scales, self._has):
             array[len(rows) : size] = 0
 

@@ -1,4 +1,4 @@
-"""Consistency check of the index against the memories, for `greenroom verify`; the index made anew."""
+"""Check the index against the memories, for `greenroom verify`, and rebuild it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.content.text.words import TextRules, rules_named
+from greenroom.actors.core.replies.damage import filter_damage
 from greenroom.actors.search.index import arrays, records
 from greenroom.actors.search.index.columns import NAMED, TYPES
 from greenroom.actors.search.index.corpus import Corpus
@@ -20,29 +21,28 @@ from greenroom.actors.search.index.document import (
     NO_POSITION,
     Document,
     Field,
-    ShouldYield,
     analyse,
 )
 from greenroom.actors.search.index.loader import LoadedIndex, load, take_vectors
 from greenroom.actors.search.index.memtable import MOST_TIMES
 from greenroom.actors.search.index.segment import Segment
-from greenroom.runtime import Context, Slices, StoreDamagedError
+from greenroom.runtime import Context, RecordDamagedError, Slices, StoreDamagedError
 
 Prints = Mapping[Field, npt.NDArray[np.uint64]]
 
 
 MOST = 100
-"""Sentences about memories, at most."""
+"""The most sentences about memories."""
 _WRAP = 2**64 - 1
 _REPLACED = (records.ROWS, records.MORE, records.PATCHES, records.SEGMENTS)
 
 
 class _Problems:
-    """Sentences, of which only some are kept.
+    """Sentences about differences, of which the first are kept.
 
     Attributes:
-        sentences: Those that are.
-        called: What they call what is in the index.
+        sentences: The first sentences.
+        called: What a sentence calls a memory.
     """
 
     def __init__(self, called: str) -> None:
@@ -67,12 +67,12 @@ def check(
     partition: Callable[[bytes], Any],
     called: str,
 ) -> Slices[list[str]]:
-    """Compare an index with ``documents``; return the differences, a sentence each.
+    """Compare an index with ``documents``; return a sentence for each difference.
 
     Args:
         context: Where its records are.
-        documents: The memories; None where they pause.
-        kept: The index in memory, if it is there.
+        documents: The memories, and None to yield.
+        kept: The index in RAM, if it is loaded.
         partition: Decodes partitions.
         called: What a sentence calls one of the ``documents``.
     """
@@ -87,12 +87,12 @@ def check(
     except StoreDamagedError as error:
         return [str(error)]
     corpus = loaded.corpus
-    prints = yield from _fingerprints(corpus, context.should_yield)
+    prints = yield from _fingerprints(corpus)
     found = _Problems(called)
-    yield from _compare_documents(corpus, prints, documents, rules, found, context.should_yield)
+    yield from _compare_documents(corpus, prints, documents, rules, found)
     yield from _check_tokens(context, corpus, manifest, found)
     if kept is not None:
-        yield from _compare_memory(corpus, prints, kept, found, context.should_yield)
+        yield from _compare_memory(corpus, prints, kept, found)
     return found.all()
 
 
@@ -102,7 +102,6 @@ def _compare_documents(
     documents: Iterable[Document | None],
     rules: TextRules,
     found: _Problems,
-    should_yield: ShouldYield,
 ) -> Slices[None]:
     expected = np.zeros(corpus.size, np.bool_)
     for document in documents:
@@ -114,18 +113,17 @@ def _compare_documents(
             found.add(f"{found.called} {document.id} is not in the index")
             continue
         expected[row] = True
-        analysed = yield from analyse(document, should_yield, rules)
+        analysed = yield from analyse(document, rules)
         wrong = _wrong_columns(corpus, row, document, analysed.flags)
         for field in FIELDS:
             counts = analysed.counts.get(field, {})
-            own = yield from _fingerprint(field, counts, should_yield)
+            own = yield from _fingerprint(field, counts)
             length = min(sum(min(count, MOST_TIMES) for count in counts.values()), 2**32 - 1)
             if own != int(prints[field][row]) or length != int(corpus.lengths(field)[row]):
                 wrong.append(f"the terms of its {field}")
         if wrong:
             found.add(f"{found.called} {document.id} is in the index with other values: {', '.join(wrong)}")
-        if should_yield():
-            yield
+        yield
     for row in map(int, np.flatnonzero(corpus.alive & ~expected)):
         found.add(f"the index has {found.called} {int(corpus.ids[row])}, which is not there")
 
@@ -141,15 +139,12 @@ def _check_tokens(
                 found.add(f"the index has vectors of {found.called} {number} in {name}, which is not there")
             elif len(stored.values) % space.dimensions:
                 found.add(f"the vectors of {found.called} {number} in {name} have another length")
-            if context.should_yield():
-                yield
+            yield
 
 
-def _compare_memory(
-    corpus: Corpus, prints: Prints, kept: Corpus, found: _Problems, should_yield: ShouldYield
-) -> Slices[None]:
-    """Compare what was read with what is in memory, which may have its rows in other places."""
-    own = yield from _fingerprints(kept, should_yield)
+def _compare_memory(corpus: Corpus, prints: Prints, kept: Corpus, found: _Problems) -> Slices[None]:
+    """Compare the stored index with the one in RAM, which may order rows differently."""
+    own = yield from _fingerprints(kept)
     living = np.flatnonzero(corpus.alive)
     rows = kept.rows_of(corpus.ids[living])
     same = (rows >= 0) & (np.count_nonzero(kept.alive) == len(living))
@@ -197,18 +192,18 @@ def _wrong_columns(corpus: Corpus, row: int, document: Document, flags: int) -> 
     return wrong
 
 
-def _fingerprints(corpus: Corpus, should_yield: ShouldYield) -> Slices[Prints]:
-    """Return by field and row what stands for the row's terms."""
+def _fingerprints(corpus: Corpus) -> Slices[Prints]:
+    """Return a fingerprint of each row's terms, by field."""
     found = {field: np.zeros(corpus.size, np.uint64) for field in FIELDS}
     low = 0
-    segments = yield from corpus.all_segments(should_yield)
+    segments = yield from corpus.all_segments()
     for segment in segments:
-        yield from _add_fingerprints(segment, low, found, should_yield)
+        yield from _add_fingerprints(segment, low, found)
         low += segment.size
     return found
 
 
-def _add_fingerprints(segment: Segment, low: int, found: Prints, should_yield: ShouldYield) -> Slices[None]:
+def _add_fingerprints(segment: Segment, low: int, found: Prints) -> Slices[None]:
     for field, chunks in segment.chunks.items():
         for chunk in chunks:
             terms = (_of_term(field, term) for term in chunk.terms)
@@ -216,15 +211,14 @@ def _add_fingerprints(segment: Segment, low: int, found: Prints, should_yield: S
             postings = np.repeat(numbers, chunk.counts())
             postings *= chunk.times.astype(np.uint64) * np.uint64(2) + np.uint64(1)
             np.add.at(found[field], chunk.rows + low, postings)
-            if should_yield():
-                yield
+            yield
 
 
-def _fingerprint(field: Field, counts: Mapping[str, int], should_yield: ShouldYield) -> Slices[int]:
+def _fingerprint(field: Field, counts: Mapping[str, int]) -> Slices[int]:
     total = 0
     for place, (term, count) in enumerate(counts.items()):
         total += _of_term(field, term) * (2 * min(count, MOST_TIMES) + 1)
-        if not place % 1_024 and should_yield():
+        if not place % 1_024:
             yield
     return total & _WRAP
 
@@ -241,28 +235,26 @@ def rebuild(
     *,
     packed: bool,
 ) -> Slices[tuple[records.Manifest, LoadedIndex]]:
-    """Stage an index of ``documents`` in the place of what is there; yields when the slice is over.
+    """Stage a new index of ``documents`` in place of the old one.
 
     Args:
         context: Where its records are.
-        old: What the index consisted of; its vectors are kept.
-        documents: The memories; None where they pause.
-        rules: How texts become terms.
-        packed: Whether segments are stored compressed.
+        old: The old manifest; its vectors are kept.
+        documents: The memories, and None to yield.
+        rules: The rules by which texts become terms.
+        packed: Whether to store segments compressed.
     """
     for prefix in _REPLACED:
-        for key, _ in context.scan(msgspec.Raw, prefix=prefix):
+        for key in context.keys(prefix):
             context.delete(key)
-            if context.should_yield():
-                yield
+            yield
     corpus = Corpus()
     for document in documents:
         if document is not None:
-            yield from corpus.add(document, context.should_yield, rules)
-            yield from corpus.compact(context.should_yield)
-        if document is None or context.should_yield():
-            yield
-    yield from corpus.seal(context.should_yield)
+            yield from corpus.add(document, rules)
+            yield from corpus.compact()
+        yield
+    yield from corpus.seal()
     manifest = records.Manifest(records.FORMAT, rules.name)
     if old is not None:
         manifest.spaces, manifest.next_space = old.spaces, old.next_space
@@ -275,23 +267,27 @@ def rebuild(
 
 
 def _keep_vectors(context: Context, manifest: records.Manifest, loaded: LoadedIndex) -> Slices[None]:
-    """Take the vectors that fit the memories, and delete what does not."""
+    """Keep the vectors that fit the memories, and delete the others."""
     spaces = {space.number: (name, space) for name, space in manifest.spaces.items()}
-    for key, stored in context.scan(msgspec.Raw, prefix=records.VECTORS):
+
+    def drop(error: RecordDamagedError) -> None:
+        context.delete(context.own_key(error))  # these keys have no names
+
+    met = filter_damage(context, records.VECTORS, drop)
+    for key, stored in context.scan(msgspec.Raw, prefix=records.VECTORS, on_damage=met):
         name, space = spaces.get(records.space_of(key), (None, None))
-        if name is None or space is None or not _took(key, stored, name, space, loaded):
+        if name is None or space is None or not _take(key, stored, name, space, loaded):
             context.delete(key)
-        if context.should_yield():
-            yield
-    for key, stored in context.scan(msgspec.Raw, prefix=records.TOKENS):
+        yield
+    met = filter_damage(context, records.TOKENS, drop)
+    for key, stored in context.scan(msgspec.Raw, prefix=records.TOKENS, on_damage=met):
         _, space = spaces.get(records.space_of(key), (None, None))
         if space is None or not _fits(stored, loaded.corpus, records.token_id(key), space):
             context.delete(key)
-        if context.should_yield():
-            yield
+        yield
 
 
-def _took(key: bytes, stored: msgspec.Raw, name: str, space: records.Space, loaded: LoadedIndex) -> bool:
+def _take(key: bytes, stored: msgspec.Raw, name: str, space: records.Space, loaded: LoadedIndex) -> bool:
     try:
         take_vectors(key, msgspec.msgpack.decode(stored, type=records.VectorChunk), name, space, loaded)
     except (StoreDamagedError, msgspec.DecodeError):
@@ -318,12 +314,10 @@ def _stage_segment(
         rows = np.arange(first, min(first + records.BLOCK_ROWS, high))
         context.put(records.block_key(number, block), arrays.block_record(corpus, rows, packed=packed))
         context.put(records.changing_key(number, block), arrays.changing_record(corpus, rows, packed=packed))
-        if context.should_yield():
-            yield
+        yield
     for field, chunks in segment.chunks.items():
         for count, chunk in enumerate(chunks):
             context.put(records.chunk_key(number, field, count), arrays.chunk_record(chunk, packed=packed))
-            if context.should_yield():
-                yield
+            yield
     counts = {field: len(chunks) for field, chunks in segment.chunks.items()}
     manifest.segments.append(records.SegmentRecord(number, segment.size, counts, records.BLOCK_ROWS))

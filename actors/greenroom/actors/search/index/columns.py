@@ -13,7 +13,7 @@ N = TypeVar("N", bound="Hashable")
 NAMED = ("partition", "namespace", "author", "kind", "conversation")
 """Columns that hold numbers of names."""
 CHANGING = ("alive", "supersedes", "importance", "rating", "uses", "last_used", "expires")
-"""Columns that change while a row lives; all others never do."""
+"""The mutable columns; all others never change."""
 TYPES: Mapping[str, Any] = {
     "id": np.uint64,
     "created": np.int64,
@@ -49,7 +49,7 @@ class NameTable(Generic[N]):
         self._numbers: dict[N, int] = {}
 
     def number(self, name: N) -> int:
-        """Return the number of ``name``, a new one if it has none."""
+        """Return the number of ``name``; a new one if it has none."""
         number = self._numbers.setdefault(name, len(self.names))
         if number == len(self.names):
             self.names.append(name)
@@ -75,14 +75,14 @@ class Columns:
         """Make room for ``size`` rows in all."""
         room = len(self.arrays["id"])
         if size > room:
-            # What is never touched takes no memory, and copying 100,000 rows takes 2 ms.
+            # Untouched pages take no memory, and copying 100,000 rows takes 2 ms.
             room = max(size, room + room // 2)
             for name, array in self.arrays.items():
                 self.arrays[name] = grown = np.empty(room, array.dtype)
                 grown[: self.size] = array[: self.size]
 
     def append(self, values: Iterable[tuple[str, Any]]) -> int:
-        """Add one row, for which all columns are given; returns it."""
+        """Add one row with all its columns; return it."""
         row = self.size
         self.reserve(row + 1)
         arrays = self.arrays
@@ -92,14 +92,14 @@ class Columns:
         return row
 
     def extend(self, size: int, columns: Iterable[tuple[str, npt.NDArray[Any]]]) -> None:
-        """Add ``size`` rows, for which all columns are given."""
+        """Add ``size`` rows with all their columns."""
         self.reserve(self.size + size)
         for name, values in columns:
             self.arrays[name][self.size : self.size + size] = values
         self.size += size
 
     def keep(self, rows: npt.NDArray[np.intp]) -> None:
-        """Leave only ``rows``, which are in order."""
+        """Keep only ``rows``, which are sorted."""
         for array in self.arrays.values():
             array[: len(rows)] = array[rows]
         self.size = len(rows)

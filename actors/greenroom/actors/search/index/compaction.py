@@ -1,7 +1,7 @@
-"""Compaction of the index, one short step a message: merge segments, fold patches, gather vectors.
+"""Compaction of the index, one short step per message: merge segments, fold patches, gather vectors.
 
-A new segment is written over many commits and counts from the last of them on, the
-one that names it in the manifest. What changes meanwhile is in patches, which stay.
+A new segment is written over many commits. It takes effect with the last one, which adds it to the manifest.
+Changes in the meantime are in patches, which stay.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from greenroom.actors.search.index.segment import Chunk, Segment
 from greenroom.runtime import Context, Slices
 
 STEP_BYTES = 262_144
-"""Bytes of records that one step writes, about."""
+"""About the bytes of records that one step writes."""
 CLEARED = 64
-"""Records of doomed segments that one step deletes."""
+"""The records of doomed segments that one step deletes."""
 PATCHES = 256
-"""Patches are folded when there are so many, or one for `ROWS_A_PATCH` rows."""
+"""Patches are folded at this number, and at one for each `ROWS_A_PATCH` rows."""
 ROWS_A_PATCH = 32
 DEAD_ROWS = 256
-"""A segment is written anew when more rows than these, and one of four, are dead."""
+"""A segment is rewritten if more rows than these, and more than a quarter, are dead."""
 VECTOR_ROWS = 512
 SMALL_CHUNKS = 32
-"""So many chunks of vectors may be less than half full."""
+"""Chunks of vectors are gathered if so many are less than half full."""
 
 
 @dataclass(slots=True)
@@ -40,14 +40,14 @@ class _NewSegment:
     """A segment that is being written.
 
     Attributes:
-        number: By what its records are known.
-        start: The first segment that it is made of.
-        end: The first after it that it is not made of.
-        kept: Which rows of these it has.
-        steps: Brings the chunks of its postings; None when they are written.
-        chunks: Those written.
+        number: Its number in the keys of its records.
+        start: The first segment that it replaces.
+        end: The first segment after those.
+        kept: Which of their rows it has.
+        steps: Yields the chunks of its postings; None after the last.
+        chunks: The written chunks.
         block: The next block of columns.
-        touched: Ids of memories that changed after it was begun.
+        touched: The ids of memories that changed since the start.
     """
 
     number: int
@@ -61,7 +61,7 @@ class _NewSegment:
 
 
 class Compactor:
-    """Compacts one index, step by step."""
+    """Compact one index, step by step."""
 
     def __init__(self, manifest: records.Manifest, loaded: LoadedIndex, *, packed: bool) -> None:
         self._manifest = manifest
@@ -70,23 +70,23 @@ class Compactor:
         self._corpus = loaded.corpus
         self._building: _NewSegment | None = None
         self._folding = False
-        if manifest.building is not None:  # the process ended meanwhile
+        if manifest.building is not None:  # the process ended during a merge
             manifest.doomed.append(manifest.building)
             manifest.building = None
 
     def touch(self, id: int) -> bool:
-        """Record that a memory changed; returns whether its patch has to be kept."""
+        """Record that a memory changed; return whether its patch must stay."""
         if self._building is None:
             return False
         self._building.touched.add(id)
         return True
 
     def step(self, context: Context, *, is_quiet: bool = False) -> Slices[bool]:
-        """Do one step, and return whether there was one to do; yields when the slice is over.
+        """Do one step, and return whether there was one.
 
         Args:
             context: Where to stage it.
-            is_quiet: Whether nothing more comes for now, so that also a few runs are merged.
+            is_quiet: Whether no more rows come for now, so that even a few runs are merged.
         """
         many = FEW if is_quiet else MANY
         if self._building is not None:
@@ -94,7 +94,7 @@ class Compactor:
         elif self._manifest.doomed:
             yield from self._clear(context)
         elif self._corpus.tail_is_full():
-            yield from self._corpus.seal(context.should_yield)
+            yield from self._corpus.seal()
             segments = self._corpus.segments
             fresh = sum(segment.number is None for segment in segments)
             self._begin(context, first_merged([one.weight for one in segments], fresh), len(segments))
@@ -111,7 +111,7 @@ class Compactor:
         return True
 
     def merge_on(self, context: Context) -> Slices[None]:
-        """Go on with the merge that is under way, if any: who adds faster than is merged takes part."""
+        """Continue a merge in progress, so that a fast writer takes part in the work."""
         if self._building is not None:
             yield from self._build(context, self._building)
 
@@ -119,7 +119,7 @@ class Compactor:
 
     def _begin(self, context: Context, start: int, end: int) -> None:
         manifest = self._manifest
-        kept = self._corpus.kept(start, end)
+        kept = self._corpus.mask_kept(start, end)
         number = manifest.building = manifest.next_segment
         manifest.next_segment += 1
         steps = merged_chunks(self._corpus.segments[start:end], kept)
@@ -134,8 +134,7 @@ class Compactor:
                     staged += self._put_chunk(context, building, *found)
                     if staged > STEP_BYTES:
                         return
-                if context.should_yield():
-                    yield
+                yield
             building.steps = None
         low, _ = self._corpus.span(building.start, building.end)
         rows = low + np.flatnonzero(building.kept)
@@ -145,7 +144,7 @@ class Compactor:
             context.put(records.block_key(building.number, building.block), lasting)
             changing = arrays.changing_record(self._corpus, block, packed=self._packed)
             context.put(records.changing_key(building.number, building.block), changing)
-            # What changes from here on is not in this record.
+            # Later changes are not in this record.
             building.touched -= {int(number) for number in self._corpus.ids[block]}
             building.block += 1
         else:
@@ -155,12 +154,12 @@ class Compactor:
         written = building.chunks[name]
         record = arrays.chunk_record(chunk, packed=self._packed)
         context.put(records.chunk_key(building.number, name, len(written)), record)
-        written.append(chunk.joined())
+        written.append(chunk.join())
         terms = sum(map(len, record.terms))
         return len(record.ends) + len(record.rows) + len(record.times) + terms + len(record.packed)
 
     def _finish(self, context: Context, building: _NewSegment) -> Slices[None]:
-        """Put the new segment in the place of those that it was made of, in memory and on disk."""
+        """Replace the merged segments by the new one, in RAM and on disk."""
         corpus, manifest, loaded = self._corpus, self._manifest, self._loaded
         start, end = building.start, building.end
         low, high = corpus.span(start, end)
@@ -170,8 +169,7 @@ class Compactor:
             context.delete(records.row_key(number))
             for part in range(loaded.long.pop(number, 0)):
                 context.delete(records.more_key(number, part))
-            if context.should_yield():
-                yield
+            yield
         untouched = loaded.patched - building.touched
         ids = np.fromiter(untouched, np.uint64, len(untouched))
         rows = corpus.rows_of(ids, dead=True)
@@ -188,7 +186,7 @@ class Compactor:
         manifest.building = None
         context.put(records.MANIFEST, manifest)
         segment = Segment(size, building.chunks, building.number)
-        yield from corpus.replace(start, end, segment, building.kept, context.should_yield)
+        yield from corpus.replace(start, end, segment, building.kept)
         self._building = None
 
     def _clear(self, context: Context) -> Slices[None]:
@@ -201,8 +199,7 @@ class Compactor:
             for key, _ in islice(found, left):
                 context.delete(key)
                 left -= 1
-                if context.should_yield():
-                    yield
+                yield
             if not left:
                 break
             del doomed[0]
@@ -221,7 +218,7 @@ class Compactor:
     # -- patches -----------------------------------------------------------
 
     def _many_patches(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]] | None:
-        """Return ids and rows of what to fold, if there is enough; patches in the tail stay."""
+        """Return the ids and rows to fold, if enough; patches in the tail stay."""
         patched = self._loaded.patched
         enough = 1 if self._folding else max(PATCHES, self._corpus.size // ROWS_A_PATCH)
         if len(patched) < enough:
@@ -237,7 +234,7 @@ class Compactor:
     def _fold(
         self, context: Context, ids: npt.NDArray[np.uint64], rows: npt.NDArray[np.intp]
     ) -> Slices[None]:
-        """Write a block of columns anew that has patches, and delete these."""
+        """Rewrite a block of columns with patches, and delete the patches."""
         unknown = ids[rows < 0][: records.BLOCK_ROWS]
         if len(unknown):
             yield from self._drop_patches(context, unknown)
@@ -259,8 +256,7 @@ class Compactor:
         for number in map(int, ids):
             context.delete(records.patch_key(number))
             self._loaded.patched.discard(number)
-            if context.should_yield():
-                yield
+            yield
 
     # -- vectors -----------------------------------------------------------
 
@@ -271,7 +267,7 @@ class Compactor:
         )
 
     def _gather(self, context: Context, name: str) -> Slices[None]:
-        """Make one chunk of small ones."""
+        """Gather small chunks of vectors into one."""
         space, chunks = self._manifest.spaces[name], self._loaded.chunks[name]
         found = self._corpus.vectors(name)
         assert found is not None, "a space with chunks has vectors"
@@ -281,14 +277,13 @@ class Compactor:
         for number in _small(chunks):
             key = records.vector_key(space.number, number)
             chunk = context.get(key, records.VectorChunk)
-            assert chunk is not None, "chunks are deleted here only"
+            assert chunk is not None, "only this method deletes chunks"
             gathered.append(arrays.from_bytes(chunk.ids, np.uint64))
             rows += chunks.pop(number)
             context.delete(key)
             if rows >= VECTOR_ROWS:
                 break
-            if context.should_yield():
-                yield
+            yield
         ids = np.unique(np.concatenate(gathered))
         places = self._corpus.rows_of(ids)
         known = places >= 0

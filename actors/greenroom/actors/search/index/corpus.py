@@ -1,4 +1,4 @@
-"""The index in memory: what ranking reads. It knows nothing of actors and records."""
+"""The index in RAM, which ranking reads; independent of actors and records."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy.typing as npt
 
 from greenroom.actors.content.text.words import TextRules
 from greenroom.actors.search.index.arrays import VectorMatrix
-from greenroom.actors.search.index.document import FIELDS, Analysed, Document, Field, ShouldYield, analyse
+from greenroom.actors.search.index.document import FIELDS, Analysed, Document, Field, analyse
 from greenroom.actors.search.index.memtable import Memtable
 from greenroom.actors.search.index.merge import TAIL_POSTINGS, TAIL_ROWS, first_merged, merged_chunks
 from greenroom.actors.search.index.neighbours import ConversationOrder, Neighbours, neighbours
 from greenroom.actors.search.index.rows import Rows
-from greenroom.actors.search.index.segment import Chunk, Postings, Segment, sealed, unpack
+from greenroom.actors.search.index.segment import Chunk, Postings, Segment, seal, unpack
 from greenroom.runtime import Slices
 
 _POSTED = 1_024  # terms posted without a pause (0.5 ms)
-_FREQUENT = 4  # times as many terms as are wanted are counted
+_FREQUENT = 4  # count so many times as many terms as are wanted
 _NO_ROWS = np.empty(0, np.int32)
 _NO_TIMES = np.empty(0, np.uint16)
 
@@ -29,7 +29,7 @@ class Corpus(Rows):
 
     Attributes:
         segments: Postings of the older rows, in order; the tail has the rest.
-        fetch_tokens: Brings a memory's token vectors from where they are kept, by space and id.
+        fetch_tokens: Reads a memory's token vectors from the store, by space and id.
     """
 
     def __init__(self) -> None:
@@ -45,40 +45,32 @@ class Corpus(Rows):
 
     # -- writing -----------------------------------------------------------
 
-    def add(
-        self, document: Document, should_yield: ShouldYield, rules: TextRules | None = None
-    ) -> Slices[int]:
-        """Analyse a document, by the current rules unless others are given, and add it; returns its row.
+    def add(self, document: Document, rules: TextRules | None = None) -> Slices[int]:
+        """Analyse a document, by given or current rules, and add it; return its row."""
+        analysed = yield from analyse(document, rules)
+        return (yield from self.add_analysed(document, analysed))
 
-        Yields when ``should_yield()``.
-        """
-        analysed = yield from analyse(document, should_yield, rules)
-        return (yield from self.add_analysed(document, analysed, should_yield))
-
-    def add_analysed(self, document: Document, analysed: Analysed, should_yield: ShouldYield) -> Slices[int]:
-        """Add a document that was analysed before; returns its row. Yields when ``should_yield()``."""
+    def add_analysed(self, document: Document, analysed: Analysed) -> Slices[int]:
+        """Add an analysed document; return its row."""
         row = self.add_row(document, analysed)
         self._tail.size += 1
-        yield from self.post_terms(row, analysed.counts, should_yield)
+        yield from self.post_terms(row, analysed.counts)
         return row
 
-    def post_terms(
-        self, row: int, counts: Mapping[Field, Mapping[str, int]], should_yield: ShouldYield
-    ) -> Slices[None]:
-        """Add terms to a row of the tail, each for the first time; yields when ``should_yield()``."""
+    def post_terms(self, row: int, counts: Mapping[Field, Mapping[str, int]]) -> Slices[None]:
+        """Add new terms to a row of the tail."""
         place = row - self._tail_start
         for field, terms in counts.items():
             remaining = iter(terms.items())
-            total = int(self._columns.arrays[f"length.{field}"][row])
+            total = int(self.columns.arrays[f"length.{field}"][row])
             while step := list(islice(remaining, _POSTED)):
                 total += self._tail.post(field, place, step)
-                if should_yield():
-                    yield
-            self._columns.arrays[f"length.{field}"][row] = min(total, 2**32 - 1)
+                yield
+            self.columns.arrays[f"length.{field}"][row] = min(total, 2**32 - 1)
 
     def attach_segment(self, segment: Segment) -> None:
-        """Take the postings of the rows that were added last, while the tail is empty."""
-        assert not self._tail.size, "what is in the tail is newer"
+        """Add the postings of the newest rows, while the tail is empty."""
+        assert not self._tail.size, "the rows of the tail are newer"
         self.segments.append(segment)
         self._tail_start += segment.size
 
@@ -89,7 +81,7 @@ class Corpus(Rows):
         values: npt.NDArray[np.int8],
         scales: npt.NDArray[np.float32],
     ) -> int:
-        """Give the memories ``ids`` their vectors, one a row of ``values``; returns how many are there."""
+        """Store the vectors of the memories ``ids``, one per row; return how many memories exist."""
         rows = self.rows_of(ids)
         known = rows >= 0
         matrix = self._matrices.get(space)
@@ -99,51 +91,48 @@ class Corpus(Rows):
         return int(known.sum())
 
     def drop_vectors(self, space: str) -> None:
-        """Forget the vectors of a space."""
+        """Drop the vectors of a space."""
         self._matrices.pop(space, None)
 
-    # -- tidying -----------------------------------------------------------
+    # -- compaction --------------------------------------------------------
 
     @property
     def tail_rows(self) -> int:
-        """How many of the last rows are in no segment yet."""
+        """The number of newest rows that are in no segment yet."""
         return self._tail.size
 
     def tail_is_full(self) -> bool:
         """Return whether the tail should become a segment."""
         return self._tail.size >= TAIL_ROWS or self._tail.postings >= TAIL_POSTINGS
 
-    def compact(self, should_yield: ShouldYield) -> Slices[None]:
-        """Seal a full tail and merge what is due, for a corpus that is only in memory."""
+    def compact(self) -> Slices[None]:
+        """Seal a full tail and merge segments, for a corpus without records."""
         if not self.tail_is_full():
             return
-        yield from self.seal(should_yield)
+        yield from self.seal()
         start = first_merged([segment.weight for segment in self.segments], 1)
         if start == len(self.segments) - 1:
             return
-        kept = self.kept(start, len(self.segments))
+        kept = self.mask_kept(start, len(self.segments))
         chunks: dict[Field, list[Chunk]] = {field: [] for field in FIELDS}
         for found in merged_chunks(self.segments[start:], kept):
             if found is not None:
                 chunks[found[0]].append(found[1])
-            if should_yield():
-                yield
-        yield from self.replace(
-            start, len(self.segments), Segment(int(kept.sum()), chunks), kept, should_yield
-        )
+            yield
+        yield from self.replace(start, len(self.segments), Segment(int(kept.sum()), chunks), kept)
 
-    def seal(self, should_yield: ShouldYield) -> Slices[None]:
-        """Make a segment of the tail, and begin a new one; yields when ``should_yield()``."""
+    def seal(self) -> Slices[None]:
+        """Make a segment of the tail, and begin a new one."""
         if self._tail.size:
-            segment = yield from sealed(self._tail, should_yield)
+            segment = yield from seal(self._tail)
             self._tail = Memtable()
             self.attach_segment(segment)
 
-    def all_segments(self, should_yield: ShouldYield) -> Slices[list[Segment]]:
-        """Return the segments, and what the tail would be as one; yields when ``should_yield()``."""
+    def all_segments(self) -> Slices[list[Segment]]:
+        """Return the segments, including the tail as one."""
         if not self._tail.size:
             return self.segments
-        last = yield from sealed(self._tail, should_yield)
+        last = yield from seal(self._tail)
         return [*self.segments, last]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
@@ -151,22 +140,19 @@ class Corpus(Rows):
         first = sum(segment.size for segment in self.segments[:start])
         return first, first + sum(segment.size for segment in self.segments[start:end])
 
-    def kept(self, start: int, end: int) -> npt.NDArray[np.bool_]:
-        """Return which rows of the segments ``start`` to ``end - 1`` a merge of them keeps."""
+    def mask_kept(self, start: int, end: int) -> npt.NDArray[np.bool_]:
+        """Return which rows a merge of the segments ``start`` to ``end - 1`` keeps."""
         low, high = self.span(start, end)
         return self.alive[low:high].copy()
 
-    def replace(
-        self, start: int, end: int, segment: Segment, kept: npt.NDArray[np.bool_], should_yield: ShouldYield
-    ) -> Slices[None]:
-        """Put the segment that was merged from ``start`` to ``end - 1`` in their place.
+    def replace(self, start: int, end: int, segment: Segment, kept: npt.NDArray[np.bool_]) -> Slices[None]:
+        """Replace the segments ``start`` to ``end - 1`` by the merged one.
 
         Args:
-            start: The first segment merged.
-            end: The first after it that was not.
-            segment: What became of them.
+            start: The first merged segment.
+            end: The first segment after them.
+            segment: The new segment.
             kept: Which of their rows it has.
-            should_yield: Whether to yield.
         """
         low, high = self.span(start, end)
         self.segments[start:end] = [segment] if segment.size else []
@@ -178,13 +164,13 @@ class Corpus(Rows):
             self.keep(rows)
             self._tail_start -= high - low - segment.size
             for matrix in self._matrices.values():
-                yield from matrix.keep(rows, size, should_yield)
+                yield from matrix.keep(rows, size)
             self._order.renumber(places)
 
     # -- neighbours --------------------------------------------------------
 
     def neighbours(self, mask: npt.NDArray[np.bool_]) -> Neighbours:
-        """Return the neighbours in conversations among the rows of ``mask`` only, and each row's place."""
+        """Return the neighbours in conversations among the rows of ``mask``, and each row's place."""
         order = self._order.rows(self.conversation, self.position)
         return neighbours(order, self.conversation, mask)
 
@@ -206,7 +192,7 @@ class Corpus(Rows):
     # -- terms -------------------------------------------------------------
 
     def postings(self, field: Field, term: str) -> Postings:
-        """Return the rows that hold ``term``, ascending, and how often; dead rows may be among them."""
+        """Return the rows that hold ``term``, ascending, dead ones included, and how often."""
         found: list[Postings] = []
         base = 0
         for segment in self.segments:
@@ -225,7 +211,7 @@ class Corpus(Rows):
         return np.concatenate([rows for rows, _ in found]), np.concatenate([times for _, times in found])
 
     def count(self, field: Field, term: str) -> int:
-        """Return how many rows hold ``term``, dead ones included: what `postings` has, without making it."""
+        """Return how many rows hold ``term``, dead ones included, without making the postings."""
         return sum(segment.count(field, term) for segment in self.segments) + self._tail.count(field, term)
 
     def vocabulary(self, field: Field) -> Iterator[Sequence[str]]:
@@ -238,13 +224,11 @@ class Corpus(Rows):
                 yield chunk.terms[:]
         yield from self._tail.vocabulary(field)
 
-    def frequent(
-        self, field: Field, mask: npt.NDArray[np.bool_], most: int, should_yield: ShouldYield
-    ) -> Slices[dict[str, int]]:
-        """Return the terms of a field that most rows of a mask hold, and how many of them do, most first.
+    def frequent(self, field: Field, mask: npt.NDArray[np.bool_], most: int) -> Slices[dict[str, int]]:
+        """Return the most frequent terms in the rows of a mask, with numbers of rows.
 
-        Of more different terms than a few hundred in a segment one that is rare there may be missing. What is
-        counted is right.
+        In a segment with more than a few hundred terms, a term that is rare there may be missing. The numbers
+        are exact.
         """
         found: dict[str, int] = {}
         base = 0
@@ -257,8 +241,7 @@ class Corpus(Rows):
                         break
                     term = chunk.terms[place]
                     found[term] = found.get(term, 0) + int(counts[place])
-                if should_yield():
-                    yield
+                yield
             base += segment.size
         best = sorted(found, key=lambda term: (-found[term], term))[: _FREQUENT * most]
         best += self._tail.most_frequent(field, _FREQUENT * most)
@@ -275,20 +258,20 @@ class Corpus(Rows):
     def vectors(
         self, space: str
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.bool_]] | None:
-        """Return the vectors by row, their scales, and which rows have one; None for an unknown space."""
+        """Return vectors, scales, and which rows have one; None for an unknown space."""
         matrix = self._matrices.get(space)
         return None if matrix is None else matrix.view(self.size)
 
     def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]:
-        """Return the vectors of each row's tokens, or None for a row without; read from the store.
+        """Read the token vectors of each row from the store; None for a row without.
 
-        They are int8, one a row of the matrix, all of one scale.
+        They are int8, one per row of the matrix, all with one scale.
         """
         fetch = self.fetch_tokens
         return [None if fetch is None else fetch(space, int(self.ids[row])) for row in rows]
 
     def without_vectors(self, space: str, limit: int) -> list[int]:
-        """Return ids of living memories that have no vector in ``space``, oldest first."""
+        """Return the ids of living memories without a vector in ``space``, oldest first."""
         alive = self.alive
         matrix = self._matrices.get(space)
         missing = alive if matrix is None else alive & ~matrix.view(self.size)[2]

@@ -1,4 +1,4 @@
-"""An actor's index: records of its own in the commit of the memory, and a copy in memory once searched."""
+"""An actor's index: records in each memory's commit, and a copy in RAM."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import msgspec
 
 from greenroom.actors.content.text.analyze import current_rules
 from greenroom.actors.content.text.words import TextRules
-from greenroom.actors.core.base.threads import imported
-from greenroom.actors.core.replies.memory_types import Vectors
+from greenroom.actors.core.base.threads import import_in_thread
+from greenroom.actors.search.embedding.vectors import Vectors
 from greenroom.actors.search.index import records
 from greenroom.actors.search.index.document import FOREVER, Analysed, Document, Field, analyse
 from greenroom.actors.search.index.prepared_terms import Run
-from greenroom.runtime import Context, Message, Slices, StoreDamagedError
+from greenroom.runtime import Context, Message, RecordDamagedError, Slices, StoreDamagedError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 TIMER = "index"
-_PART = 2_048  # terms in one record, about
-_WRITES = 1_024  # records of the tail and patches before a look whether there is something to tidy
+_PART = 2_048  # about so many terms in one record
+_WRITES = 1_024  # records of the tail and patches before a check for compaction
 
 
 class TidyIndex(Message[None], frozen=True):
-    """An actor's word to itself that its index may want a step of upkeep; see `MemoryIndex.compact`."""
+    """An actor's message to itself: do a step of compaction, see `MemoryIndex.compact`."""
 
 
 class ColumnChanges(TypedDict, total=False):
@@ -52,16 +52,16 @@ class ColumnChanges(TypedDict, total=False):
 class MemoryIndex:
     """The index of one actor.
 
-    Everything is staged in the commit of the message that calls. What was loaded is
-    changed alike, so a message that fails must drop this object, as a rollback of the actor does.
-    The actor handles `TidyIndex` with `compact`, and has no records of its own whose keys begin with ``i``.
+    Every change is staged in the commit of the calling message, and applied to the copy in RAM. So a message
+    that fails must drop this object, as a rollback of the actor does. The actor handles `TidyIndex` with
+    `compact`, and has no records of its own with keys that begin with ``i``.
 
     Args:
         partition: The type of the documents' partitions.
-        documents: Brings the memories that the index has to have, and None where it pauses. With it, an index
-            that cannot be read, or was made by other rules, is made anew when it is loaded.
-        rules: Returns the rules by which texts become terms now.
-        packed: Whether segments are stored compressed; those that are not can be read all the same.
+        documents: Yields the memories that belong in the index, and None to yield. With it, an index that
+            cannot be read, or was made by other rules, is rebuilt on loading.
+        rules: Returns the current rules by which texts become terms.
+        packed: Whether to store segments compressed; uncompressed ones can be read as well.
     """
 
     def __init__(
@@ -81,76 +81,69 @@ class MemoryIndex:
         self._loaded: LoadedIndex | None = None
         self._compactor: Compactor | None = None
         self._is_quiet = False
-        self._writes: int | None = None  # since the last look; None as long as nobody counted
+        self._writes: int | None = None  # since the last check; None before the first count
 
     # -- writing -----------------------------------------------------------
 
     def add(self, context: Context, document: Document) -> Slices[Analysed]:
-        """Add a memory, whose id must never have been there; yields when the slice is over.
+        """Add a memory with an id that was never used.
 
         Returns:
-            What it is found by.
+            Its terms and flags.
         """
-        analysed = yield from analyse(document, context.should_yield, self._rules())
+        analysed = yield from analyse(document, self._rules())
         self._begin(context)
         parts = yield from _stage_row(context, document, analysed)
         if self._loaded is not None:
-            yield from self._loaded.corpus.add_analysed(document, analysed, context.should_yield)
+            yield from self._loaded.corpus.add_analysed(document, analysed)
             if parts:
                 self._loaded.long[document.id] = parts
         self._count_write(context)
         return analysed
 
-    def read_run(self, context: Context, run: Run, kept: Sequence[bool]) -> Slices[ReadRun]:
-        """Check a run, which may come from anywhere; yields when the slice is over.
+    def read_run(self, run: Run, kept: Sequence[bool]) -> Slices[ReadRun]:
+        """Check a run from an untrusted source.
 
         Args:
-            context: Whose slice it is.
             run: Terms of rows, see `memtable.run_of`.
-            kept: For each of these rows, whether it is to be added.
+            kept: Whether to add each of these rows.
 
         Raises:
-            ValueError: it is no run of so many rows.
+            ValueError: It is not a run of so many rows.
         """
-        yield from imported("greenroom.actors.search.index.runs")
+        yield from import_in_thread("greenroom.actors.search.index.runs")
         from greenroom.actors.search.index.runs import read  # noqa: PLC0415 - needs numpy, loaded by now
 
-        return (yield from read(run, kept, context.should_yield))
+        return (yield from read(run, kept))
 
     def add_run(self, context: Context, ids: Sequence[int], like: Document, run: ReadRun) -> Slices[None]:
-        """Add rows that differ in their ids and terms alone; yields when the slice is over.
+        """Add rows that differ only in their ids and terms.
 
-        An index has rows that came one by one, or in runs.
+        An index has either single rows or runs.
 
         Args:
             context: Where to stage them.
-            ids: Ascending, and above all that there ever were; at least one.
-            like: What they have in common; its id and what it says are not looked at.
+            ids: Ascending ids, above all earlier ones; at least one.
+            like: The common columns; its id and text are ignored.
             run: Their terms.
         """
-        from greenroom.actors.search.index import (
-            arrays,
-            merge,
-            runs,  # noqa: PLC0415 - needs numpy, loaded by now
-        )
+        from greenroom.actors.search.index import arrays, merge, runs  # noqa: PLC0415 - needs numpy, loaded by now
         from greenroom.actors.search.index.segment import Segment  # noqa: PLC0415 - as above
 
-        manifest = self._known(context)
+        manifest = self._read_manifest(context)
         number = manifest.next_segment
         counts = {field: len(chunks) for field, chunks in run.chunks.items()}
-        # What is merged soon is not worth compressing.
+        # These blocks are merged soon, so compression is not worthwhile.
         for block, (lasting, changing) in enumerate(runs.blocks(ids, like, run, packed=False)):
             context.put(records.block_key(number, block), lasting)
             context.put(records.changing_key(number, block), changing)
             if self._loaded is not None:
                 arrays.add_block(self._loaded.corpus, lasting, changing, self._decode_partition)
-            if context.should_yield():
-                yield
+            yield
         for field, chunks in run.chunks.items():
             for place, chunk in enumerate(chunks):
                 context.put(records.chunk_key(number, field, place), arrays.chunk_record(chunk))
-                if context.should_yield():
-                    yield
+                yield
         manifest.next_segment += 1
         manifest.segments.append(records.SegmentRecord(number, len(ids), counts, records.BLOCK_ROWS))
         context.put(records.MANIFEST, manifest)
@@ -178,7 +171,7 @@ class MemoryIndex:
             context.delete(records.patch_key(id))
             if self._loaded is not None:
                 self._loaded.patched.discard(id)
-        for space in self._known(context).spaces.values():
+        for space in self._read_manifest(context).spaces.values():
             if space.has_tokens:
                 context.delete(records.token_key(space.number, id))
         if self._loaded is not None:
@@ -187,7 +180,7 @@ class MemoryIndex:
         self._count_write(context)
 
     def change(self, context: Context, id: int, **changes: Unpack[ColumnChanges]) -> None:
-        """Change what may change of a memory; an unknown one is no error."""
+        """Change the mutable columns of a memory; an unknown one is no error."""
         if self._lacks(id):
             return
         values: dict[str, Any] = {**changes}
@@ -204,10 +197,10 @@ class MemoryIndex:
     def set_vectors(
         self, context: Context, space: str, vectors: Sequence[tuple[int, Vectors]]
     ) -> Slices[int]:
-        """Give memories their vectors in ``space``; what is unknown or removed by now is passed over.
+        """Store vectors of memories in ``space``; skip unknown and removed memories.
 
         Returns:
-            How many got theirs.
+            The number of stored vectors.
         """
         corpus = yield from self.loaded(context)
         known = [(number, vector) for number, vector in vectors if corpus.row(number) is not None]
@@ -217,7 +210,7 @@ class MemoryIndex:
 
         ids, values, scales, record = pack(known)
         self._begin(context)
-        manifest = self._known(context)
+        manifest = self._read_manifest(context)
         found = manifest.spaces.get(space)
         if found is None:
             found = manifest.spaces[space] = records.Space(manifest.next_space, values.shape[1])
@@ -238,7 +231,7 @@ class MemoryIndex:
 
     def drop_space(self, context: Context, space: str) -> Slices[None]:
         """Remove all vectors of a space."""
-        manifest = self._known(context)
+        manifest = self._read_manifest(context)
         found = manifest.spaces.pop(space, None)
         if found is None:
             return
@@ -250,9 +243,9 @@ class MemoryIndex:
             self._loaded.corpus.drop_vectors(space)
 
     def compact(self, context: Context) -> Slices[None]:
-        """Do one short step of compaction, if there is one to do, and come back for the next."""
+        """Do one short step of compaction, if there is one, and schedule the next."""
         yield from self.loaded(context)
-        assert self._compactor is not None, "what is loaded has its upkeep"
+        assert self._compactor is not None, "a loaded index has a compactor"
         if (yield from self._compactor.step(context, is_quiet=self._is_quiet)):
             context.set_timer(TIMER, context.now, TidyIndex())
         else:
@@ -260,21 +253,21 @@ class MemoryIndex:
         self._writes = 0
 
     def settle(self, context: Context) -> None:
-        """Hear that nothing more comes for now, and merge runs until few are left: each search asks each."""
+        """Merge runs until few are left, since no more rows come for now."""
         if self._loaded is None:
             return
         from greenroom.actors.search.index import merge  # noqa: PLC0415 - needs numpy, loaded by now
 
-        if merge.first_of_many([each.rows for each in self._known(context).segments], merge.FEW) is not None:
+        if (
+            merge.first_of_many([each.rows for each in self._read_manifest(context).segments], merge.FEW)
+            is not None
+        ):
             self._is_quiet = True
             self._tidy_soon(context)
 
     def rebuild(self, context: Context, documents: Iterable[Document | None]) -> Slices[None]:
-        """Make the index anew of the memories that there are; yields when the slice is over.
-
-        Vectors that can be read are kept.
-        """
-        yield from imported("greenroom.actors.search.index.check")
+        """Rebuild the index from the memories; keep the vectors that can be read."""
+        yield from import_in_thread("greenroom.actors.search.index.check")
         from greenroom.actors.search.index.check import rebuild  # noqa: PLC0415 - needs numpy
 
         try:
@@ -290,11 +283,11 @@ class MemoryIndex:
     def check(
         self, context: Context, documents: Iterable[Document | None], called: str = "memory"
     ) -> Slices[list[str]]:
-        """Compare the index with the memories, or what they are ``called``; return what differs in sentences.
+        """Compare the index with the memories; return the differences as sentences.
 
-        It is read anew from its records, and what is in memory is compared as well.
+        It reads the index from its records, and compares the copy in RAM as well. ``called`` names a memory.
         """
-        yield from imported("greenroom.actors.search.index.check")
+        yield from import_in_thread("greenroom.actors.search.index.check")
         from greenroom.actors.search.index.check import check  # noqa: PLC0415 - needs numpy
 
         kept = None if self._loaded is None else self._loaded.corpus
@@ -303,29 +296,29 @@ class MemoryIndex:
     # -- reading -----------------------------------------------------------
 
     def is_current(self, context: Context) -> bool:
-        """Return whether there is an index, made as this program makes it; else it is to be rebuilt."""
-        manifest = self._known(context)
+        """Return whether there is an index of the current format and rules; otherwise rebuild it."""
+        manifest = self._read_manifest(context)
         return self._is_stored and (manifest.format, manifest.analysis) == (
             records.FORMAT,
             self._rules().name,
         )
 
     def loaded(self, context: Context) -> Slices[Corpus]:
-        """Return the index in memory, loaded if it is not there; yields when the slice is over.
+        """Return the index in RAM, after loading it if necessary.
 
         Raises:
-            StoreDamagedError: a record is missing or does not fit the others, and nobody brings the memories.
+            StoreDamagedError: A record is missing or inconsistent, and ``documents`` was not given.
         """
         found = yield from self.loaded_in_time(context, 0.0)
         assert found is not None, "there was time"
         return found
 
     def loaded_in_time(self, context: Context, least: float) -> Slices[Corpus | None]:
-        """Return the index in memory, as `loaded`; None where that takes too long, and it is loaded soon.
+        """Return the index as `loaded`; None if that takes too long, and load it soon.
 
         Args:
-            context: Whose slices they are.
-            least: How many seconds must be left of the message's time; 0 for as long as it takes.
+            context: The context of the message.
+            least: The seconds that must be left of the message's time; 0 for no limit.
         """
         if self._loaded is None:
             yield from self._load(context, least)
@@ -336,26 +329,26 @@ class MemoryIndex:
         return self._loaded.corpus
 
     def without_vectors(self, context: Context, space: str, limit: int) -> Slices[list[int]]:
-        """Return ids of memories that have no vector in ``space``, at most ``limit``, oldest first."""
+        """Return the oldest ``limit`` ids of memories that have no vector in ``space``."""
         corpus = yield from self.loaded(context)
         return corpus.without_vectors(space, limit)
 
     def spaces(self, context: Context) -> list[str]:
         """Return the spaces in which memories have vectors."""
-        return list(self._known(context).spaces)
+        return list(self._read_manifest(context).spaces)
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use, in bytes."""
         return 0 if self._loaded is None else self._loaded.corpus.resident_bytes()
 
     def unload(self) -> None:
-        """Drop what is in memory; the next search loads it again."""
+        """Drop the copy in RAM; the next search loads it again."""
         self._loaded = self._compactor = self._manifest = self._writes = None
 
     # -- parts -------------------------------------------------------------
 
-    def _known(self, context: Context) -> records.Manifest:
-        """Return the manifest, a new one if there is none."""
+    def _read_manifest(self, context: Context) -> records.Manifest:
+        """Return the manifest; a new one if there is none."""
         if self._manifest is None:
             self._manifest = context.get(records.MANIFEST, records.Manifest)
             self._is_stored = self._manifest is not None
@@ -365,18 +358,18 @@ class MemoryIndex:
 
     def _begin(self, context: Context) -> None:
         """Stage the manifest if there is none in the store."""
-        manifest = self._known(context)
+        manifest = self._read_manifest(context)
         if not self._is_stored:
             context.put(records.MANIFEST, manifest)
             self._is_stored = True
 
     def _wants(self, context: Context) -> bool:
-        """Return whether there are memories that an index has to have."""
+        """Return whether there are memories that belong in the index."""
         return self._documents is not None and any(self._documents(context))
 
     def _load(self, context: Context, least: float) -> Slices[None]:
         try:
-            manifest = self._known(context)
+            manifest = self._read_manifest(context)
             if self._documents is None or self.is_current(context) or not self._wants(context):
                 reading = self._read(context, manifest)
                 for _ in reading:
@@ -393,7 +386,7 @@ class MemoryIndex:
         yield from self.rebuild(context, self._documents(context))
 
     def _read(self, context: Context, manifest: records.Manifest) -> Slices[None]:
-        yield from imported("greenroom.actors.search.index.compaction")
+        yield from import_in_thread("greenroom.actors.search.index.compaction")
         from greenroom.actors.search.index.loader import load  # noqa: PLC0415 - not before the first search
 
         self._take((yield from load(context, manifest, self._decode_partition)))
@@ -401,13 +394,13 @@ class MemoryIndex:
     def _take(self, loaded: LoadedIndex) -> None:
         from greenroom.actors.search.index.compaction import Compactor  # noqa: PLC0415 - needs numpy, loaded by now
 
-        assert self._manifest is not None, "what is loaded has a manifest"
+        assert self._manifest is not None, "a loaded index has a manifest"
         self._loaded = loaded
         self._compactor = Compactor(self._manifest, loaded, packed=self._packed)
         self._writes = 0
 
     def _lacks(self, id: int) -> bool:
-        """Return whether it is known that a memory is not in the index."""
+        """Return whether a memory is known not to be in the index."""
         return self._loaded is not None and self._loaded.corpus.row(id) is None
 
     def _patch(self, context: Context, id: int, patch: records.Patch) -> None:
@@ -418,11 +411,7 @@ class MemoryIndex:
     def _count_write(self, context: Context) -> None:
         """Count a write, and schedule a step of compaction now and then."""
         if self._writes is None:
-            self._writes = sum(
-                1
-                for prefix in (records.ROWS, records.PATCHES)
-                for _ in context.scan(msgspec.Raw, prefix=prefix)
-            )
+            self._writes = sum(1 for prefix in (records.ROWS, records.PATCHES) for _ in context.keys(prefix))
         self._writes += 1
         full = self._loaded is not None and self._loaded.corpus.tail_is_full()
         if full or self._writes >= _WRITES:
@@ -435,22 +424,24 @@ class MemoryIndex:
     def _token_vectors(self, context: Context, space: str, id: int) -> npt.NDArray[np.int8] | None:
         from greenroom.actors.search.index.arrays import token_matrix  # noqa: PLC0415 - needs numpy, loaded by now
 
-        known = self._known(context).spaces.get(space)
+        known = self._read_manifest(context).spaces.get(space)
         if known is None:
             return None
-        found = context.get(records.token_key(known.number, id), records.TokenVectors)
+        try:
+            found = context.get(records.token_key(known.number, id), records.TokenVectors)
+        except RecordDamagedError:  # then the memory is compared by its other vector
+            return None
         return None if found is None else token_matrix(found, known.dimensions)
 
 
 def _stage_row(context: Context, document: Document, analysed: Analysed) -> Slices[int]:
-    """Stage a row of the tail; returns how many further records it takes."""
+    """Stage a row of the tail; return how many further records it takes."""
     parts = _parts(analysed.counts)
     first = next(parts, {})
     number = 0
     for number, counts in enumerate(parts, 1):
         context.put(records.more_key(document.id, number - 1), counts)
-        if context.should_yield():
-            yield
+        yield
     row = records.RowRecord(
         partition=msgspec.msgpack.encode(document.partition),
         namespace=document.namespace,
@@ -476,7 +467,7 @@ def _stage_row(context: Context, document: Document, analysed: Analysed) -> Slic
 
 
 def _parts(counts: records.Counts) -> Iterator[records.Counts]:
-    """Cut terms into records' worth."""
+    """Cut terms into parts for records."""
     if sum(map(len, counts.values())) <= _PART:
         yield counts
         return
@@ -488,7 +479,6 @@ def _parts(counts: records.Counts) -> Iterator[records.Counts]:
 
 
 def _delete_all(context: Context, prefix: bytes) -> Slices[None]:
-    for key, _ in context.scan(msgspec.Raw, prefix=prefix):
+    for key in context.keys(prefix):
         context.delete(key)
-        if context.should_yield():
-            yield
+        yield

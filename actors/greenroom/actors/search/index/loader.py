@@ -1,4 +1,4 @@
-"""The index read from its records into memory."""
+"""Load the index from its records into RAM."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class LoadedIndex:
-    """The index in memory, and what has to be known of its records.
+    """The index in RAM, with facts about its records.
 
     Attributes:
         corpus: The rows.
-        patched: Ids that have a patch.
-        long: How many further records the terms of a row of the tail take, by id, if any.
-        chunks: By space and number of a chunk, how many vectors of it are of use.
+        patched: The ids with a patch.
+        long: By id, the number of further records with terms of a row of the tail, if any.
+        chunks: By space and number of a chunk, the number of its vectors in use.
     """
 
     corpus: Corpus
@@ -35,10 +35,10 @@ class LoadedIndex:
 def load(
     context: Context, manifest: records.Manifest, partition: Callable[[bytes], Any]
 ) -> Slices[LoadedIndex]:
-    """Return the index as it is stored; yields when the slice is over.
+    """Load the stored index.
 
     Raises:
-        StoreDamagedError: a record is missing or does not fit the others.
+        StoreDamagedError: A record is missing or inconsistent.
     """
     corpus = Corpus()
     found = LoadedIndex(corpus)
@@ -49,27 +49,24 @@ def load(
         if row.parts:
             found.long[number] = row.parts
         yield from _load_row(context, corpus, number, row, partition)
-        if context.should_yield():
-            yield
+        yield
     for key, patch in context.scan(records.Patch, prefix=records.PATCHES):
         number = records.id_of(key)
         found.patched.add(number)
         with _whole(key):
             corpus.change(number, patch)
-        if context.should_yield():
-            yield
+        yield
     yield from load_vectors(context, manifest, found)
     return found
 
 
 def load_vectors(context: Context, manifest: records.Manifest, found: LoadedIndex) -> Slices[None]:
-    """Read the vectors of all spaces; yields when the slice is over."""
+    """Read the vectors of all spaces."""
     for name, space in manifest.spaces.items():
         prefix = records.space_prefix(records.VECTORS, space.number)
         for key, chunk in context.scan(records.VectorChunk, prefix=prefix):
             take_vectors(key, chunk, name, space, found)
-            if context.should_yield():
-                yield
+            yield
 
 
 def take_vectors(
@@ -78,7 +75,7 @@ def take_vectors(
     """Add the vectors of one chunk.
 
     Raises:
-        StoreDamagedError: they do not fit their space.
+        StoreDamagedError: They do not fit their space.
     """
     with _whole(key):
         used = found.corpus.set_vectors(name, *arrays.vectors(chunk, space.dimensions))
@@ -96,8 +93,7 @@ def _load_segment(
         changing = _there(key, context.get(key, dict[str, bytes]))
         with _whole(key):
             arrays.add_block(corpus, lasting, changing, partition)
-        if context.should_yield():
-            yield
+        yield
     if corpus.size - before != segment.rows:
         raise _damaged(records.segment_prefix(segment.number))
     chunks: dict[Field, list[Chunk]] = {}
@@ -108,8 +104,7 @@ def _load_segment(
             stored = _there(key, context.get(key, records.ChunkRecord))
             with _whole(key):
                 chunks[name].append(arrays.chunk(stored))
-            if context.should_yield():
-                yield
+            yield
     corpus.attach_segment(Segment(segment.rows, chunks, segment.number))
 
 
@@ -135,11 +130,11 @@ def _load_row(
         rating=row.rating,
         supersedes=row.supersedes,
     )
-    place = yield from corpus.add_analysed(document, Analysed(row.counts, row.flags), context.should_yield)
+    place = yield from corpus.add_analysed(document, Analysed(row.counts, row.flags))
     for part in range(row.parts):
         key = records.more_key(id, part)
         counts = _there(key, context.get(key, records.Counts))  # type: ignore[type-abstract]
-        yield from corpus.post_terms(place, counts, context.should_yield)
+        yield from corpus.post_terms(place, counts)
 
 
 class _whole:  # noqa: N801 - reads as the words that it stands for

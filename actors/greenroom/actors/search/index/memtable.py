@@ -1,6 +1,6 @@
-"""Postings of the newest rows, cheap to add to, and as a *run*: plain bytes, which another process may make.
+"""Postings of the newest rows, cheap to extend, also in the form of a *run*.
 
-Nothing here needs numpy.
+A run is plain bytes, which another process may make. This module does not need numpy.
 """
 
 from __future__ import annotations
@@ -12,26 +12,27 @@ from itertools import islice
 
 from greenroom.actors.content.text.analyze import current_rules
 from greenroom.actors.content.text.words import TextRules
-from greenroom.actors.search.index.document import FIELDS, Document, Field, ShouldYield, analyse
+from greenroom.actors.search.index.document import FIELDS, Document, Field, analyse
 from greenroom.actors.search.index.prepared_terms import Run, Terms
 from greenroom.runtime import Slices
 
 BLOCK = 4_096
-"""Terms of one block of the vocabulary, at most; it is put in order without a pause (1 ms)."""
+"""The most terms of one block of the vocabulary, which is sorted without a pause (1 ms)."""
 MOST_TIMES = 2**16 - 1
-"""How often a term counts in one row at most."""
-_NEW_TERM_BYTES = 148  # a dictionary entry, a string's header, an integer and a place in order
+"""The highest frequency of a term in one row."""
+_NEW_TERM_BYTES = 148  # a dictionary entry, a string's header, an integer and a list entry
 _ARRAY_BYTES = 100
 _RUN = 4_096  # terms sorted without a pause (1 ms)
 
 
 class Memtable:
-    """Postings by field and term; a posting is a row, shifted, and how often the term occurs there.
+    """Postings by field and term: a shifted row plus the frequency of the term.
 
     Attributes:
-        fields: Half of a vocabulary occurs once: such a term has its posting itself, any other has an array.
-        size: Rows, which are counted from the first of the tail.
-        postings: Postings of all fields.
+        fields: A term with one posting has the posting itself, as half of a vocabulary does; other terms have
+            an array.
+        size: The number of rows, which are counted from the first of the tail.
+        postings: The number of postings of all fields.
     """
 
     __slots__ = ("_blocks", "fields", "postings", "resident_bytes", "size")
@@ -44,7 +45,7 @@ class Memtable:
         self.resident_bytes = 0
 
     def post(self, field: Field, row: int, counts: Iterable[tuple[str, int]]) -> int:
-        """Post ``row``, which is no lower than the rows before; returns the occurrences that count."""
+        """Post a row, no lower than the rows before; return the occurrences that count."""
         terms = self.fields[field]
         total = grown = 0
         for term, count in counts:
@@ -80,25 +81,25 @@ class Memtable:
         return heapq.nlargest(most, self.fields[field], key=lambda term: self.count(field, term))
 
     def vocabulary(self, field: Field) -> Iterator[list[str]]:
-        """Yield the terms of a field in blocks, each in order; they are read-only."""
+        """Yield the terms of a field in sorted blocks, which are read-only."""
         terms, blocks = self.fields[field], self._blocks[field]
         for place, start in enumerate(range(0, len(terms), BLOCK)):
             if place == len(blocks):
                 blocks.append([])
             block = blocks[place]
             known, all_of_it = len(block), min(BLOCK, len(terms) - start)
-            if known < all_of_it:  # new terms are the last of a dictionary
+            if known < all_of_it:  # new terms are at the end of a dictionary
                 block += islice(terms, start + known, start + all_of_it)
                 block.sort()
             yield block
 
-    def packed(self, should_yield: ShouldYield) -> Slices[dict[str, Terms]]:
-        """Return what each field has, in order; yields when ``should_yield()``."""
+    def pack(self) -> Slices[dict[str, Terms]]:
+        """Return the sorted terms and postings of each field."""
         found: dict[str, Terms] = {}
         for field, postings in self.fields.items():
             if not postings:
                 continue
-            terms = yield from _in_order(postings, should_yield)
+            terms = yield from _sort(postings)
             every, ends = array("Q"), array("I")
             for place, term in enumerate(terms):
                 known = postings[term]
@@ -107,51 +108,45 @@ class Memtable:
                 else:
                     every.extend(known)
                 ends.append(len(every))
-                if not place % 256 and should_yield():
+                if not place % 256:
                     yield
             found[field] = Terms(terms, ends.tobytes(), every.tobytes())
         return found
 
 
-def run_of(
-    documents: Iterable[Document], should_yield: ShouldYield, rules: TextRules | None = None
-) -> Slices[Run]:
-    """Return the terms of documents that get neighbouring rows; yields when ``should_yield()``.
+def run_of(documents: Iterable[Document], rules: TextRules | None = None) -> Slices[Run]:
+    """Return the run of documents that get consecutive rows.
 
     Args:
-        documents: These.
-        should_yield: Whether to yield.
-        rules: How texts become terms; the current ones for None.
+        documents: The documents.
+        rules: The rules by which texts become terms; None for the current ones.
     """
     rules = rules or current_rules()
     memtable = Memtable()
     flags = bytearray()
     for row, document in enumerate(documents):
-        analysed = yield from analyse(document, should_yield, rules)
+        analysed = yield from analyse(document, rules)
         flags.append(analysed.flags)
         for field, counts in analysed.counts.items():
             memtable.post(field, row, counts.items())
-            if should_yield():
-                yield
-    fields = yield from memtable.packed(should_yield)
+            yield
+    fields = yield from memtable.pack()
     return Run(rules.name, bytes(flags), fields)
 
 
-def _in_order(terms: Iterable[str], should_yield: ShouldYield) -> Slices[list[str]]:
-    """Return ``terms`` sorted; sorting all at once would take 0.5 s for a million."""
+def _sort(terms: Iterable[str]) -> Slices[list[str]]:
+    """Sort ``terms`` in slices; a million at once would take 0.5 s."""
     remaining = iter(terms)
     runs: list[list[str]] = []
     while run := list(islice(remaining, _RUN)):
         run.sort()
         runs.append(run)
-        if should_yield():
-            yield
+        yield
     if len(runs) == 1:
         return runs[0]
     merged = heapq.merge(*runs)
     found: list[str] = []
     while step := list(islice(merged, _RUN)):
         found += step
-        if should_yield():
-            yield
+        yield
     return found

@@ -1,6 +1,6 @@
-"""Merging of segments: which are merged, and the merge itself, a few thousand terms at a time.
+"""Merging of segments: which ones to merge, and the merge in small steps.
 
-Sizes of segments fall off geometrically, so each row is rewritten a few times only.
+The sizes of segments decrease geometrically, so each row is rewritten only a few times.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from greenroom.actors.search.index.document import FIELDS, Field
 from greenroom.actors.search.index.segment import CHUNK_POSTINGS, CHUNK_TERMS, Chunk, Segment
 
 TAIL_ROWS = 1_024
-"""Rows in the tail from which it is merged; loading one takes 20 us."""
+"""The tail is merged at so many rows; loading one takes 20 us."""
 TAIL_POSTINGS = 131_072
 RATIO = 3
 MANY = 32
-"""Runs that are merged at once; each is looked up in by every search."""
+"""The number of runs to merge at once; every search looks up each run."""
 FEW = 4
-"""Likewise where nothing more comes for now: who adds need not wait for these merges."""
+"""The same if no more rows come for now, so that no writer waits for the merge."""
 CROWD = 3 * MANY
-"""From so many runs on who adds one takes part in the merge."""
+"""From this number of runs, a writer that adds one takes part in the merge."""
 _RATIO_OF_RUNS = 1
 
 
 def first_merged(weights: Sequence[int], fresh: int, ratio: int = RATIO) -> int:
-    """Return with which run a merge begins that ends with the last ``fresh`` runs.
+    """Return the first run of a merge that ends with the last ``fresh`` runs.
 
     An earlier run takes part unless it outweighs all later ones by more than ``ratio``.
 
     Args:
-        weights: What each run costs to merge, the oldest first.
-        fresh: How many runs at the end take part in any case.
-        ratio: With a small one each row is rewritten less often, and there are more runs.
+        weights: The cost of merging each run, the oldest first.
+        fresh: The number of runs at the end that take part in any case.
+        ratio: A smaller ratio rewrites each row less often, but leaves more runs.
     """
     start = len(weights) - fresh
     total = sum(weights[start:])
@@ -47,11 +47,11 @@ def first_merged(weights: Sequence[int], fresh: int, ratio: int = RATIO) -> int:
 
 
 def first_of_many(sizes: Sequence[int], many: int = MANY) -> int | None:
-    """Return with which run a merge of ``many`` small ones begins; None as long as there are fewer.
+    """Return the first run to merge of ``many`` small ones; None for fewer.
 
-    Where all rows come in runs nothing else is merged; in 100 MB of text each is rewritten four times.
-    A large run waits until as much comes after it, and small ones before it wait with it. Of twice as many
-    runs the last are merged all the same, the large ones among them, too.
+    If all rows come in runs, this is the only merge; in 100 MB of text each row is rewritten four times. A
+    large run waits until as much follows it, and small runs before it wait with it. With twice as many runs,
+    the last ones are merged in any case, large ones included.
     """
     if len(sizes) < many:
         return None
@@ -61,7 +61,7 @@ def first_of_many(sizes: Sequence[int], many: int = MANY) -> int | None:
     return first_merged(sizes, many, _RATIO_OF_RUNS) if len(sizes) >= 2 * many else None
 
 
-_STEP_TERMS = 4_096  # looked at in one step, over all segments (3 ms)
+_STEP_TERMS = 4_096  # terms of all segments in one step (3 ms)
 _STEP_POSTINGS = 32_768
 _LEAST = 64
 
@@ -69,11 +69,11 @@ _LEAST = 64
 def merged_chunks(
     segments: Sequence[Segment], kept: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[Field, Chunk] | None]:
-    """Yield the chunks of the segment that takes the place of ``segments``, or None after a step without one.
+    """Yield the chunks of the merged segment; None after a step without one.
 
     Args:
-        segments: In order of their rows.
-        kept: For each of their rows, whether the new segment has it.
+        segments: The segments, in order of their rows.
+        kept: Whether the new segment has each of their rows.
     """
     places = np.cumsum(kept, dtype=np.int32) - np.int32(1)
     places[~kept] = -1
@@ -86,7 +86,7 @@ def merged_chunks(
         while not all(cursor.is_done for cursor in cursors):
             bound = min((bound for cursor in cursors if (bound := cursor.bound()) is not None), default=None)
             parts = [(cursor.take(bound), own) for cursor, own in zip(cursors, rows, strict=True)]
-            joined = _joined([(chunk, own) for chunk, own in parts if chunk is not None])
+            joined = _join([(chunk, own) for chunk, own in parts if chunk is not None])
             if joined is not None:
                 waiting.append(joined)
                 terms += len(joined.terms)
@@ -94,14 +94,14 @@ def merged_chunks(
             if terms < CHUNK_TERMS // 2 and postings < CHUNK_POSTINGS // 2:
                 yield None
             else:
-                yield field, _in_a_row(waiting)
+                yield field, _concatenate(waiting)
                 waiting, terms, postings = [], 0, 0
         if waiting:
-            yield field, _in_a_row(waiting)
+            yield field, _concatenate(waiting)
 
 
 def _cursors(merged: Sequence[Sequence[Chunk]]) -> list[_Cursor]:
-    """Return a cursor for each segment. In a step each takes its share, so that all get on alike."""
+    """Return a cursor for each segment, with its share of each step."""
     terms = [sum(len(chunk.terms) for chunk in chunks) for chunks in merged]
     postings = [sum(len(chunk.rows) for chunk in chunks) for chunks in merged]
     return [
@@ -120,7 +120,7 @@ class _Cursor:
     __slots__ = ("_chunks", "_number", "_place", "_postings", "_some", "_terms")
 
     def __init__(self, chunks: Sequence[Chunk], terms: int, postings: int) -> None:
-        """Begin with the first of ``chunks``; about so many terms or postings are taken in one step."""
+        """Begin with the first of ``chunks``; a step takes about so many terms or postings."""
         self._chunks = chunks
         self._number = 0
         self._place = 0
@@ -134,7 +134,7 @@ class _Cursor:
         return self._number == len(self._chunks)
 
     def bound(self) -> str | None:
-        """Return the term before which one step's worth is left in this chunk; None for all there is."""
+        """Return the term at which the next step ends; None for the end."""
         if self.is_done:
             return None
         terms, ends = self._some, self._chunks[self._number].ends
@@ -147,7 +147,7 @@ class _Cursor:
         return self._chunks[following].terms[0] if following < len(self._chunks) else None
 
     def take(self, bound: str | None) -> Chunk | None:
-        """Take the terms below ``bound``, all of which are in one chunk; None when there are none."""
+        """Take the terms below ``bound``, all in one chunk; None if there are none."""
         if self.is_done:
             return None
         terms, (_, ends, rows, times) = self._some, self._chunks[self._number]
@@ -166,8 +166,8 @@ class _Cursor:
         )
 
 
-def _joined(parts: Sequence[tuple[Chunk, npt.NDArray[np.int32]]]) -> Chunk | None:
-    """Return chunks of the same range of terms as one, without the rows whose new place is -1."""
+def _join(parts: Sequence[tuple[Chunk, npt.NDArray[np.int32]]]) -> Chunk | None:
+    """Join chunks of one range of terms, without rows whose new place is -1."""
     if not parts:
         return None
     if len(parts) == 1:
@@ -183,7 +183,7 @@ def _joined(parts: Sequence[tuple[Chunk, npt.NDArray[np.int32]]]) -> Chunk | Non
     every, row, time = every[kept], row[kept], time[kept]
     if not len(every):
         return None
-    # Stable, and by radix because these are 16 bits: rows stay in order within a term.
+    # A stable sort keeps the rows of a term in order; for 16 bits it is a fast radix sort.
     order = np.argsort(every, kind="stable")
     counts = np.bincount(every, minlength=len(terms))
     if not counts.all():
@@ -192,8 +192,8 @@ def _joined(parts: Sequence[tuple[Chunk, npt.NDArray[np.int32]]]) -> Chunk | Non
     return Chunk(terms, np.cumsum(counts, dtype=np.uint32), row[order], time[order])
 
 
-def _in_a_row(chunks: Sequence[Chunk]) -> Chunk:
-    """Return chunks of neighbouring ranges as one."""
+def _concatenate(chunks: Sequence[Chunk]) -> Chunk:
+    """Join chunks of consecutive ranges of terms."""
     if len(chunks) == 1:
         return chunks[0]
     before = np.cumsum([0, *(len(chunk.rows) for chunk in chunks)], dtype=np.uint32)

@@ -13,13 +13,13 @@ Rows = npt.NDArray[np.int32]
 Positions = npt.NDArray[np.int64]
 
 _FEW = 256
-"""Rows that are cheaper to put into their places than to order everything anew (8 ms for 100,000)."""
+"""Up to this many new rows it is cheaper to insert them than to sort everything (8 ms for 100,000)."""
 
 
 class Neighbours(NamedTuple):
-    """By row, -1 for none: the row before and after it in its conversation, and its place there, from 0.
+    """The neighbours and the place of each row in its conversation; -1 for none.
 
-    And the rows that have a place, conversation by conversation, each in its order.
+    ``order`` has the rows with a place, conversation by conversation, each in its order.
     """
 
     previous: npt.NDArray[np.int32]
@@ -29,23 +29,23 @@ class Neighbours(NamedTuple):
 
 
 class ConversationOrder:
-    """The rows of conversations, by conversation, position and row; those without a position come last."""
+    """The rows of conversations, by conversation, position and row; rows without a position come last."""
 
     __slots__ = ("_rows", "size")
 
     def __init__(self) -> None:
         self.size = 0
-        """How many rows are put in order."""
+        """The number of sorted rows."""
         self._rows: Rows = np.empty(0, np.int32)
 
     def rows(self, conversation: Rows, position: Positions) -> Rows:
-        """Return the order of all rows, given their columns, of which those known before are the same."""
+        """Return the order of all rows, from their columns; known rows have not changed."""
         size = len(conversation)
         if size > self.size + _FEW or not self.size:
-            self._rows = _in_order(np.arange(size, dtype=np.int32), conversation, position)
+            self._rows = _sort(np.arange(size, dtype=np.int32), conversation, position)
         elif size > self.size:
             self._insert(
-                _in_order(np.arange(self.size, size, dtype=np.int32), conversation, position),
+                _sort(np.arange(self.size, size, dtype=np.int32), conversation, position),
                 conversation,
                 position,
             )
@@ -64,7 +64,7 @@ class ConversationOrder:
         return self._rows.nbytes
 
     def _insert(self, fresh: Rows, conversation: Rows, position: Positions) -> None:
-        """Put rows that are in order among themselves into their places."""
+        """Insert sorted rows into their places."""
         rows = self._rows
         groups = conversation[rows]
         ends = np.searchsorted(groups, conversation[fresh], "right")
@@ -81,18 +81,18 @@ def _keys(position: Positions) -> Positions:
     return np.where(position == NO_POSITION, np.iinfo(np.int64).max, position)
 
 
-def _in_order(rows: Rows, conversation: Rows, position: Positions) -> Rows:
+def _sort(rows: Rows, conversation: Rows, position: Positions) -> Rows:
     rows = rows[conversation[rows] >= 0]
     return rows[np.lexsort((_keys(position[rows]), conversation[rows]))]
 
 
 def neighbours(order: Rows, conversation: Rows, mask: npt.NDArray[np.bool_]) -> Neighbours:
-    """Return the neighbours among the rows of ``mask`` only.
+    """Return the neighbours among the rows of ``mask``.
 
     Args:
         order: All rows as `ConversationOrder.rows` returns them.
         conversation: The number of each row's conversation.
-        mask: The rows that exist for this purpose.
+        mask: The rows to consider.
     """
     size = len(conversation)
     previous, following, place = (np.full(size, -1, np.int32) for _ in range(3))

@@ -1,4 +1,4 @@
-"""What a document is found by, as the process that read it may hand it over: made there, checked here.
+"""The terms of a document, made by the process that parsed it, checked here.
 
 Numbers in bytes are as this machine has them in memory.
 """

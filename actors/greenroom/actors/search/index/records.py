@@ -1,17 +1,17 @@
-"""The records of the index and their keys. All keys begin with ``i``; numbers are big-endian.
+"""The records of the index, and their keys, which begin with ``i``; numbers are big-endian.
 
     "im"                            the manifest
     "ir" id                         a row of the tail
     "it" id, part                   more terms of that row, when it has many
-    "ip" id                         what changed of a row since it was written
-    "is" segment "c" block          columns of rows that never change
-    "is" segment "d" block          columns of the same rows that do
+    "ip" id                         a patch: changes of a row since it was written
+    "is" segment "c" block          immutable columns of a block of rows
+    "is" segment "d" block          mutable columns of the same rows
     "is" segment "p" field, chunk   postings
     "iv" space, chunk               vectors of several rows
     "iw" space, id                  vectors of one row's tokens
 
-Arrays are stored as they are in memory, little-endian, or packed: compressed, which takes a third and is for
-what is large and seldom changes. Which of both tells each record.
+Arrays are stored as in RAM, little-endian, or packed: compressed to a third, for large arrays that seldom
+change. Each record states its form.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Space(msgspec.Struct, array_like=True):
     """A space of vectors.
 
     Attributes:
-        number: What stands for it in keys.
-        dimensions: Of its vectors.
+        number: Its number in keys.
+        dimensions: The dimensions of its vectors.
         next_chunk: The number of the next chunk.
         has_tokens: Whether there may be vectors of tokens.
     """
@@ -61,10 +61,10 @@ class SegmentRecord(msgspec.Struct, frozen=True, array_like=True):
     """A segment.
 
     Attributes:
-        number: What stands for it in keys.
-        rows: How many rows it has.
-        chunks: How many chunks of postings, by field.
-        block_rows: How many rows each of its blocks has, but the last.
+        number: Its number in keys.
+        rows: The number of rows.
+        chunks: The number of chunks of postings, by field.
+        block_rows: The number of rows in each block except the last.
     """
 
     number: int
@@ -82,14 +82,14 @@ class Manifest(msgspec.Struct, array_like=True):
     """The manifest of the index: its segments, spaces and rules.
 
     Attributes:
-        format: `FORMAT` when it was made.
-        analysis: How texts became terms.
+        format: The `FORMAT` of the program that made it.
+        analysis: The name of the rules by which texts became terms.
         spaces: The spaces by name.
         next_space: The number of the next space.
-        segments: The segments in order of their rows, all of which are older than the tail's.
+        segments: The segments in order of their rows, which are older than those of the tail.
         next_segment: The number of the next segment.
         building: The number of a segment that is not complete.
-        doomed: Numbers of segments that are to be deleted.
+        doomed: The numbers of segments to delete.
     """
 
     format: int
@@ -103,11 +103,11 @@ class Manifest(msgspec.Struct, array_like=True):
 
 
 class RowRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A row of the tail as stored; ``partition`` is msgpack, the rest is as in `Document`.
+    """A stored row of the tail; ``partition`` is msgpack, the rest is as in `Document`.
 
     Attributes:
-        counts: The first of its terms.
-        parts: How many records hold the others.
+        counts: The first part of its terms.
+        parts: The number of records with the other parts.
     """
 
     partition: bytes
@@ -134,9 +134,9 @@ class BlockRecord(msgspec.Struct, frozen=True, array_like=True):
     """Columns of a block of rows.
 
     Attributes:
-        columns: Arrays by column; those that hold numbers of names count within this block. Packed, there is
-            one, ``packed``, of all.
-        names: The names, by column; partitions are apart.
+        columns: Arrays by column; numbers of names count within this block. If compressed, there is only one
+            array, ``packed``, with all.
+        names: The names, by column, without partitions.
         partitions: The partitions, as msgpack.
     """
 
@@ -146,7 +146,7 @@ class BlockRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ChunkRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A chunk of postings, see `segment.Chunk`; where it is ``packed``, that is all of it, compressed."""
+    """A chunk of postings, see `segment.Chunk`; ``packed`` has all of it if it is compressed."""
 
     terms: list[str]
     ends: bytes

@@ -1,4 +1,4 @@
-"""The rows of the index without terms and vectors: columns, names, and the row of each memory."""
+"""The rows of the index, without terms and vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from greenroom.actors.search.index.columns import NAMED, Columns, NameTable
 from greenroom.actors.search.index.document import FOREVER, NEVER, NO_POSITION, Analysed, Document, Field
 
 _ID_BYTES = 130  # a dictionary entry and two integers
-_BEGINNINGS = count(step=1 << 40)  # so that numbers of one corpus are not those of the next
+_BEGINNINGS = count(step=1 << 40)  # so that two corpora never have the same numbers
 _OF_VIEWS = frozenset({"alive", "expires", "supersedes"})
 
 
@@ -22,17 +22,18 @@ N = TypeVar("N", bound=Hashable)
 
 
 class _Column(Generic[D]):
-    """A column of `columns.TYPES`, as an attribute of the rows."""
+    """A column of `columns.TYPES` as an attribute."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __get__(self, rows: Rows, _: type[Rows]) -> npt.NDArray[D]:
-        return rows.column(self._name)
+        columns = rows.columns
+        return columns.arrays[self._name][: columns.size]
 
 
 class _Names(Generic[N]):
-    """What the numbers in a column of `NAMED` stand for, likewise."""
+    """The names for the numbers in a column of `NAMED`, as an attribute."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -42,24 +43,25 @@ class _Names(Generic[N]):
 
 
 class Rows:
-    """Rows 0..size-1 in order of insertion. A removed row is not ``alive`` until rows are numbered anew.
+    """Rows in order of insertion; a removed row is dead until rows are renumbered.
 
-    All arrays are views: they are right until something changes, and nobody may write to them.
+    All arrays are views: they are valid until the next change, and read-only.
 
     Attributes:
-        arrangement: Grows when rows come, go, expire at another time, take others' place, or are numbered
-            anew: what readers see and who stands next to whom is the same as long as it does not.
-        names: What the numbers in the columns of `NAMED` stand for.
+        arrangement: Grows when rows are added, removed or renumbered, or change their expiry or supersession.
+            While it stays, visibility and neighbours stay as well.
+        columns: The columns by name, and the number of rows.
+        names: The names for the numbers in the columns of `NAMED`.
     """
 
     ids = _Column[np.uint64]("id")
     """The memories' ids."""
     alive = _Column[np.bool_]("alive")
-    """Whether a row's memory is still there."""
+    """Whether a row's memory still exists."""
     numbers = _Column[np.uint64]("number")
     """The numbers of the memories, the same for all versions."""
     supersedes = _Column[np.uint64]("supersedes")
-    """The numbers of the memories whose place each takes, 0 for none."""
+    """The numbers of the memories that each supersedes, 0 for none."""
     partition = _Column[np.int32]("partition")
     """Numbers of `partitions`."""
     partitions = _Names[Any]("partition")
@@ -81,13 +83,13 @@ class Rows:
     conversations = _Names[str]("conversation")
     """The conversations."""
     position = _Column[np.int64]("position")
-    """Places in the conversation as given, `NO_POSITION` for none."""
+    """Places in the conversation, `NO_POSITION` for none."""
     created = _Column[np.int64]("created")
     """When the entry was first written, in microseconds since 1970."""
     updated = _Column[np.int64]("updated")
     """When this version was written, in microseconds since 1970."""
     expires = _Column[np.int64]("expires")
-    """From when on it is no longer there, in microseconds since 1970; `FOREVER` for never."""
+    """When it expires, in microseconds since 1970; `FOREVER` for never."""
     last_used = _Column[np.int64]("last_used")
     """When it was last used, in microseconds since 1970; `NEVER` for never."""
     importance = _Column[np.float32]("importance")
@@ -102,13 +104,13 @@ class Rows:
     def __init__(self) -> None:
         self.arrangement = next(_BEGINNINGS)
         self.names: dict[str, NameTable[Any]] = {name: NameTable() for name in NAMED}
-        self._columns = Columns()
+        self.columns = Columns()
         self._row_of: dict[int, int] | None = None  # only when ids do not ascend
 
     # -- writing -----------------------------------------------------------
 
     def add_row(self, document: Document, analysed: Analysed) -> int:
-        """Add a row without lengths; returns it."""
+        """Add a row without lengths; return it."""
         if self._row_of is None and self.size and document.id <= int(self.ids[-1]):
             self._row_of = self._rows_by_id()
         assert self._row_of is None or document.id not in self._row_of, f"memory {document.id} is known"
@@ -138,14 +140,14 @@ class Rows:
             "last_used": NEVER if document.last_used is None else document.last_used,
             "expires": FOREVER if document.expires_at is None else document.expires_at,
         }
-        row = self._columns.append(values.items())
+        row = self.columns.append(values.items())
         if self._row_of is not None:
             self._row_of[document.id] = row
         self._rearranged()
         return row
 
     def extend(self, size: int, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Add rows whose columns are all known; their postings follow."""
+        """Add rows with all their columns; their postings follow."""
         if self._row_of is None:
             ids = columns["id"]
             before = self.ids[-1:]
@@ -155,26 +157,26 @@ class Rows:
             self._row_of.update(
                 (int(number), self.size + place) for place, number in enumerate(columns["id"])
             )
-        self._columns.extend(size, columns.items())
+        self.columns.extend(size, columns.items())
         self._rearranged()
 
     def remove(self, id: int) -> bool:
-        """Mark a memory's row as dead; False if there is none."""
+        """Mark a memory's row as dead; return False if there is none."""
         return self.change(id, {"alive": False})
 
     def change(self, id: int, values: Mapping[str, Any]) -> bool:
-        """Change columns of a memory's row; False if there is none."""
+        """Change columns of a memory's row; return False if there is none."""
         row = self.row(id)
         if row is None:
             return False
         for name, value in values.items():
-            self._columns.arrays[name][row] = value
+            self.columns.arrays[name][row] = value
         self.arrangement += not _OF_VIEWS.isdisjoint(values)
         return True
 
     def keep(self, rows: npt.NDArray[np.intp]) -> None:
-        """Leave only ``rows``, which are in order, and number them anew."""
-        self._columns.keep(rows)
+        """Keep only ``rows``, which are sorted, and renumber them."""
+        self.columns.keep(rows)
         if self._row_of is not None:
             self._row_of = self._rows_by_id()
         self._rearranged()
@@ -184,7 +186,7 @@ class Rows:
     @property
     def size(self) -> int:
         """The number of rows, dead ones included."""
-        return self._columns.size
+        return self.columns.size
 
     def row(self, id: int) -> int | None:
         """Return the row of a living memory, or None."""
@@ -198,7 +200,7 @@ class Rows:
             if known is None:
                 return None
             row = known
-        return row if self._columns.arrays["alive"][row] else None
+        return row if self.columns.arrays["alive"][row] else None
 
     def rows_of(self, ids: npt.NDArray[np.uint64], *, dead: bool = False) -> npt.NDArray[np.intp]:
         """Return the rows of living memories, or of dead ones too, -1 for others."""
@@ -215,7 +217,7 @@ class Rows:
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return a column by its name in `columns.TYPES`."""
-        return self._columns.arrays[name][: self._columns.size]
+        return self.columns.arrays[name][: self.columns.size]
 
     def lengths(self, field: Field) -> npt.NDArray[np.uint32]:
         """Return the number of posted occurrences of a field, by row."""
@@ -224,7 +226,7 @@ class Rows:
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use, in bytes."""
         ids = 0 if self._row_of is None else _ID_BYTES * len(self._row_of)
-        return self._columns.resident_bytes() + ids
+        return self.columns.resident_bytes() + ids
 
     def _rearranged(self) -> None:
         self.arrangement += 1

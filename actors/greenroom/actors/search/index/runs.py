@@ -1,4 +1,4 @@
-"""A run, checked and as a segment: who made it may be mistaken, or mean harm."""
+"""Check a run from an untrusted source, and turn it into a segment."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import numpy.typing as npt
 
 from greenroom.actors.search.index import arrays, records
 from greenroom.actors.search.index.columns import NAMED, TYPES
-from greenroom.actors.search.index.document import FIELDS, FOREVER, NO_POSITION, Document, Field, ShouldYield
+from greenroom.actors.search.index.document import FIELDS, FOREVER, NO_POSITION, Document, Field
 from greenroom.actors.search.index.prepared_terms import Run, Terms
 from greenroom.actors.search.index.segment import Chunk, Postings, cut, unpack
 from greenroom.runtime import Slices
 
 
 class ReadRun(NamedTuple):
-    """What a run comes to.
+    """A checked run.
 
     Attributes:
         chunks: Its postings.
-        lengths: How many occurrences each row has, by field.
-        flags: Of each row.
+        lengths: The number of occurrences in each row, by field.
+        flags: The flags of each row.
     """
 
     chunks: dict[Field, list[Chunk]]
@@ -33,16 +33,15 @@ class ReadRun(NamedTuple):
     flags: npt.NDArray[np.uint8]
 
 
-def read(run: Run, kept: Sequence[bool], should_yield: ShouldYield) -> Slices[ReadRun]:
-    """Return what a run comes to; yields when ``should_yield()``.
+def read(run: Run, kept: Sequence[bool]) -> Slices[ReadRun]:
+    """Check a run.
 
     Args:
         run: The run.
-        kept: For each of its rows, whether it is wanted; they are counted anew.
-        should_yield: Whether to yield.
+        kept: Whether each of its rows is wanted; the wanted ones are renumbered.
 
     Raises:
-        ValueError: it is no run of so many rows.
+        ValueError: It is not a run of so many rows.
     """
     mask = np.array(kept, np.bool_)
     flags = np.frombuffer(run.flags, np.uint8)
@@ -53,23 +52,21 @@ def read(run: Run, kept: Sequence[bool], should_yield: ShouldYield) -> Slices[Re
     for field in FIELDS:
         if (found := run.fields.get(field)) is None:
             continue
-        terms, ends, (rows, times) = _checked(found, len(mask))
-        if should_yield():
-            yield
+        terms, ends, (rows, times) = _check(found, len(mask))
+        yield
         if not mask.all():
-            terms, ends, (rows, times) = _only(mask, terms, ends, (rows, times))
+            terms, ends, (rows, times) = _select(mask, terms, ends, (rows, times))
         total = np.bincount(rows, times, len(lengths[field]))
         lengths[field] = np.minimum(total, 2**32 - 1).astype(np.uint32)
         chunks[field] = []
         for chunk in cut(terms, ends, rows, times):
             chunks[field].append(chunk)
-            if should_yield():
-                yield
+            yield
     return ReadRun(chunks, lengths, flags[mask])
 
 
-def _checked(found: Terms, size: int) -> tuple[Sequence[str], npt.NDArray[np.uint32], Postings]:
-    """Return terms, ends and postings that are in order, so that whatever reads them comes to an end."""
+def _check(found: Terms, size: int) -> tuple[Sequence[str], npt.NDArray[np.uint32], Postings]:
+    """Check that terms, ends and postings are sorted, so that every reader terminates."""
     ends = np.frombuffer(found.ends, np.uint32)
     packed = np.frombuffer(found.postings, np.uint64)
     if len(ends) != len(found.terms) or (int(ends[-1]) if len(ends) else 0) != len(packed):
@@ -86,10 +83,10 @@ def _checked(found: Terms, size: int) -> tuple[Sequence[str], npt.NDArray[np.uin
     return found.terms, ends, (rows, times)
 
 
-def _only(
+def _select(
     mask: npt.NDArray[np.bool_], terms: Sequence[str], ends: npt.NDArray[np.uint32], postings: Postings
 ) -> tuple[Sequence[str], npt.NDArray[np.uint32], Postings]:
-    """Leave only the rows of a mask, counted anew, and the terms that they have."""
+    """Keep only the rows of a mask, renumbered, and their terms."""
     rows, times = postings
     wanted = mask[rows]
     numbers = np.repeat(np.arange(len(terms)), np.diff(ends, prepend=np.uint32(0)))[wanted]
@@ -103,13 +100,13 @@ def _only(
 def blocks(
     ids: Sequence[int], like: Document, run: ReadRun, *, packed: bool
 ) -> list[tuple[records.BlockRecord, dict[str, bytes]]]:
-    """Return the columns of rows that differ in their ids alone, as records.
+    """Return the columns of rows that differ only in their ids, as records.
 
     Args:
-        ids: Their ids, which ascend.
-        like: What they have in common; its id and what it says are not looked at.
+        ids: Their ascending ids.
+        like: The common columns; its id and text are ignored.
         run: Their terms.
-        packed: Whether records are compressed.
+        packed: Whether to compress the records.
     """
     size = len(ids)
     columns = {name: np.zeros(size, kind) for name, kind in TYPES.items()}

@@ -1,4 +1,4 @@
-"""Postings of rows that never change, in sorted chunks."""
+"""Immutable postings of rows, in sorted chunks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.search.index.document import FIELDS, Field, ShouldYield
+from greenroom.actors.search.index.document import FIELDS, Field
 from greenroom.actors.search.index.memtable import Memtable
-from greenroom.actors.search.index.terms import JoinedTerms, joined, place_of
+from greenroom.actors.search.index.terms import JoinedTerms, join_terms, place_of
 from greenroom.runtime import Slices
 
 Times = npt.NDArray[Any]  # unsigned integers of 16 bits, or of 8 where all are small
@@ -23,18 +23,18 @@ _TERM_BYTES = 80  # a string and its slot
 
 
 def unpack(packed: npt.NDArray[np.uint64]) -> Postings:
-    """Return rows and numbers of occurrences of postings as a `Memtable` has them."""
-    return (packed >> 16).astype(np.int32), packed.astype(np.uint16)  # which keeps the lower 16 bits
+    """Return the rows and frequencies of the postings of a `Memtable`."""
+    return (packed >> 16).astype(np.int32), packed.astype(np.uint16)  # the lower 16 bits
 
 
 class Chunk(NamedTuple):
-    """Neighbouring terms of one field, at least one.
+    """Consecutive terms of one field, at least one.
 
     Attributes:
-        terms: In order.
+        terms: The sorted terms.
         ends: Where each term's postings end.
         rows: Rows, counted from the segment's first.
-        times: How often the term occurs there.
+        times: How often the term occurs in the row.
     """
 
     terms: Sequence[str]
@@ -59,7 +59,7 @@ class Chunk(NamedTuple):
         return counts
 
     def _span(self, term: str) -> tuple[int, int]:
-        """Return where the postings of a term begin and end; (0, 0) for none."""
+        """Return the range of a term's postings; (0, 0) for none."""
         place = place_of(self.terms, term)
         if place is None:
             return 0, 0
@@ -73,27 +73,27 @@ class Chunk(NamedTuple):
             terms = _TERM_BYTES * len(self.terms)
         return terms + self.ends.nbytes + self.rows.nbytes + self.times.nbytes
 
-    def joined(self) -> Chunk:
-        """Return the same for a long time: its terms take less memory, and small numbers, too."""
+    def join(self) -> Chunk:
+        """Return a compact form: joined terms, and 8 bits for small numbers."""
         is_small = self.times.dtype == np.uint16 and int(self.times.max(initial=0)) < _SMALL
         times = self.times.astype(np.uint8) if is_small else self.times
-        return self._replace(terms=joined(self.terms), times=times)
+        return self._replace(terms=join_terms(self.terms), times=times)
 
 
 class Segment:
     """Postings of ``size`` rows.
 
     Attributes:
-        number: By what its records are known; None when it has none.
+        number: Its number in the keys of its records; None without records.
         chunks: By field, in order of their terms.
-        weight: What a merge of it costs: its postings and rows.
+        weight: The cost of a merge: its postings and rows.
     """
 
     __slots__ = ("_firsts", "chunks", "number", "resident_bytes", "size", "weight")
 
     def __init__(self, size: int, chunks: Mapping[Field, list[Chunk]], number: int | None = None) -> None:
         self.size = size
-        self.chunks = {field: [chunk.joined() for chunk in chunks.get(field, ())] for field in FIELDS}
+        self.chunks = {field: [chunk.join() for chunk in chunks.get(field, ())] for field in FIELDS}
         self.number = number
         self._firsts = {field: [chunk.terms[0] for chunk in found] for field, found in self.chunks.items()}
         every = [chunk for found in self.chunks.values() for chunk in found]
@@ -101,7 +101,7 @@ class Segment:
         self.weight = size + sum(len(chunk.rows) for chunk in every)
 
     def find(self, field: Field, term: str) -> Postings | None:
-        """Return the rows of ``term``, counted from the first of this segment, and how often it occurs."""
+        """Return the rows of ``term``, counted from this segment's first, and its frequencies."""
         place = bisect_right(self._firsts[field], term)
         return self.chunks[field][place - 1].find(term) if place else None
 
@@ -111,9 +111,9 @@ class Segment:
         return self.chunks[field][place - 1].count(term) if place else 0
 
 
-def sealed(tail: Memtable, should_yield: ShouldYield) -> Slices[Segment]:
-    """Return the tail as a segment; yields when ``should_yield()``."""
-    packed = yield from tail.packed(should_yield)
+def seal(tail: Memtable) -> Slices[Segment]:
+    """Turn the tail into a segment."""
+    packed = yield from tail.pack()
     chunks: dict[Field, list[Chunk]] = {}
     for field in FIELDS:
         if (terms := packed.get(field)) is None:
@@ -123,8 +123,7 @@ def sealed(tail: Memtable, should_yield: ShouldYield) -> Slices[Segment]:
         chunks[field] = []
         for chunk in cut(terms.terms, ends, *postings):
             chunks[field].append(chunk)
-            if should_yield():
-                yield
+            yield
     return Segment(tail.size, chunks)
 
 

@@ -1,7 +1,7 @@
-"""Passages of source code as the index gets them. Needs no numpy.
+"""Passages of source code as documents of the index; without numpy.
 
-``text`` is the passage, ``tags`` the symbols that it defines, each with its scope, and its own scope;
-``author`` is the path of its file, ``key`` the file's stem, and ``kind`` what the file is there for.
+``text`` is the passage. ``tags`` are the symbols that it defines, each with its scope, and its own scope.
+``author`` is the path of its file, ``key`` the file's stem, and ``kind`` the file's role.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, Literal
 from greenroom.actors.search.index.document import Document
 
 Role = Literal["source", "test", "aside", "text"]
-"""What a file is there for: to run, to test that, to show how it is used or to make it, or to be read."""
+"""The role of a file: source, tests, examples and tools beside it, or text."""
 
 _TEST: Final = re.compile(
     r"(?:^|/)(?:tests?|__tests__|specs?|testing|testdata|fixtures?|mocks?|__mocks__)/"
@@ -31,7 +31,7 @@ _NAMELESS: Final = frozenset({"__init__", "__main__", "index", "mod", "lib", "ma
 
 @lru_cache(maxsize=1_024)
 def role_of(path: str, language: str) -> Role:
-    """Return what a file is there for, by its path and its language, which is empty where it has none."""
+    """Return the role of a file, from its path and its language, if any."""
     if _TEST.search(path):
         return "test"
     if _ASIDE.search(path):
@@ -41,7 +41,7 @@ def role_of(path: str, language: str) -> Role:
 
 @lru_cache(maxsize=1_024)
 def stem_of(path: str) -> str:
-    """Return what a file is called: its name up to the first dot, or its folder's where that says nothing."""
+    """Return the stem of a file, or of its folder if the name is generic."""
     folder, _, name = path.rpartition("/")
     stem = name.lstrip(".").partition(".")[0]
     if stem in _NAMELESS and folder:
@@ -58,16 +58,16 @@ def source_document(
     symbols: Sequence[str],
     scope: str,
 ) -> Document:
-    """Return a passage as the index gets it.
+    """Return the document of a passage.
 
     Args:
-        id: The passage's own.
-        number: The file's.
-        path: The file's, with slashes.
-        language: The file's; empty where it has none.
+        id: The passage's id.
+        number: The file's number.
+        path: The file's path, with slashes.
+        language: The file's language; may be empty.
         passage: The text.
-        symbols: The paths of the symbols whose names are in it, such as ``Class.method``.
-        scope: The path of the symbol that it is a part of; empty at the top.
+        symbols: The paths of the symbols that it names, such as ``Class.method``.
+        scope: The path of the symbol that contains it; empty at the top level.
     """
     return Document(
         id=id,

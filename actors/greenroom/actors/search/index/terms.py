@@ -1,4 +1,4 @@
-"""Terms in order, as one string: a list of strings takes six times as much memory."""
+"""Sorted terms as one string, with a sixth of the memory of a list."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final, overload
 import numpy as np
 
 BETWEEN: Final = "\n"
-"""What stands between two terms, and in hardly any."""
+"""The separator of terms, which hardly any term contains."""
 _BLOCK = 64
-"""Of so many terms the first is kept as a string, and the others are looked for in the text at once."""
+"""The first of so many terms is also stored as a string; the others are found by one search in the text."""
 _SLOT_BYTES = 8
 
 
 class JoinedTerms(Sequence[str]):
-    """Terms that never change, at least one. A slice of them is a list.
+    """Immutable sorted terms, at least one; a slice of them is a list.
 
     Attributes:
-        text: All of them, with `BETWEEN` between each two.
+        text: All terms, separated by `BETWEEN`.
     """
 
     __slots__ = ("_firsts", "_starts", "text")
@@ -50,22 +50,22 @@ class JoinedTerms(Sequence[str]):
         return self.text[self._starts[at] : self._starts[at + 1] - 1]
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of terms."""
         return len(self._starts) - 1
 
     def __iter__(self) -> Iterator[str]:
-        """Yield all in order."""
+        """Yield all terms in order."""
         return iter(self.text.split(BETWEEN))
 
     def place(self, term: str) -> int | None:
-        """Return the place of a term, which has nothing in it that stands between terms; None for none."""
+        """Return the place of a term without a separator in it; None for none."""
         block = bisect_right(self._firsts, term) - 1
         if block < 0:
             return None
         first, end = block * _BLOCK, min((block + 1) * _BLOCK, len(self))
         if term == self._firsts[block]:
             return first
-        if term == self[end - 1]:  # behind the last of all there is nothing
+        if term == self[end - 1]:  # no separator follows the last term
             return end - 1
         at = self.text.find(f"{BETWEEN}{term}{BETWEEN}", self._starts[first], self._starts[end])
         return None if at < 0 else bisect_left(self._starts, at + 1)
@@ -77,15 +77,15 @@ class JoinedTerms(Sequence[str]):
 
 
 def place_of(terms: Sequence[str], term: str) -> int | None:
-    """Return the place of a term among others in order; None for none."""
+    """Return the place of a term among sorted terms; None for none."""
     if isinstance(terms, JoinedTerms) and BETWEEN not in term:
         return terms.place(term)
     place = bisect_left(terms, term)
     return place if place < len(terms) and terms[place] == term else None
 
 
-def joined(terms: Sequence[str]) -> Sequence[str]:
-    """Return at least one term for a long time; as they are where one has what stands between them."""
+def join_terms(terms: Sequence[str]) -> Sequence[str]:
+    """Join at least one term; return them unchanged if one has the separator."""
     if isinstance(terms, JoinedTerms):
         return terms
     text = BETWEEN.join(terms)

@@ -1,4 +1,4 @@
-"""What rankings of chunks share: the chunks of files, the terms of a query among them, and BM25."""
+"""Chunks of files, the terms of a query in them, and BM25."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     Postings = tuple[Rows, Floats]
 
 FACTORS: Final[Mapping[str, float]] = {"text": 1.2, "key": 0.8, "tags": 0.8, "author": 0.8}
-"""By field that has terms, how much more a word says that is there again."""
+"""The saturation of BM25 for each field with terms: how much a repeated word adds."""
 _B: Final = 0.6
 
 
 class Chunks(View):
-    """The chunks that there are, or those of a mask, and what every query needs to know of them."""
+    """The living chunks, or those of a mask, with what every query needs."""
 
     def __init__(self, corpus: Corpus, mask: Mask | None = None) -> None:
         super().__init__(corpus, corpus.alive.copy() if mask is None else corpus.alive & mask)
@@ -35,7 +35,7 @@ class Chunks(View):
         self._arrangement = corpus.arrangement
 
     def is_of(self, corpus: Corpus) -> bool:
-        """Return whether it tells of the rows that a corpus has now."""
+        """Return whether this view still describes the rows of a corpus."""
         return corpus is self._corpus and corpus.arrangement == self._arrangement
 
     @cached_property
@@ -48,13 +48,13 @@ class Chunks(View):
         }
 
     def field(self, name: str) -> Floats:
-        """Return the terms of a field, by row."""
+        """Return the number of terms in a field, by row."""
         if name not in self._fields:
             self._fields[name] = self.corpus.lengths(name).astype(np.float32)
         return self._fields[name]
 
     def norms(self, name: str) -> Floats:
-        """Return what BM25 adds for the length of a field, by row."""
+        """Return the length normalization of BM25 for a field, by row."""
         if name not in self._norms:
             self._norms[name] = _norms(self.field(name), self.means[name], FACTORS[name])
         return self._norms[name]
@@ -74,36 +74,36 @@ class Chunks(View):
 
 
 class Group(NamedTuple):
-    """A term of the query.
+    """A term of the query with its postings.
 
     Attributes:
-        asked: The term itself.
-        chunks: How many have it, or what it may have been meant to be.
-        counts: What it counts in the query.
-        weight: How rare it is, times that.
+        term: The term itself.
+        chunks: How many chunks have it, or its corrections.
+        counts: Its importance in the query.
+        weight: Its rarity times that.
         found: The chunks that have it, by field.
     """
 
-    asked: str
+    term: str
     chunks: int
     counts: float
     weight: float
     found: Mapping[str, Postings]
 
 
-def group_of(view: Chunks, asked: str, meant: Sequence[Correction], counts: float = 1.0) -> Group:
+def group_of(view: Chunks, term: str, meant: Sequence[Correction], counts: float = 1.0) -> Group:
     """Look a term up in every field.
 
     Args:
         view: The chunks.
-        asked: The term.
-        meant: What is looked for: itself, or what it may have been meant to be.
-        counts: What it counts in the query.
+        term: The term.
+        meant: The terms to look up: itself, or its corrections.
+        counts: Its importance in the query.
     """
     found = {field: _postings(view, field, meant) for field in FACTORS}
     count = max(len(found["text"][0]), len(found["key"][0])) or len(found["author"][0])
     there = {field: postings for field, postings in found.items() if len(postings[0])}
-    return Group(asked, count, counts, counts * idf(count, max(FEW, view.count)), there)
+    return Group(term, count, counts, counts * idf(count, max(FEW, view.count)), there)
 
 
 def _postings(view: Chunks, field: str, meant: Sequence[Correction]) -> Postings:
@@ -120,23 +120,23 @@ def _postings(view: Chunks, field: str, meant: Sequence[Correction]) -> Postings
 
 
 def add_files(view: Chunks, files: Floats, group: Group) -> None:
-    """Add what the rows of a term are worth to their documents."""
+    """Add the BM25 score of a term to the documents of its rows."""
     rows, times = group.found["text"]
-    said = np.bincount(view.corpus.author[rows], times, len(files)).astype(np.float32)
-    which = np.flatnonzero(said)
+    counts = np.bincount(view.corpus.author[rows], times, len(files)).astype(np.float32)
+    which = np.flatnonzero(counts)
     mean = max(1.0, view.total / max(1, view.files))
     norms = _norms(view.file_lengths[which], mean, FACTORS["text"])
     rare = idf(len(which), max(FEW, view.files))
-    files[which] += np.float32(group.counts * rare) * saturated(said[which], norms, FACTORS["text"])
+    files[which] += np.float32(group.counts * rare) * saturate(counts[which], norms, FACTORS["text"])
 
 
 def _norms(lengths: Floats, mean: float, k: float) -> Floats:
-    """Return what is added to how often a term is there, in BM25: more where a text is longer."""
+    """Return the length normalization in the denominator of BM25."""
     return np.float32(k * (1 - _B)) + np.float32(k * _B / mean) * lengths
 
 
-def saturated(times: Floats, norms: Floats, k: float) -> Floats:
-    """Return BM25 without the rarity; the norms are used up."""
+def saturate(times: Floats, norms: Floats, k: float) -> Floats:
+    """Return BM25 without the rarity. This overwrites ``norms``."""
     norms += times
     found: Floats = times * np.float32(k + 1)
     found /= norms
@@ -144,7 +144,7 @@ def saturated(times: Floats, norms: Floats, k: float) -> Floats:
 
 
 def best_places(strength: Floats, limit: int) -> npt.NDArray[Any]:
-    """Return the places of the ``limit`` strongest, strongest first; of equals what was put in first."""
+    """Return the places of the ``limit`` strongest, strongest first; of equals the oldest row first."""
     if len(strength) > limit:
         bound = np.partition(strength, len(strength) - limit)[len(strength) - limit]
         places = np.flatnonzero(strength >= bound)

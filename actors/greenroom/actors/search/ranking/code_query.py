@@ -1,4 +1,4 @@
-"""What somebody asks of source code: words, names of symbols, a path, an error, the subject of a commit."""
+"""A query over source code: words, symbols, a path, an error, a commit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from greenroom.actors.content.text.words import symbol_name
 from greenroom.actors.search.ranking.query import MOST_TERMS
 
 _LONGEST: Final = 4
-"""Words that are one name at most: "bind query params" is BindQueryParams."""
+"""The most words that may form one name: "bind query params" is BindQueryParams."""
 _CHORE: Final = 0.3
 _COMMON: Final = """
 fix fixes fixed fixing add adds added adding remove removes removed delete improve improves update updates
@@ -21,7 +21,7 @@ make makes use uses used using allow allows ensure avoid refactor rename move ch
 issue bug feat chore work works working internally
 """
 _CHORES: Final = frozenset(_COMMON.split())
-"""Words that say what is to be done, or that something is: of what there is in the source they say little."""
+"""Words about the task rather than the source: they weigh `_CHORE`."""
 _TESTS: Final = re.compile(
     r"\b(?:tests?|tested|testing|specs?|mocks?|fixtures?|assertions?|coverage)\b", re.IGNORECASE
 )
@@ -37,12 +37,12 @@ class CodeQuery:
     """A parsed query.
 
     Attributes:
-        terms: What each of its terms counts, in order.
+        terms: The weight of each of its terms, in order.
         words: The words as typed, with their terms.
-        names: Names of symbols that it may speak of, see `symbol_name`, and which share of its words each is.
-        compounds: Terms of those that are made of several words.
-        speaks_of_tests: Whether it does.
-        speaks_of_aside: Whether it speaks of examples, documentation or tools.
+        names: Possible names of symbols, see `symbol_name`, each with the share of the words that form it.
+        compounds: The terms of names that several words form.
+        speaks_of_tests: Whether it mentions tests.
+        speaks_of_aside: Whether it mentions examples, documentation or tools.
     """
 
     terms: Mapping[str, float]
@@ -58,24 +58,24 @@ class CodeQuery:
         rules = code_rules()
         spelled = [word for _, _, word in spans(without_invisible(text))]
         tokens = [(word, rules.token(word).posted) for word in spelled[:MOST_TERMS]]
-        said = [(word, posted) for word, posted in tokens if posted]
+        known = [(word, posted) for word, posted in tokens if posted]
         terms: dict[str, float] = {}
-        for word, posted in said:
+        for word, posted in known:
             counts = _CHORE if word.lower() in _CHORES else 1.0
             for term in posted:
                 terms[term] = max(counts, terms.get(term, 0.0))
         names: dict[str, float] = {}
         compounds: dict[str, None] = {}
-        for start, (first, _) in enumerate(said):
+        for start, (first, _) in enumerate(known):
             if first.lower() not in _CHORES:
-                names[symbol_name(first)] = 1 / len(said)
-            for end in range(start + 2, min(start + _LONGEST, len(said)) + 1):
-                name = symbol_name("".join(word for word, _ in said[start:end]))
-                names.setdefault(name, (end - start) / len(said))
+                names[symbol_name(first)] = 1 / len(known)
+            for end in range(start + 2, min(start + _LONGEST, len(known)) + 1):
+                name = symbol_name("".join(word for word, _ in known[start:end]))
+                names.setdefault(name, (end - start) / len(known))
                 compounds.update(dict.fromkeys(rules.token(name).posted))
         return cls(
             terms=terms,
-            words=dict(said),
+            words=dict(known),
             names=names,
             compounds=tuple(compounds),
             speaks_of_tests=_TESTS.search(text) is not None,

@@ -1,48 +1,34 @@
-"""The signals by which files of source code are ranked: what their passages say, and what they are.
+"""The signals that rank files of source code: their passages, paths and roles.
 
-A passage is found by its text and by the symbols that it defines; a file by its best passage, by all of them,
-by its path, and by what it is there for. Nothing depends on what else is found.
+A passage is found by its text and by the symbols that it defines. A file is found by its best passage, by all
+of them, by its path, and by its role. Nothing depends on what else is found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from greenroom.actors.search.ranking.chunks import FACTORS, Chunks, Group, add_files, group_of, saturated
+from greenroom.actors.search.ranking.chunks import FACTORS, Chunks, Group, add_files, group_of, saturate
 from greenroom.actors.search.ranking.code_query import CodeQuery
 from greenroom.actors.search.ranking.query import Term
-from greenroom.actors.search.ranking.spelling import Correction, corrections
+from greenroom.actors.search.ranking.spelling import Correction, find_corrections
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.search.ranking.view import Floats, Rows
 
-SIGNALS: Final[Mapping[str, str]] = {
-    "passage": "A passage says the query's words, or defines symbols of these names (BM25).",
-    "spread": "Several passages say something of it: the root of the sum of their squares.",
-    "file": "All of the file is about it (BM25).",
-    "path": "Folders and files are named by what they are about: what the words in the path are worth.",
-    "stem": "The file's name is what is asked, or which share of the name is (by rarity).",
-    "compound": "Words of the query, taken together, are a name within the file's name.",
-    "defined": "The file defines a symbol that is the query, or which share of the query's words it is.",
-    "size": "More is asked about what there is more of: the logarithm of the number of words.",
-    "test": "A test is seldom asked for, unless the question speaks of tests.",
-    "aside": "Neither are examples, tools, documentation and what others made.",
-    "prose": "Source code is asked for, not what is written about it.",
-}
-"""The signals, and why there is each."""
 _EPSILON: Final = 1e-6
 
 
 class SourceView(Chunks):
-    """The passages that there are, and what every query needs to know of their files."""
+    """The passages, with what every query needs to know about their files."""
 
     def of_files(self, values: Floats) -> Floats:
-        """Return a value of each file that all of its passages have."""
+        """Return the value of each file, from values that all passages of a file share."""
         found = np.zeros(len(self.corpus.authors), np.float32)
         found[self.corpus.author[self.visible]] = values[self.visible]
         return found
@@ -66,7 +52,7 @@ class SourceView(Chunks):
 
     @cached_property
     def no_file(self) -> Floats:
-        """A signal of files that is 0 everywhere; it is read-only."""
+        """A signal of files that is 0 everywhere, read-only."""
         return np.broadcast_to(np.float32(0), len(self.corpus.authors))
 
     def role(self, name: str) -> Floats:
@@ -75,22 +61,21 @@ class SourceView(Chunks):
 
 
 def read_terms(
-    view: SourceView, query: CodeQuery, should_yield: Callable[[], bool]
+    view: SourceView, query: CodeQuery
 ) -> Slices[tuple[list[Group], dict[str, tuple[str, ...]], list[str]]]:
-    """Return the query's terms, what was looked for instead of unknown words, and words that stay unknown."""
+    """Return the query's terms, what replaces unknown words, and words that stay unknown."""
     known: dict[str, Group] = {}
     for term, counts in query.terms.items():
         group = group_of(view, term, [Correction(term, 1.0, 0)], counts)
         if group.chunks:
             known[term] = group
-        if should_yield():
-            yield
+        yield
     corrected: dict[str, tuple[str, ...]] = {}
     unknown: list[str] = []
     for word, terms in query.words.items():
         if not known.keys().isdisjoint(terms):
             continue
-        meant = yield from corrections(view, Term(terms[0], (), word), should_yield)
+        meant = yield from find_corrections(view, Term(terms[0], (), word))
         if meant:
             known[terms[0]] = group_of(view, terms[0], meant, query.terms[terms[0]])
             corrected[word] = tuple(correction.term for correction in meant)
@@ -99,39 +84,42 @@ def read_terms(
     return list(known.values()), corrected, unknown
 
 
-def passages_say(
-    view: SourceView, groups: Sequence[Group], should_yield: Callable[[], bool]
-) -> Slices[Floats]:
-    """Return how much each passage says of the query: BM25 of its text, and of symbols that it defines."""
-    said = np.zeros(len(view.visible), np.float32)
+def score_passages(view: SourceView, groups: Sequence[Group]) -> Slices[Floats]:
+    """Return the BM25 score of each passage, of its text and symbols."""
+    scores = np.zeros(len(view.visible), np.float32)
     for group in groups:
         for field in ("text", "tags"):
             if field in group.found:
                 rows, times = group.found[field]
-                again = saturated(times, view.norms(field)[rows], FACTORS[field])
-                said[rows] += np.float32(group.weight) * again
-                if should_yield():
-                    yield
-    return said
+                scores[rows] += np.float32(group.weight) * saturate(
+                    times, view.norms(field)[rows], FACTORS[field]
+                )
+                yield
+    return scores
 
 
 def file_signals(
     view: SourceView,
     query: CodeQuery,
     groups: Sequence[Group],
-    said: Floats,
-    should_yield: Callable[[], bool],
+    passages: Floats,
 ) -> Slices[dict[str, Floats]]:
-    """Return the signals of each file, by its number."""
+    """Return the signals of each file, by its number; see `weights.CODE_SIGNALS`.
+
+    Args:
+        view: The passages.
+        query: The query.
+        groups: Its terms.
+        passages: The score of each passage.
+    """
     count, author = len(view.corpus.authors), view.corpus.author
     passage = np.zeros(count, np.float32)
-    rows = np.flatnonzero(said)
-    np.maximum.at(passage, author[rows], said[rows])
-    spread = np.sqrt(np.bincount(author[rows], said[rows] ** 2, count)).astype(np.float32)
-    if should_yield():
-        yield
-    path, stem, whole = yield from _by_term(view, groups, should_yield)
-    compound, defined = yield from _by_name(view, query, should_yield)
+    rows = np.flatnonzero(passages)
+    np.maximum.at(passage, author[rows], passages[rows])
+    spread = np.sqrt(np.bincount(author[rows], passages[rows] ** 2, count)).astype(np.float32)
+    yield
+    path, stem, whole = yield from _by_term(view, groups)
+    compound, defined = yield from _by_name(view, query)
     return {
         "passage": passage,
         "spread": spread,
@@ -147,9 +135,7 @@ def file_signals(
     }
 
 
-def _by_term(
-    view: SourceView, groups: Sequence[Group], should_yield: Callable[[], bool]
-) -> Slices[tuple[Floats, Floats, Floats]]:
+def _by_term(view: SourceView, groups: Sequence[Group]) -> Slices[tuple[Floats, Floats, Floats]]:
     """Return the signals `path`, `stem` and `file`."""
     path, stem, named, whole = (np.zeros(len(view.corpus.authors), np.float32) for _ in range(4))
     for group in groups:
@@ -161,17 +147,14 @@ def _by_term(
             named[files] += 1
         if "text" in group.found:
             add_files(view, whole, group)
-        if should_yield():
-            yield
-    # Of a name's words as many as are not in the query count as words of middling rarity.
+        yield
+    # Each word of a name that the query lacks counts as a word of middling rarity.
     middling = sum(group.weight for group in groups) / max(1, len(groups))
     more = np.float32(middling) * np.maximum(view.stems - named, 0)
     return path, stem / np.maximum(stem + more, np.float32(_EPSILON)), whole
 
 
-def _by_name(
-    view: SourceView, query: CodeQuery, should_yield: Callable[[], bool]
-) -> Slices[tuple[Floats, Floats]]:
+def _by_name(view: SourceView, query: CodeQuery) -> Slices[tuple[Floats, Floats]]:
     """Return the signals `compound` and `defined`."""
     compound, defined = (np.zeros(len(view.corpus.authors), np.float32) for _ in range(2))
     for term in query.compounds:
@@ -179,11 +162,10 @@ def _by_name(
     for name, share in query.names.items():
         files = _files(view, view.postings("labels", name)[0])
         defined[files] = np.maximum(defined[files], np.float32(share))
-        if should_yield():
-            yield
+        yield
     return compound, defined
 
 
 def _files(view: SourceView, rows: Rows) -> Rows:
-    """Return the files that have one of some rows, each once."""
+    """Return the files of some rows, each once."""
     return np.unique(view.corpus.author[rows])

@@ -1,7 +1,7 @@
-"""Days, months and years that a query names, and how near a memory's time is to them.
+"""Days, months and years in a query, and a memory's distance from them.
 
-What stands in the query as a date is read here: "in March", "on 7 May 2023", "2023-05-07", "in 2022". Words
-that mean another time each day, such as "last week", come as instants, read by `greenroom.actors.timeexpr`.
+This module reads dates: "in March", "on 7 May 2023", "2023-05-07", "in 2022". Words with a different meaning
+each day, such as "last week", arrive as instants from `greenroom.actors.content.times`.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ _FORMS = (
     re.compile(rf"\b{_MONTH}(?:,?\s+{_YEAR})?", re.IGNORECASE),
     re.compile(rf"\b{_YEAR}(?!-[0-9])"),
 )
-_OTHER_WORDS = {"may", "march", "mar", "dec"}  # in small letters they are mostly no months
+_OTHER_WORDS = {"may", "march", "mar", "dec"}  # in small letters they are mostly not months
 _BEFORE_DATES = re.compile(
     r"\b(?:on|in|of|the|by|at|for|from|since|until|till|before|after|around|about|between|and|through|dated"
     r"|last|this|next|early|mid|late)\W+$",
     re.IGNORECASE,
 )
 _END = re.compile(r"\W*$")
-_AFTER = 14.0  # days after which what happened on a day is told with 1/e of the likelihood
-_BEFORE = 7.0  # the same for what was planned for it
-_FAR = 2.0  # times as far as something is hardly meant any more: it has nothing to do with that time
+_AFTER = 14.0  # days after an event at which a memory of it is 1/e as likely
+_BEFORE = 7.0  # the same before an event that was planned
+_FAR = 2.0  # a memory that is this many times `TimeSpan.fading` away is unrelated to that time
 
 
 class Date(NamedTuple):
-    """A day, a month or a year as far as it was named; None for what was left open."""
+    """A day, month or year; None for each part that the query leaves open."""
 
     year: int | None
     month: int | None
     day: int | None
 
 
-def dates_in(text: str) -> tuple[Date, ...]:
-    """Return the dates that ``text`` names, each once, in the most exact form in which they stand there."""
+def find_dates(text: str) -> tuple[Date, ...]:
+    """Return the dates that ``text`` names, each once, in their most exact form."""
     found: dict[Date, None] = {}
     for form in _FORMS:
         rest = []
@@ -80,7 +80,7 @@ def _read(match: re.Match[str]) -> Date | None:
 
 
 def _is_date(match: re.Match[str]) -> bool:
-    """Return whether a day and what may be a month are a date: "on may 5", "may 5th", not "may 5 users"."""
+    """Return whether "may 5" or the like is a date, unlike "may 5 users"."""
     is_ordinal = match.string[match.end("day") :][:1].isalpha()
     before = _BEFORE_DATES.search(match.string, 0, match.start())
     return is_ordinal or before is not None or _END.match(match.string, match.end()) is not None
@@ -91,7 +91,7 @@ class Calendar:
 
     Args:
         times: Microseconds since 1970.
-        offset: What the caller's clock is ahead of UTC, in microseconds.
+        offset: How far the caller's clock is ahead of UTC, in microseconds.
     """
 
     def __init__(self, times: npt.NDArray[np.int64], offset: int) -> None:
@@ -102,14 +102,14 @@ class Calendar:
         self._year = months.astype("datetime64[Y]").astype(np.int64) + 1970
 
     def within(self, dates: tuple[Date, ...]) -> Floats:
-        """Return 1 where the time lies in a month (or, where none is named, a year) of ``dates``."""
+        """Return 1 for times in a month, or else a year, of ``dates``."""
         found = np.zeros(len(self._days), np.bool_)
         for date in dates:
             found |= self._in_month(date)
         return found.astype(np.float32)
 
     def close_to(self, dates: tuple[Date, ...]) -> Floats:
-        """Return 1 on a day of ``dates``, and less before and after: people tell of it later."""
+        """Return 1 on a day of ``dates``, and less before and after."""
         best = np.zeros(len(self._days), np.float32)
         for date in dates:
             if date.day is None or date.month is None:
@@ -129,12 +129,12 @@ class Calendar:
         return within
 
 
-def near(made: npt.NDArray[np.int64], times: tuple[TimeSpan, ...]) -> Floats:
-    """Return 1 for what was made in one of ``times``, and less the farther outside.
+def closeness(made: npt.NDArray[np.int64], times: tuple[TimeSpan, ...]) -> Floats:
+    """Return 1 for instants within one of ``times``, and less the farther outside.
 
     Args:
-        made: Microseconds since 1970.
-        times: The same.
+        made: The instants, in microseconds since 1970.
+        times: The spans, in the same unit.
     """
     best = np.zeros(len(made), np.float32)
     for each in times:

@@ -1,12 +1,11 @@
-"""What state of things a query asks for: how it is at present, or how it was before that.
+"""The state that a query is about: the present one, or a former one.
 
-By words that hardly mean anything else. Those that do count only in a question: "drop the note on the old
-key" asks for no former state. Of these, "before" counts where the rest is about what was, and not about what
-is to be done ("what must be checked before a release"), nor in a time ("the day before yesterday").
+It is read from words that hardly mean anything else. More ambiguous words count only in a question: "drop the
+note on the old key" is not about a former state. "Before" counts if the question is about the past, and not
+about a task ("what must be checked before a release") or in a time ("the day before yesterday").
 
-Some words belong to the name of a thing: "the current directory", "the latest commit", "now()". There they
-say nothing about the state of the matter. The list of such contexts is short and cannot be complete; a query
-that is misread moves little, see `succession`.
+Some words are part of a name: "the current directory", "the latest commit", "now()". There they do not count.
+The list of such names is short and cannot be complete; a misread query moves little, see `supersession`.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _NAMED: Final = _any(
     r"previous[\s-]+(?:command|director(?:y|ies)|folder|line|page|word|match|commit|job)s?",
     r"original[\s-]+(?:file|cop(?:y|ies)|order|timestamp|permission)s?",
 )
-"""Words of states that belong to the name of a thing."""
+"""Words of states that are part of a name."""
 _TO_BE_DONE: Final = _any(
     "is|are|do|does|must|should|shall|can|may|need|needs|have to|has to|will|would|how to|remember"
 )
@@ -66,11 +65,11 @@ _QUESTION: Final = re.compile(
 )
 
 
-def asked_state(text: str) -> State | None:
-    """Return the state of things that a query asks for; None where it does not tell.
+def detect_state(text: str) -> State | None:
+    """Return the state that a query is about; None if it does not say.
 
-    "Where are the old machines now" asks for the present, "what was there before the new ones" does not, and
-    "sort the files of the current directory" asks for neither.
+    "Where are the old machines now" is about the present, "what was there before the new ones" about the
+    past, and "sort the files of the current directory" about neither.
     """
     text = _NAMED.sub(" ", text)
     is_question = _QUESTION.search(text) is not None

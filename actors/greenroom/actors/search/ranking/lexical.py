@@ -5,18 +5,18 @@ For each term, over the visible memories only:
     idf      = ln(1 + (n - df + 0.5) / (df + 0.5))
     BM25     = idf * tf * (k + 1) / (tf + k * (1 - b + b * length / mean length))
 
-Where there are fewer than `FEW` texts, n is as if others were there that say nothing.
+With fewer than `FEW` texts, n is `FEW`, as if the others were empty.
 
-- *own*: the memory's text. Of it, too: which part of the query it says.
-- *nearby*: the same of a text to which the neighbours in the conversation add their words, fewer the
-  farther they are. What is told over several turns is found as one.
-- *conversation*: the conversation as one text. Its idf is by conversations.
+- *own*: the memory's text; also the share of the query that it has.
+- *nearby*: a text to which the neighbours in the conversation add their words, less the farther they are. So
+  a topic that takes several turns is found as one.
+- *conversation*: the conversation as one text. Its idf counts conversations.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -31,45 +31,45 @@ if TYPE_CHECKING:
     Postings = tuple[Rows, Floats]
 
 FEW = 50
-"""Texts that there are at least, for rarity: what a dozen have in common is not common for that."""
+"""The least number of texts assumed for rarity: a word that a dozen texts share is not yet common."""
 K, B = 0.8, 0.4
-"""For short texts: a word said twice says little more than once, and length matters little."""
+"""For short texts: a repeated word adds little, and length matters little."""
 K_CONVERSATION = 1.2
-_SPARSE = 100  # rows that are gone through in the time of putting one and those around it in order
+_SPARSE = 100  # rows scanned in the time of sorting one row and its neighbours
 _SMALL = 8_192
-"""Rows up to which all are looked at for each term; of more, those that say it and those around them."""
-_TOGETHER = 4_096  # rows of several terms that are gone through at once (0.1 ms)
-_ABREAST = 16_384  # the same where each term takes all rows (0.2 ms)
+"""Up to this many rows each term looks at all; above, at those that have it and those around them."""
+_TOGETHER = 4_096  # rows of several terms that are added at once (0.1 ms)
+_ABREAST = 16_384  # the same if each term takes all rows (0.2 ms)
 
 
 class TermVariants(NamedTuple):
-    """A term of the query, as it is looked for.
+    """A term of the query with its variants and their postings.
 
     Attributes:
-        asked: The term itself.
-        meant: What counts as it: itself, or what it may have been meant to be.
+        term: The term itself.
+        meant: What counts as the term: itself, or its corrections.
         rows: The visible rows that hold any of these.
-        times: How often.
+        times: How often each row holds them.
     """
 
-    asked: str
+    term: str
     meant: tuple[str, ...]
     rows: Rows
     times: Floats
 
 
-def matching_rows(view: View, asked: str, meant: Sequence[Correction]) -> TermVariants:
-    """Return the rows that hold a term or one of several that may have been meant."""
+def matching_rows(view: View, term: str, meant: Sequence[Correction]) -> TermVariants:
+    """Return the rows that hold a term or one of its corrections."""
     names = tuple(correction.term for correction in meant)
     if len(meant) == 1:
         rows, times = view.postings("text", meant[0].term)
-        return TermVariants(asked, names, rows, times * np.float32(meant[0].likeness))
+        return TermVariants(term, names, rows, times * np.float32(meant[0].likeness))
     total = np.zeros(len(view.visible), np.float32)
     for correction in meant:
         rows, times = view.postings("text", correction.term)
         total[rows] += times * np.float32(correction.likeness)
     rows = np.flatnonzero(total).astype(np.int32)
-    return TermVariants(asked, names, rows, total[rows])
+    return TermVariants(term, names, rows, total[rows])
 
 
 def idf(count: int, of: int) -> float:
@@ -78,52 +78,45 @@ def idf(count: int, of: int) -> float:
 
 
 def pseudo_documents(view: View) -> int:
-    """Return how many empty documents are added to the count of texts, so that there are `FEW`."""
+    """Return the number of empty texts to add, so that there are `FEW`."""
     return max(0, FEW - view.count)
 
 
-def own_score(view: View, groups: Sequence[TermVariants], should_yield: Callable[[], bool]) -> Slices[Floats]:
-    """Return only the score of the memories' own texts."""
+def own_score(view: View, groups: Sequence[TermVariants]) -> Slices[Floats]:
+    """Return the score of the memories' own texts."""
     if not groups:
         return view.nothing
     total = np.zeros(len(view.visible), np.float32)
     mean = max(1.0, view.total / max(1, view.count))
     count = view.count + pseudo_documents(view)
-    for some in _several(groups):
+    for some in _runs(groups):
         weights = [idf(len(group.rows), count) for group in some]
         _add_several(total, some, weights, view.lengths, mean, K)
-        if should_yield():
-            yield
+        yield
     return total
 
 
-def share_said(
-    view: View, groups: Sequence[TermVariants], unknown: int, should_yield: Callable[[], bool]
-) -> Slices[Floats]:
-    """Return which part of the query the memories' own texts say, by the rarity of its terms: 0 to 1.
+def coverage(view: View, groups: Sequence[TermVariants], unknown: int) -> Slices[Floats]:
+    """Return the share of the query, by rarity, in the memories' own texts.
 
     Args:
-        view: What is searched.
+        view: The visible memories.
         groups: The query's terms.
-        unknown: How many more there are that no visible memory holds.
-        should_yield: Whether to yield.
+        unknown: The number of its terms that no visible memory holds.
     """
     count = view.count + pseudo_documents(view)
-    said = np.zeros(len(view.visible), np.float32)
-    asked = unknown * idf(0, count)
+    own = np.zeros(len(view.visible), np.float32)
+    total = unknown * idf(0, count)
     for group in groups:
         weight = idf(len(group.rows), count)
-        said[group.rows] += np.float32(weight) * np.minimum(group.times, np.float32(1))
-        asked += weight
-        if should_yield():
-            yield
-    return said / np.float32(asked) if asked else said
+        own[group.rows] += np.float32(weight) * np.minimum(group.times, np.float32(1))
+        total += weight
+        yield
+    return own / np.float32(total) if total else own
 
 
-def neighbourhood_score(
-    view: View, groups: Sequence[TermVariants], words: Floats, should_yield: Callable[[], bool]
-) -> Slices[Floats]:
-    """Return the score of the texts with their neighbours; ``words`` is what `own` returned."""
+def neighbourhood_score(view: View, groups: Sequence[TermVariants], words: Floats) -> Slices[Floats]:
+    """Return the score of the texts with their neighbours; ``words`` is the result of `own_score`."""
     if not view.has_neighbours:
         return words
     size = len(view.visible)
@@ -138,8 +131,7 @@ def neighbourhood_score(
             weights = np.array([[idf(len(group.rows), count)] for group in some])
             for score in _bm25(_spread_to_all(view, some), lengths, weights, K):
                 total += score
-            if should_yield():
-                yield
+            yield
         found = np.empty_like(total)
         found[view.side_by_side] = total
         return found
@@ -149,40 +141,35 @@ def neighbourhood_score(
         weight = idf(len(group.rows), count)
         total[rows] += _bm25(scratch[rows], view.nearby_lengths[rows] / mean, weight, K)
         scratch[rows] = 0
-        if should_yield():
-            yield
+        yield
     return total
 
 
-def conversation_score(
-    view: View, groups: Sequence[TermVariants], should_yield: Callable[[], bool]
-) -> Slices[Floats]:
-    """Return the score of the conversations; a memory outside of any is one of its own."""
+def conversation_score(view: View, groups: Sequence[TermVariants]) -> Slices[Floats]:
+    """Return the score of the conversations; a memory outside of any counts as one."""
     alone = np.zeros(len(view.visible), np.float32)
     mean = max(1.0, view.total / max(1, view.contexts))
     contexts = view.contexts + pseudo_documents(view)
     if not view.conversations:
-        for some in _several(groups):
+        for some in _runs(groups):
             weights = [idf(len(group.rows), contexts) for group in some]
             _add_several(alone, some, weights, view.lengths, mean, K_CONVERSATION)
-            if should_yield():
-                yield
+            yield
         return alone
     number = view.corpus.conversation
     conversations = np.zeros(view.conversations + 1, np.float32)
     for group in groups:
         of_rows = number[group.rows]
         inside = of_rows >= 0
-        said = np.bincount(of_rows[inside], group.times[inside], view.conversations).astype(np.float32)
-        which, single, times = np.flatnonzero(said), group.rows[~inside], group.times[~inside]
+        counts = np.bincount(of_rows[inside], group.times[inside], view.conversations).astype(np.float32)
+        which, single, times = np.flatnonzero(counts), group.rows[~inside], group.times[~inside]
         weight = idf(len(which) + len(single), contexts)
         if len(which):
             lengths = view.conversation_lengths[which]
-            conversations[which] += _bm25(said[which], lengths / mean, weight, K_CONVERSATION)
+            conversations[which] += _bm25(counts[which], lengths / mean, weight, K_CONVERSATION)
         if len(single):
             alone[single] += _bm25(times, view.lengths[single] / mean, weight, K_CONVERSATION)
-        if should_yield():
-            yield
+        yield
     return np.where(number >= 0, conversations[number], alone)
 
 
@@ -191,8 +178,8 @@ def _bm25(times: Floats, length: Floats, weight: float | Floats, k: float) -> Fl
     return score.astype(np.float32, copy=False)
 
 
-def _several(groups: Sequence[TermVariants]) -> Iterator[Sequence[TermVariants]]:
-    """Cut the groups into runs that are gone through at once: a call costs more than a term's few rows."""
+def _runs(groups: Sequence[TermVariants]) -> Iterator[Sequence[TermVariants]]:
+    """Yield runs of groups to process at once, to save calls of numpy."""
     start = rows = 0
     for end, group in enumerate(groups):
         if rows and rows + len(group.rows) > _TOGETHER:
@@ -211,7 +198,7 @@ def _add_several(
     mean: float,
     k: float,
 ) -> None:
-    """Add the scores of groups, one after the other."""
+    """Add the scores of several groups to the total."""
     rows = np.concatenate([group.rows for group in groups])
     times = np.concatenate([group.times for group in groups])
     weight = np.repeat(np.array(weights), [len(group.rows) for group in groups])
@@ -219,12 +206,12 @@ def _add_several(
 
 
 def _spread_to_all(view: View, groups: Sequence[TermVariants]) -> Floats:
-    """Return how often each term is said in and around each row, the rows side by side."""
+    """Return how often each term occurs around each row of `View.side_by_side`."""
     own = np.zeros((len(groups), len(view.visible)), np.float32)
     for line, group in zip(own, groups, strict=True):
         line[view.places[group.rows]] = group.times
     total = own.copy()
-    # What a row says counts for those before it as said after them, and the other way round.
+    # A word of a row is "after" for the rows before it, and "before" for the rows after it.
     for away, weights in enumerate(view.after_weights, 1):
         total[:, :-away] += weights * own[:, away:]
     for away, weights in enumerate(view.before_weights, 1):
@@ -233,17 +220,17 @@ def _spread_to_all(view: View, groups: Sequence[TermVariants]) -> Floats:
 
 
 def _spread(view: View, group: TermVariants, scratch: Floats) -> Rows:
-    """Put how often the term is said in and around each row into ``scratch``; returns where that is."""
+    """Write the frequencies of a term around each row into ``scratch``; return the rows."""
     scratch[group.rows] = group.times
     every = [group.rows]
-    # What a row says counts for those before it as said after them, and the other way round.
+    # A word of a row is "after" for the rows before it, and "before" for the rows after it.
     for step, weights in ((view.before, AFTER), (view.after, BEFORE)):
         rows, times = group.rows, group.times
         for weight in weights:
             rows = step[rows]
             there = rows >= 0
             rows, times = rows[there], times[there]
-            # No two rows have the same neighbour on one side, so nothing is lost here.
+            # No two rows have the same neighbour on one side, so no sum is lost here.
             scratch[rows] += np.float32(weight) * times
             every.append(rows)
     if len(group.rows) * _SPARSE < len(scratch):

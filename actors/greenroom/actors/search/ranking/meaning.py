@@ -1,13 +1,13 @@
-"""Semantic scores: cosine similarity of memories' vectors with the query's.
+"""Semantic scores: cosine similarity of the memories' vectors with the query's.
 
-A query's word counts by how rare it is among the visible memories: names and everyday words swamp a
-small model otherwise. A memory that has no vector yet is taken for an average one, neither
-raised nor lowered.
+Words of the query count by their rarity among the visible memories; otherwise names and everyday words
+dominate a small model. A memory without a vector gets the average cosine, so it is neither raised nor
+lowered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.content.text.analyze import tokens
-from greenroom.actors.core.replies.memory_types import QueryVectors
+from greenroom.actors.search.embedding.vectors import QueryVectors
 from greenroom.actors.search.ranking.lexical import idf
 from greenroom.runtime import Slices
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 BLOCK = 4_096
 """Vectors compared without a pause (1 ms with 256 dimensions)."""
 UNKNOWN = 0.35
-"""By tokens, of a row whose tokens have no vectors: what an average row has."""
+"""The similarity by tokens of a row without token vectors: that of an average row."""
 _SINGLE = 200_000  # products of two numbers
 _FETCHED = 32  # rows whose tokens are compared without a pause (1 ms)
-_STOP_WORD = 0.05  # of a rare word's weight is about 6
+_STOP_WORD = 0.05  # a rare word weighs about 6
 _NAME = 0.3
 _EPSILON = 1e-9
 
 
 class Counted(Protocol):
-    """Rows, or what else words are looked for in."""
+    """A collection with a size: rows, or namespace roots."""
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Its size."""
 
 
 def word_weights(
@@ -47,11 +47,11 @@ def word_weights(
     """Return the weight of each word of a query.
 
     Args:
-        view: What is searched.
-        words: As an embedder took the query apart.
-        names: Terms that name an author; who wrote something is a signal of its own.
-        counts: In how many rows the terms that are known occur; 0 for a term that was mistyped.
-        in_context: Whether a word's vector knows the sentence: then even a stop word says something.
+        view: The visible rows.
+        words: The words into which the embedder split the query.
+        names: Terms that name an author, which is a signal of its own.
+        counts: In how many rows each known term occurs; 0 for a mistyped one.
+        in_context: Whether a word's vector depends on the sentence: then even a stop word has a meaning.
     """
     return np.array([_weight(view, word, names, counts, in_context=in_context) for word in words], np.float32)
 
@@ -68,9 +68,10 @@ def _weight(
 
 
 def query_vector(vectors: QueryVectors, weights: Floats) -> Floats | None:
-    """Return the query's vector, of length 1: the sentence's, or the sum of its words'; None for none.
+    """Return the unit vector of a query, or of its weighed words; None for none.
 
-    How long the vector of a word is says already how much the word means, so of its weight the root counts.
+    The length of a word's vector already shows how much the word means, so only the root of its weight
+    counts.
     """
     if vectors.sentence is not None:
         found = np.frombuffer(vectors.sentence, np.float32)
@@ -83,8 +84,8 @@ def query_vector(vectors: QueryVectors, weights: Floats) -> Floats | None:
     return (found / length).astype(np.float32) if length > _EPSILON else None
 
 
-def cosines(view: View, space: str, query: Floats, should_yield: Callable[[], bool]) -> Slices[Floats | None]:
-    """Return the cosine of each row's vector with the query's; None if no visible row has a vector."""
+def cosines(view: View, space: str, query: Floats) -> Slices[Floats | None]:
+    """Return the cosine of each row with the query; None without any vector."""
     found = view.corpus.vectors(space)
     if found is None or found[0].shape[1] != len(query):
         return None
@@ -94,10 +95,9 @@ def cosines(view: View, space: str, query: Floats, should_yield: Callable[[], bo
     rows: npt.NDArray[Any] | None = None if view.all_visible else np.flatnonzero(there)
     for start in range(0, len(there) if rows is None else len(rows), BLOCK):
         some = slice(start, start + BLOCK) if rows is None else rows[start : start + BLOCK]
-        # Not `@`: where the machine is busy, a matrix library's own threads wait longer than they save.
+        # Not `@`: on a busy machine the threads of a matrix library wait longer than they save.
         cosine[some] = np.vecdot(values[some].astype(np.float32), query) * scales[some]
-        if should_yield():
-            yield
+        yield
     count = int(np.count_nonzero(there))
     if not count:
         return None
@@ -117,10 +117,8 @@ def best_of_conversation(view: View, cosine: Floats) -> Floats:
     return np.where(number >= 0, best[number], cosine)
 
 
-def max_similarities(
-    view: View, vectors: QueryVectors, rows: npt.NDArray[Any], should_yield: Callable[[], bool]
-) -> Slices[Floats]:
-    """Return, for each of ``rows`` and each word of the query, the best cosine with a token of the row."""
+def max_similarities(view: View, vectors: QueryVectors, rows: npt.NDArray[Any]) -> Slices[Floats]:
+    """Return the best cosine of each word with a token, for each row."""
     query = np.frombuffer(vectors.rows, np.float32).reshape(len(vectors.words), -1)
     query = query / (np.linalg.norm(query, axis=1, keepdims=True) + _EPSILON)
     best = np.full((len(rows), len(query)), UNKNOWN, np.float32)
@@ -136,13 +134,12 @@ def max_similarities(
             cosines = _products(every, query) / (lengths + np.float32(_EPSILON))
             starts = np.cumsum([0, *(len(found) for _, found in there[:-1])])
             best[[place for place, _ in there]] = np.maximum.reduceat(cosines, starts, axis=0)
-        if should_yield():
-            yield
+        yield
     return best
 
 
 def _products(rows: Floats, query: Floats) -> Floats:
-    """Return ``rows @ query.T`` in steps too small for a matrix library to start its threads for."""
+    """Return ``rows @ query.T``, in steps too small for a library's threads."""
     step = max(1, _SINGLE // query.size)
     found = np.empty((len(rows), len(query)), np.float32)
     for start in range(0, len(rows), step):

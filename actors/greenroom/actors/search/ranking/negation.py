@@ -1,14 +1,13 @@
-"""The order of matches for a query with a negation, such as "where do we not use Redis".
+"""The order of matches for a query such as "where do we not use Redis".
 
-Such a query wants what says that we do not.
-By words and by vectors "we use Redis for sessions" is as good an answer, or a better one: indexes leave "not"
-out, and vectors hardly know it. So among the best matches a note of which a sentence has a negation and the
-query's words comes right before those that say the same words without one. What it says must be most of what
-these say of the query, by rarity, and it may not be far weaker than they are. All else stays, and so does
-every query without a negation.
+Such a query wants the notes that deny something. Words and vectors rate "we use Redis for sessions" as high,
+or higher: indexes leave "not" out, and vectors hardly notice it. So, among the best matches, a note with a
+negated sentence that has the query's words moves right before the notes that have the same words without a
+negation. It must share most of their words of the query, by rarity, and may not be far weaker than they are.
+Nothing else moves, and nothing at all for a query without a negation.
 
-A sentence is not understood, so what is negated in it may be something else. The words are those of several
-languages that hardly mean anything else.
+Sentences are not understood, so the negation in one may concern something else. The negations are words of
+several languages that hardly mean anything else.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ if TYPE_CHECKING:
     Places = npt.NDArray[np.intp]
 
 COMPARED: Final = 10
-"""Best matches of which the texts are read: no other comes in, so a query that is misread loses nothing."""
+"""Best matches whose texts are read. No other note joins them, so a misread query loses nothing."""
 LONGEST: Final = 2_000
-"""Characters that are read of each."""
+"""Characters that are read of each text."""
 _FARTHEST: Final = 5.0
-"""By how much log-odds a note may be weaker than what it comes before."""
+"""The most log-odds by which a note may be weaker than the one it moves before."""
 _SAME: Final = 0.7
-"""Which part of what a note says of the query another must say, by rarity, to be about the same matter."""
+"""The share of a note's words of the query, by rarity, that another must have to be about the same matter."""
 _LEAST: Final = 0.5
-"""Which part of what the best says of the query a note must say, to be an opposite."""
+"""The share of the best note's words of the query that a note must have to be an opposite."""
 _LIGHT: Final = frozenset({"use", "need", "have", "get", "go", "make", "run", "work", "allow"})
 _LIGHT_WEIGHT: Final = 0.3
-"""Words that say little of what a matter is, and what they weigh beside others."""
+"""Words that say little about a matter, and their weight relative to others."""
 _WORDS: Final = r"""
 not \w+n['\u2019]t cannot never no none nobody nothing nowhere neither nor without except avoid\w*
 lacks lacking forb[ai]d\w* banned refuse\w* unable
@@ -64,8 +63,8 @@ Hungarian, Romanian, Turkish, Russian, Greek, Arabic and Hindi."""
 _NEGATION: Final = re.compile(rf"(?<![\w-])(?:{'|'.join(_WORDS.split())})(?![\w-])", re.IGNORECASE)
 
 
-def _begins(words: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return whole words, and beginnings of others, of which each negation has one."""
+def _prefilter(words: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the whole words and the beginnings of words one of which each negation has."""
     exact, beginnings = {"t"}, []  # "don't" and all of its kind end with it
     for pattern in words:
         text = re.sub(r"\\u(\w{4})", lambda code: chr(int(code[1], 16)), pattern)
@@ -78,22 +77,22 @@ def _begins(words: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 _RUN: Final = re.compile(r"[\w-]+")
-_EXACT, _BEGINNINGS = _begins(_WORDS.split())  # looked up first: `_NEGATION` is slow
+_EXACT, _BEGINNINGS = _prefilter(_WORDS.split())  # looked up first: `_NEGATION` is slow
 _NONE: Final = re.compile(
     r"\b(?:not (?:only|just|merely)|(?:why|or|if) not|not found|no\.? ?(?=\d)"
     r"|(?:do not|don['\u2019]t|never) (?:forget|mind|worry|hesitate)|nicht nur|pas seulement|no solo)\b",
     re.IGNORECASE,
 )
-"""What has such a word and negates nothing."""
+"""Phrases with such a word that negate nothing."""
 _SENTENCE: Final = re.compile(r"[.!?;]+\s+|\n+")
 
 
-class Said(NamedTuple):
-    """The terms of the query that the sentence of a note has which says most of it.
+class SentenceTerms(NamedTuple):
+    """The most terms of the query that one sentence of a note has.
 
     Attributes:
-        negated: Among sentences with a negation.
-        plain: Among the others.
+        negated: In a sentence with a negation.
+        plain: In a sentence without.
     """
 
     negated: frozenset[str]
@@ -101,7 +100,7 @@ class Said(NamedTuple):
 
 
 def is_negated(text: str) -> bool:
-    """Return whether a query or a sentence has a negation; of a long one the beginning is read."""
+    """Return whether the first `LONGEST` characters of a query or sentence have a negation."""
     return _is_negated(text[:LONGEST])
 
 
@@ -113,51 +112,51 @@ def _is_negated(text: str) -> bool:
     return _NEGATION.search(_NONE.sub(" ", text)) is not None
 
 
-def weighed(rarity: Mapping[str, float]) -> dict[str, float]:
-    """Return what the terms of a query count, by their rarity."""
+def weigh_terms(rarity: Mapping[str, float]) -> dict[str, float]:
+    """Return the weight of each term of a query, from its rarity."""
     return {term: each * (_LIGHT_WEIGHT if term in _LIGHT else 1.0) for term, each in rarity.items()}
 
 
-def said_of(text: str, weights: Mapping[str, float]) -> Said:
-    """Return what a note says of the query's terms."""
-    said = {True: frozenset[str](), False: frozenset[str]()}
+def read_sentences(text: str, weights: Mapping[str, float]) -> SentenceTerms:
+    """Return the terms of the query in the sentences of a note."""
+    best = {True: frozenset[str](), False: frozenset[str]()}
     for sentence in filter(None, _SENTENCE.split(text)):
         terms = frozenset(term for token in tokens(sentence) for term in token.posted if term in weights)
         negated = is_negated(sentence)
-        if _weight(terms, weights) > _weight(said[negated], weights):
-            said[negated] = terms
-    return Said(said[True], said[False])
+        if _weight(terms, weights) > _weight(best[negated], weights):
+            best[negated] = terms
+    return SentenceTerms(best[True], best[False])
 
 
 def _weight(terms: frozenset[str], weights: Mapping[str, float]) -> float:
     return sum(map(weights.__getitem__, terms))
 
 
-def reordered(odds: Floats, said: Sequence[Said], weights: Mapping[str, float]) -> Places:
+def find_order(odds: Floats, notes: Sequence[SentenceTerms], weights: Mapping[str, float]) -> Places:
     """Return the order of the matches for a query with a negation.
-
-    Most often it is the one that they are in.
 
     Args:
         odds: The log-odds of the matches, best first.
-        said: What each says.
-        weights: What each term of the query counts.
+        notes: The terms of each.
+        weights: The weight of each term of the query.
     """
-    most = max((_weight(terms, weights) for each in said for terms in each), default=0.0)
+    most = max((_weight(terms, weights) for each in notes for terms in each), default=0.0)
     order: list[int] = []
-    for place, each in enumerate(said):
+    for place, each in enumerate(notes):
         at = len(order)
         for before, other in enumerate(order):
             is_near = odds[other] - odds[place] <= _FARTHEST
-            if is_near and _is_opposite(each, said[other], weights, _LEAST * most):
+            if is_near and _is_opposite(each, notes[other], weights, _LEAST * most):
                 at = before
                 break
         order.insert(at, place)
     return np.array(order, np.intp)
 
 
-def _is_opposite(denial: Said, other: Said, weights: Mapping[str, float], least: float) -> bool:
-    """Return whether a note denies what another affirms, and that one does not deny it, too."""
+def _is_opposite(
+    denial: SentenceTerms, other: SentenceTerms, weights: Mapping[str, float], least: float
+) -> bool:
+    """Return whether a note denies what another affirms and does not deny as well."""
     affirmed = _weight(other.plain, weights)
     shared = _weight(denial.negated & other.plain, weights)
     denied = _weight(other.negated & other.plain, weights)

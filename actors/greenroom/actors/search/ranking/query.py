@@ -1,24 +1,25 @@
-"""The parsed query: its terms, the names and dates in it, and what it asks for."""
+"""The parsed query: its terms, names, dates and vectors."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from greenroom.actors.content.text.analyze import spans, tokens, without_invisible
-from greenroom.actors.core.replies.memory_types import QueryVectors, TimeSpan
-from greenroom.actors.search.ranking.dates import Date, dates_in
+from greenroom.actors.core.replies.memory_types import TimeSpan
+from greenroom.actors.search.embedding.vectors import QueryVectors
+from greenroom.actors.search.ranking.dates import Date, find_dates
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.search.ranking.view import View
 
 MOST_TERMS = 64
-"""Different terms of a query that are looked for; of a longer one the first."""
+"""The first so many different terms of a query are looked for."""
 
 _WHEN = re.compile(
     r"\b(?:when|how (?:long|often|recently)|(?:what|which) (?:day|date|week|month|year|season|time))\b",
@@ -30,9 +31,9 @@ class Term(NamedTuple):
     """A term of a query.
 
     Attributes:
-        term: What the index knows it by.
-        instead: Terms that do as well where nothing is known by it, see `text.analyze.Token`.
-        word: As it was typed.
+        term: The term in the index.
+        instead: Terms that can replace it if no memory has it, see `text.analyze.Token`.
+        word: The word as typed.
     """
 
     term: str
@@ -48,10 +49,10 @@ class RankQuery:
         text: The query as typed.
         terms: Its terms in order, each once.
         dates: The days, months and years that it names.
-        times: When it was what is looked for, as far as the query said so in its own words.
+        times: The times that it describes in words, such as "two weeks ago".
         wants_time: Whether it asks when something was.
-        vectors: What an embedder made of it; None to go by words alone.
-        offset: What the caller's clock is ahead of UTC, in microseconds.
+        vectors: Its vectors; None to compare words alone.
+        offset: How far the caller's clock is ahead of UTC, in microseconds.
     """
 
     text: str
@@ -74,10 +75,10 @@ class RankQuery:
         """Read a query.
 
         Args:
-            text: As typed, without the words of ``times``.
-            vectors: See the class.
-            times: See the class.
-            offset: See the class.
+            text: The query as typed, without the words of ``times``.
+            vectors: As in the class.
+            times: As in the class.
+            offset: As in the class.
         """
         terms: dict[str, Term] = {}
         for word in dict.fromkeys(word for _, _, word in spans(without_invisible(text))):
@@ -87,7 +88,7 @@ class RankQuery:
         return cls(
             text=text,
             terms=tuple(terms.values())[:MOST_TERMS],
-            dates=dates_in(text),
+            dates=find_dates(text),
             times=times,
             wants_time=_WHEN.search(text) is not None,
             vectors=vectors,
@@ -96,24 +97,20 @@ class RankQuery:
 
 
 def name_terms(name: str) -> list[str]:
-    """Return what a query has, in this order, that names an author in full."""
+    """Return the terms, in order, of a query that names an author in full."""
     return [term for token in tokens(name) for term, _ in token.terms]
 
 
-def partly_named(
-    view: View, terms: Iterable[str], should_yield: Callable[[], bool]
-) -> Slices[dict[int, list[str]]]:
-    """Return the terms of the names that have one of ``terms``, by the author's number."""
+def match_names(view: View, terms: Iterable[str]) -> Slices[dict[int, list[str]]]:
+    """Return, by the author's number, the terms of each name that has one of ``terms``."""
     found: dict[int, list[str]] = {}
     for term in terms:
         rows, _ = view.postings("author", term)
-        if should_yield():
-            yield
+        yield
         if not len(rows):
             continue
         for number in np.flatnonzero(np.bincount(view.corpus.author[rows])).tolist():
             if number not in found:
                 found[number] = name_terms(view.corpus.authors[number])
-                if should_yield():
-                    yield
+                yield
     return found

@@ -1,18 +1,18 @@
-"""The order of the memories for a query: values of signals, added up by the table in `weights`."""
+"""The order of the memories for a query: the sum of weighed signals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.ranking.weights import KINDS, VectorSet, weights
 from greenroom.actors.search.ranking import signals as ranking_signals
 from greenroom.actors.search.ranking.relevance import A_FEW, RIVALS, SCALES, log_odds
-from greenroom.actors.search.ranking.view import is_nothing
+from greenroom.actors.search.ranking.sums import is_nothing, weigh
+from greenroom.actors.search.ranking.weights import KINDS, VectorSet, weights
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     Places = npt.NDArray[np.intp]
 
 FINALISTS = 100
-"""How many of the best rows are compared token by token, at least."""
+"""The least number of best rows to compare token by token."""
+
+
+_MATCHING = ("words", "mention", "nearby", "conversation", "tags", "key", "author", "month", "day", "time")
+"""Signals of rows that have something in common with the query."""
 
 
 class Ranked(NamedTuple):
@@ -32,17 +36,17 @@ class Ranked(NamedTuple):
 
     Attributes:
         rows: Their numbers in the corpus.
-        log_odds: The logarithm of each one's odds against nothing, which do not depend on the other rows.
-        strengths: The sum of each one's signals, each times its weight.
-        signals: By name, the value of each signal for each of the rows.
+        log_odds: The logarithm of the odds of each against no answer; independent of the other rows.
+        strengths: The sum of the signals of each, each times its weight.
+        signals: The values of each signal for the rows, by its name.
         visible: How many rows the caller sees.
-        total: How many rows have anything to do with the query at all.
-        vectors: Which of the vectors decided, and so which column of the weights.
-        kinds: The place of each row's kind in `weights.KINDS`, and so whose weights.
-        corrected: What was looked for instead of terms that no visible memory holds.
-        unknown: Terms that no visible memory holds, and that nothing is like.
-        reading: What became of the query's terms.
-        gains: What rows were raised or lowered by afterwards, by the reason.
+        total: How many rows have anything in common with the query.
+        vectors: The vectors that were compared: the column of the weights.
+        kinds: The place of each row's kind in `weights.KINDS`: the table of the weights.
+        corrected: What was looked for in place of terms that no visible memory holds.
+        unknown: Terms that no visible memory holds, without a similar one.
+        reading: The query's terms, resolved.
+        gains: By how much rows were raised or lowered afterwards, by the reason.
     """
 
     rows: Places
@@ -60,92 +64,89 @@ class Ranked(NamedTuple):
 
     @property
     def scores(self) -> Floats:
-        """The chance of each against nothing, 0 to 1."""
+        """The probability of each against no answer, 0 to 1."""
         return (1 / (1 + np.exp(-self.log_odds))).astype(np.float32)
 
     @property
     def is_nothing(self) -> bool:
-        """Whether all of it is so weak that nothing can be taken for an answer."""
+        """Whether all rows are too weak for an answer."""
         if not len(self.rows):
             return True
         scale = SCALES[KINDS[self.kinds[0]]][self.vectors]
         floor = scale.floor if self.visible <= A_FEW else scale.floor_of_many
-        return bool(self.scores[0] < floor) and not self._says_all()
+        return bool(self.scores[0] < floor) and not self._has_all()
 
-    def _says_all(self) -> bool:
-        """Return whether one of the best has every word of the query, be they as common as they may."""
+    def _has_all(self) -> bool:
+        """Return whether one of the best rows has every word of the query."""
         best = self.rows[:RIVALS]
-        says = np.full(len(best), not self.unknown)
+        has = np.full(len(best), not self.unknown)
         for group in self.reading.groups:
             places = np.searchsorted(group.rows, best)
-            says &= np.append(group.rows, -1)[places] == best
-        return bool(says.any())
+            has &= np.append(group.rows, -1)[places] == best
+        return bool(has.any())
 
     @property
-    def shares(self) -> dict[str, Floats]:
-        """By name, what each signal adds to the strength: its value times its weight."""
-        return self.shares_of(np.arange(len(self.rows)))
+    def parts(self) -> dict[str, Floats]:
+        """What each signal adds to the strength of each row: its value times its weight."""
+        return self.parts_of(np.arange(len(self.rows)))
 
-    def shares_of(self, places: Places) -> dict[str, Floats]:
-        """Return `shares` of the rows at some places alone."""
+    def parts_of(self, places: Places) -> dict[str, Floats]:
+        """Return the `parts` of the rows at some places."""
         tables = [weights(kind, self.vectors) for kind in KINDS]
         kinds = self.kinds[places]
-        gained = {name: each[places] for name, each in self.gains.items()}
-        return gained | {
-            name: found[places] * np.array([table.get(name, 0) for table in tables], np.float32)[kinds]
-            for name, found in self.signals.items()
+        of_rows = {
+            name: np.array([table.get(name, 0) for table in tables], np.float32)[kinds]
+            for name in self.signals
             if any(name in table for table in tables)
         }
+        gained = {name: each[places] for name, each in self.gains.items()}
+        return gained | dict(weigh(self.signals, of_rows, places))
 
-    def moved(self, order: Places, why: str) -> Ranked:
-        """Return the rows in another order; each place keeps its score, which says how well the subject fits.
+    def reorder(self, order: Places, reason: str) -> Ranked:
+        """Return the rows in another order; each place keeps its score, which rates the subject.
 
         Args:
-            order: The place at which each row is now.
-            why: The reason; under it stands what a row gains or loses.
+            order: The present place of each row.
+            reason: Under this name `gains` gets what each row gains or loses.
         """
         gained = (self.strengths - self.strengths[order]).astype(np.float32)
         return self._replace(
             rows=self.rows[order],
             kinds=self.kinds[order],
             signals={name: values[order] for name, values in self.signals.items()},
-            gains={name: each[order] for name, each in self.gains.items()} | {why: gained},
+            gains={name: each[order] for name, each in self.gains.items()} | {reason: gained},
         )
 
 
-def rank(
-    view: View, query: RankQuery, wanted: Mask, should_yield: Callable[[], bool], *, limit: int
-) -> Slices[Ranked]:
-    """Return the ``limit`` best of the rows that are visible and ``wanted``; yields when ``should_yield()``.
+def rank(view: View, query: RankQuery, wanted: Mask, *, limit: int) -> Slices[Ranked]:
+    """Return the ``limit`` best of the rows that are visible and ``wanted``.
 
     Args:
-        view: The rows that the caller may see. All statistics are theirs.
-        query: What is looked for.
-        wanted: What the filters leave. They change no score.
-        should_yield: Whether to yield.
-        limit: How many rows are returned at most.
+        view: The rows that the caller may see. All statistics are of them alone.
+        query: The query.
+        wanted: The rows that pass the filters. Filters change no score.
+        limit: The most rows to return.
     """
-    yield from view.prepare(should_yield)
-    reading = yield from ranking_signals.read(view, query, should_yield)
-    values = yield from ranking_signals.lexical_signals(view, query, reading, should_yield)
-    of_vectors = yield from ranking_signals.vector_signals(view, query, reading, should_yield)
+    yield from view.prepare()
+    reading = yield from ranking_signals.read(view, query)
+    values = yield from ranking_signals.lexical_signals(view, query, reading)
+    of_vectors = yield from ranking_signals.vector_signals(view, query, reading)
     vectors = _vectors(query, of_vectors)
     values |= of_vectors
-    matched = wanted & view.visible & _touched(values)
+    matched = wanted & view.visible & _matches(values)
     rows = np.flatnonzero(matched)
-    if should_yield():
-        yield
+    yield
     first: VectorSet = "sentences" if vectors == "tokens" else vectors
-    kinds = view.kinds_asked(dated=_is_of_time(values, view.visible))
-    strength = yield from _strengths(values, kinds, first, rows, should_yield)
+    kinds = view.kinds_for(dated=_names_time(values, view.visible))
+    strength = yield from _strengths(values, kinds, first, rows)
     found, places = values, rows
     if vectors == "tokens":
         odds = log_odds(strength, kinds[rows], first, view.count)
         rows = rows[_best(odds, rows, max(FINALISTS, limit))]
-        more = yield from ranking_signals.token_signals(view, query, reading, rows, should_yield)
+        more = yield from ranking_signals.token_signals(view, query, reading, rows)
         vectors = "tokens" if more else "sentences"
         found, places = {name: each[rows] for name, each in values.items()} | more, np.arange(len(rows))
-        strength = yield from _strengths(found, kinds[rows], vectors, places, should_yield)
+        strength = yield from _strengths(found, kinds[rows], vectors, places)
     kinds = kinds[rows]
     odds = log_odds(strength, kinds, vectors, view.count)
     chosen = _best(odds, rows, limit)
@@ -164,14 +165,14 @@ def rank(
     )
 
 
-def signals(view: View, query: RankQuery, should_yield: Callable[[], bool]) -> Slices[dict[str, Floats]]:
-    """Return every signal for every row, which is more than `rank` needs: for fitting the weights."""
-    reading = yield from ranking_signals.read(view, query, should_yield)
-    values = yield from ranking_signals.lexical_signals(view, query, reading, should_yield)
-    values |= yield from ranking_signals.vector_signals(view, query, reading, should_yield)
+def signals(view: View, query: RankQuery) -> Slices[dict[str, Floats]]:
+    """Return every signal for every row, to fit weights to; `rank` needs fewer."""
+    reading = yield from ranking_signals.read(view, query)
+    values = yield from ranking_signals.lexical_signals(view, query, reading)
+    values |= yield from ranking_signals.vector_signals(view, query, reading)
     if _vectors(query, values) == "tokens":
         rows = np.arange(len(view.visible))
-        values |= yield from ranking_signals.token_signals(view, query, reading, rows, should_yield)
+        values |= yield from ranking_signals.token_signals(view, query, reading, rows)
     return values
 
 
@@ -183,32 +184,21 @@ def _vectors(query: RankQuery, of_vectors: Values) -> VectorSet:
     return "tokens" if query.vectors.words else "sentences"
 
 
-def _is_of_time(values: Values, visible: Mask) -> bool:
-    """Return whether the query names a time of which there is anything visible."""
+def _names_time(values: Values, visible: Mask) -> bool:
+    """Return whether the query names a time from which a visible memory is."""
     found = (values[name] for name in ("month", "day", "time"))
     return any(bool((each[visible] > 0).any()) for each in found if not is_nothing(each))
 
 
-def _touched(values: Values) -> Mask:
-    """Return which rows have anything to do with the query: all, once meaning is compared."""
+def _matches(values: Values) -> Mask:
+    """Return which rows have anything in common with the query: all, once meaning is compared."""
     if "meaning" in values:
         return np.ones(len(values["meaning"]), np.bool_)
-    touched = np.zeros(len(values["words"]), np.bool_)
-    for name in (
-        "words",
-        "mention",
-        "nearby",
-        "conversation",
-        "tags",
-        "key",
-        "author",
-        "month",
-        "day",
-        "time",
-    ):
+    matches = np.zeros(len(values["words"]), np.bool_)
+    for name in _MATCHING:
         if not is_nothing(values[name]):
-            touched |= values[name] > 0
-    return touched
+            matches |= values[name] > 0
+    return matches
 
 
 def _strengths(
@@ -216,30 +206,24 @@ def _strengths(
     kinds: npt.NDArray[np.uint8],
     vectors: VectorSet,
     rows: Places,
-    should_yield: Callable[[], bool],
 ) -> Slices[Floats]:
-    """Return the strength of each of ``rows``, by the weights of its kind."""
+    """Return the strength of each of ``rows``, with the weights of its kind."""
     of_rows = kinds[rows]
     total = np.empty(len(rows), np.float32)
     for number, kind in enumerate(KINDS):
         places = np.flatnonzero(of_rows == number)
         if len(places):
-            total[places] = yield from _added(values, weights(kind, vectors), rows[places], should_yield)
+            total[places] = yield from _add_up(values, weights(kind, vectors), rows[places])
     return total
 
 
-def _added(
-    values: Values, table: Mapping[str, float], rows: Places, should_yield: Callable[[], bool]
-) -> Slices[Floats]:
+def _add_up(values: Values, table: Mapping[str, float], rows: Places) -> Slices[Floats]:
     size = len(next(iter(values.values())))
-    few = 2 * len(rows) < size  # picking rows costs more than adding some that are not wanted
+    few = 2 * len(rows) < size  # selecting rows costs more than adding some that are not wanted
     total = np.zeros(len(rows) if few else size, np.float32)
-    for name, weight in table.items():
-        found = values.get(name)
-        if found is not None and not is_nothing(found):
-            total += np.float32(weight) * (found[rows] if few else found)
-            if should_yield():
-                yield
+    for _, part in weigh(values, table, rows if few else None):
+        total += part
+        yield
     return total if few or len(rows) == size else total[rows]
 
 

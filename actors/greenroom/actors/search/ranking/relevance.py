@@ -1,18 +1,17 @@
-"""Relevance: the share of answers at a strength that were right, measured and not asserted.
+"""Relevance: the measured share of right answers at each strength.
 
-The weights of the signals are fitted so that the right memory is the strongest, as the choice of one among
-several. So is this, with one more to choose from, which is that none is right:
+The weights of the signals are fitted so that the right memory is the strongest: a choice of one among
+several. Relevance is fitted in the same way, with one more choice, that no memory is right:
 
     odds      = exp(slope * strength - nothing)
     relevance = odds / (1 + sum of the best memories' odds)
 
-The odds are those of a memory against nothing, and do not depend on what else was found: by them memories
-of several kinds, and of several namespaces, are put in one order. Where many memories could be meant, each
-of them is less likely to be. ``nothing`` goes by the number of memories, too: among many one is sooner
-like the query without having to do with it.
+The odds are those of a memory against no answer, whatever else was found. They bring memories of several
+kinds and namespaces into one order. If many memories fit, each of them is less likely to be the right one.
+``nothing`` grows with the number of memories: among many, one resembles the query by chance more often.
 
-The numbers are fitted by `bench.relevance`, for each kind of memory and set of vectors, to the first ten
-answers to questions whose answers are known, some of which have none.
+`bench.relevance` fits the numbers for each kind of memory and set of vectors, to the first ten answers to
+questions with known answers, some of which have none.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from greenroom.actors.ranking.weights import KINDS, Kind, VectorSet
 from greenroom.actors.search.ranking.lexical import FEW
+from greenroom.actors.search.ranking.weights import KINDS, Kind, VectorSet
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,23 +31,22 @@ if TYPE_CHECKING:
     from greenroom.actors.search.ranking.view import Floats
 
 RIVALS: Final = 10
-"""How many of the best memories share what there is of relevance."""
+"""How many of the best memories share the relevance of a list."""
 A_FEW: Final = 100
-"""Memories up to which there is a floor of its own."""
+"""Up to this many memories `Scale.floor` holds, above it `Scale.floor_of_many`."""
 _HIGHEST: Final = 60.0
 
 
 class Scale(NamedTuple):
-    """What a strength is worth.
+    """How a strength becomes odds.
 
     Attributes:
-        slope: How much the logarithm of the odds grows with it.
-        nothing: What it must reach, times the slope, to be as likely as nothing.
-        growth: How much that grows with the logarithm of how often there are `FEW` memories.
-        floor: The chance of the best against nothing below which nothing is taken for an answer, among a
-            few memories. Of such lists fewer than one in ten begins with one, and few that have one are
-            among them.
-        floor_of_many: The same among more.
+        slope: How much the logarithm of the odds grows with the strength.
+        nothing: The strength, times the slope, of even odds against no answer.
+        growth: How much ``nothing`` grows with the logarithm of the number of memories divided by `FEW`.
+        floor: If the best memory's probability is below, nothing is an answer; for few memories. Fewer than
+            one in ten such lists begin with an answer, and few lists with an answer are cut.
+        floor_of_many: The same for more memories.
     """
 
     slope: float
@@ -83,12 +81,12 @@ SCALES: Final[Mapping[Kind, Mapping[VectorSet, Scale]]] = {
 
 
 def log_odds(strength: Floats, kinds: npt.NDArray[np.uint8], vectors: VectorSet, count: int) -> Floats:
-    """Return the logarithm of the odds of memories against nothing.
+    """Return the logarithm of the odds of memories against no answer.
 
     Args:
-        strength: Of each memory.
+        strength: The strength of each memory.
         kinds: The place of each memory's kind in `KINDS`.
-        vectors: Which vectors decided on the strengths.
+        vectors: The vectors that were compared.
         count: How many memories the caller sees.
     """
     larger = math.log(max(count, FEW) / FEW)
@@ -105,16 +103,18 @@ MATCH_MIDDLES: Final[Mapping[VectorSet, float]] = {
     "sentences": -1.9,
     "tokens": -1.5,
 }
-"""The logarithm of the odds that is a match of a half: 95 of 100 right answers with half of the query's words
-have more than 0.7 then (`bench.scores`)."""
+"""The logarithm of the odds with a match of 0.5.
+
+Then 95 of 100 right answers with half of the query's words have more than 0.7 (`bench.scores`).
+"""
 
 
 def match_of(log_odds: Floats, vectors: VectorSet) -> Floats:
-    """Return how well memories match, 0 to 1, by the logarithm of their odds against nothing."""
+    """Return how well memories match, 0 to 1, from the logarithm of their odds."""
     found: Floats = (1 / (1 + np.exp(MATCH_MIDDLES[vectors] - log_odds))).astype(np.float32)
     return found
 
 
 def rivals(odds: npt.NDArray[np.float64]) -> float:
-    """Return the odds of the best together, of odds that are in order."""
+    """Return the sum of the best odds; the odds are in order."""
     return float(odds[:RIVALS].sum())

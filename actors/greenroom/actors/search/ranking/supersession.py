@@ -1,23 +1,22 @@
-"""Which note takes the place of which: what is asked for as it is now stands in the newer of the two.
+"""Supersession: which of two notes replaces the other.
 
-Two notes about one matter share its rare words and mean similar things, and the newer one often says itself
-that something changed: "moved from X to Y", "no longer", "instead". From these comes, for each pair, the
-probability that the later note succeeds the earlier one. It is a logistic regression, fitted together with
-the order that it leads to, on questions whose answer was replaced and on many more whose answer was not.
+Two notes about one matter share its rare words and have similar meanings, and the newer one often states the
+change: "moved from X to Y", "no longer", "instead". A logistic regression over these signs estimates, for
+each pair, the probability that the later note supersedes the earlier one. It was fitted together with the
+order that results, on questions with an answer that was replaced and on many more whose answer was not.
 
-Much is alike without one taking the place of the other: a series of minutes, descriptions of commands. So a
-pair counts only if each is the other's most probable partner, and notes that were written at once never do.
-What changed twice is a chain, A, B, C: the most probable partner of A may be C already, and counts as well.
+Many notes are alike without a supersession: a series of minutes, descriptions of commands. So a pair counts
+only if each note is the other's most probable partner, and notes that were written at once never count. A
+matter that changed twice is a chain, A, B, C: the most probable partner of A may be C, and counts as well.
 
-A question for the present state asks for its best match, or for what succeeded it. The own chances of the
-notes are a softmax of their strengths. Each note of some chance hands it on, the oldest first:
+A query about the present state wants its best match, or the note that supersedes it. The probabilities of the
+notes are a softmax of their strengths. Each note above a least share passes some on, the oldest note first:
 
-    handed on = chance · probability that it is succeeded
+    passed on = probability · probability that the note is superseded
 
-It falls behind its successor at most. What is not among the first ten by itself comes in only for a note that
-is more likely the answer than all others together. So a query that was misread loses nothing of its answer. A
-question for a former state goes the other way round. All of it is among the best matches of one search:
-nothing else is looked at.
+A note falls at most right behind its successor. A note outside the first ten joins them only for a note that
+is more likely the answer than all others together. So a misread query does not lose its answer. A query about
+a former state works the other way round. Only the best matches of one search are compared.
 """
 
 from __future__ import annotations
@@ -34,44 +33,48 @@ from greenroom.actors.content.text.analyze import tokens
 from greenroom.actors.search.ranking.lexical import idf
 
 if TYPE_CHECKING:
-    from greenroom.actors.ranking.weights import VectorSet
     from greenroom.actors.search.ranking.intent import State
+    from greenroom.actors.search.ranking.weights import VectorSet
 
     Floats = npt.NDArray[np.floating]
     Places = npt.NDArray[np.intp]
 
 COMPARED: Final = 50
-"""Best matches among which successions are looked for."""
+"""The number of best matches that are compared."""
 LONGEST: Final = 600
-"""Characters of a note; a longer one is about several matters, and succeeds no other."""
+"""The most characters of a note; a longer one is about several matters and takes no part."""
 UNIT: Final = 3.0
 """The strength that counts as 1 here."""
 _SHARP: Final = {"words": 3.8, "static": 3.0, "sentences": 2.1, "tokens": 2.1}
-"""How much a strength, as log-odds, tells which of the best matches is meant."""
+"""How sharply a strength, as log-odds, decides which of the best matches is the answer."""
 _LEAST: Final = 1e-12
 _FIRST: Final = 10
 _LEAST_SHARE, _SHARE_FROM_BELOW = 0.05, 0.5
-"""What part of all chances a note has to have to hand it on, and to one that is not among the first.
+"""The least share of all probability with which a note passes some on; the second to a note outside the
+first.
 
-A weak match that lifts another is noise, and one that comes in pushes another out.
+A weak match that lifts another is noise, and a note that joins the first pushes another one out.
 """
 _BEHIND: Final = 1e-9
 _AT_ONCE: Final = 60_000_000
-"""Microseconds within which notes are made at once: they are of one state of things."""
+"""Microseconds within which notes count as written at once, about one state of things."""
 _LESS_AT_ONCE: Final = 1.5
-"""What imported ones lose in that case: their times were given, and may be less exact."""
+"""What imported notes lose in that case: their times came with the import, and may be less exact."""
 _ONE_MATTER, _COMMON = 3, 0.2
-"""What more notes have than what changed twice, and more than this part of them, is no sign of one matter."""
+"""A term in more notes than the first, and in more than this share of them, is no sign of one matter.
+
+The first is the number of notes about a matter that changed twice.
+"""
 
 
 class _Pairs(NamedTuple):
-    """Weights of what tells that a later note succeeds an earlier one; the sum is a logit."""
+    """Weights of the signs of a supersession; their sum is a logit."""
 
     cosine: float
     shared: float
     overlap: float
-    later_tells: float
-    earlier_tells: float
+    later_changes: float
+    earlier_changes: float
     none: float
 
 
@@ -93,46 +96,48 @@ _CHANGE: Final = re.compile(
 
 
 class Statement(NamedTuple):
-    """What is compared of a note.
+    """The parts of a note that are compared.
 
     Attributes:
-        terms: Of its text and its tags.
-        tells: Whether it says that something changed.
-        made: When, in microseconds since 1970.
+        terms: The terms of its text and tags.
+        has_change: Whether it states that something changed.
+        made: When it was made, in microseconds since 1970.
         is_imported: Whether that time came with an import.
     """
 
     terms: frozenset[str]
-    tells: bool
+    has_change: bool
     made: int
     is_imported: bool = False
 
     @classmethod
     def read(cls, text: str, tags: Sequence[str], made: int, *, is_imported: bool) -> Statement:
-        """Return what is compared of a note that says ``text``."""
+        """Read a note with the text ``text``."""
         terms = frozenset(term for part in (text, *tags) for token in tokens(part) for term in token.posted)
-        return cls(terms, tells_change(text), made, is_imported)
+        return cls(terms, states_change(text), made, is_imported)
 
 
-def tells_change(text: str) -> bool:
-    """Return whether a text says that something took the place of something else."""
+def states_change(text: str) -> bool:
+    """Return whether a text states that one thing replaced another."""
     return _CHANGE.search(text) is not None
 
 
-def successions(statements: Sequence[Statement], cosines: Floats | None, vectors: VectorSet) -> Floats:
-    """Return the probability that each note, by line, succeeds each other, by column.
+def estimate_supersessions(
+    statements: Sequence[Statement], cosines: Floats | None, vectors: VectorSet
+) -> Floats:
+    """Return the probability that the note of each line supersedes the note of each column.
 
     Args:
         statements: The notes.
-        cosines: Of their vectors; None without.
-        vectors: What these are.
+        cosines: The cosines of their vectors; None without vectors.
+        vectors: The kind of these vectors.
     """
     weights = _WORDS if cosines is None else _TABLES[vectors]
-    shared, overlap = _common(statements)
-    tells = np.array([each.tells for each in statements], np.float64)
+    shared, overlap = _compare_terms(statements)
+    changes = np.array([each.has_change for each in statements], np.float64)
     made = np.array([each.made for each in statements], np.int64)
     logit = weights.shared * shared + weights.overlap * overlap + weights.none
-    logit += weights.later_tells * tells[:, None] + weights.earlier_tells * tells[None, :]
+    logit += weights.later_changes * changes[:, None] + weights.earlier_changes * changes[None, :]
     is_imported = np.array([each.is_imported for each in statements], np.bool_)
     after = made[:, None] - made[None, :]
     at_once = after < _AT_ONCE
@@ -143,8 +148,8 @@ def successions(statements: Sequence[Statement], cosines: Floats | None, vectors
     return found
 
 
-def _common(statements: Sequence[Statement]) -> tuple[Floats, Floats]:
-    """Return the logarithm of the rarity that each two share, and which part of theirs that is."""
+def _compare_terms(statements: Sequence[Statement]) -> tuple[Floats, Floats]:
+    """Return, by pair, the log rarity of shared terms, and its share."""
     counts = Counter(term for each in statements for term in each.terms)
     common = max(_ONE_MATTER, len(statements) * _COMMON)
     rarities = [idf(count, len(statements)) * (count <= common) for count in range(len(statements) + 1)]
@@ -158,7 +163,7 @@ def _common(statements: Sequence[Statement]) -> tuple[Floats, Floats]:
     return np.log1p(shared), shared / (whole[:, None] * whole[None, :])
 
 
-def gains(
+def compute_gains(
     strengths: Floats,
     places: Places,
     statements: Sequence[Statement],
@@ -166,45 +171,45 @@ def gains(
     vectors: VectorSet,
     state: State,
 ) -> Floats:
-    """Return what each note's strength gains or loses when ``state`` is asked for.
+    """Return by how much each note's strength changes for a state.
 
     Args:
-        strengths: Of each note, as log-odds.
-        places: Of each note among all matches, from 0 on.
+        strengths: The strength of each note, as log-odds.
+        places: The place of each note among all matches, from 0.
         statements: The notes.
-        probabilities: As `successions` has them.
-        vectors: Which vectors decided on the strengths.
-        state: What is asked for.
+        probabilities: The result of `estimate_supersessions`.
+        vectors: The vectors that were compared.
+        state: The state that the query is about.
     """
     sharp, is_present = _SHARP[vectors], state == "present"
-    partners, parts = _partners(probabilities if is_present else probabilities.T)
+    partners, parts = _find_partners(probabilities if is_present else probabilities.T)
     own = np.exp(sharp * (strengths - strengths.max()))
     chances = own.copy()
     all_chances = own.sum()
-    may_hand_on = (places[partners] < _FIRST) | (own >= _SHARE_FROM_BELOW * all_chances)
+    may_pass_on = (places[partners] < _FIRST) | (own >= _SHARE_FROM_BELOW * all_chances)
     moved: list[int] = []
-    order = sorted(np.flatnonzero(may_hand_on & (parts > 0)).tolist(), key=lambda each: statements[each].made)
+    order = sorted(np.flatnonzero(may_pass_on & (parts > 0)).tolist(), key=lambda each: statements[each].made)
     for place in order if is_present else reversed(order):
         if chances[place] >= _LEAST_SHARE * all_chances:
-            handed = chances[place] * parts[place]
-            chances[partners[place]] += handed
-            chances[place] -= handed
+            passed = chances[place] * parts[place]
+            chances[partners[place]] += passed
+            chances[place] -= passed
             moved.append(place)
     gained: Floats = (np.log(np.maximum(chances, _LEAST)) - np.log(np.maximum(own, _LEAST))) / sharp
     best = strengths + gained
-    for place in reversed(moved):  # what took its place has its own by now
+    for place in reversed(moved):  # the successor has its final strength by now
         best[place] = max(best[place], best[partners[place]])
         kept = best[partners[place]] - _BEHIND - strengths[place]
         gained[place] = max(gained[place], min(0.0, kept))
     return gained
 
 
-def _partners(probabilities: Floats) -> tuple[Places, Floats]:
-    """Return for each column its partner and the part of its chance handed on.
+def _find_partners(probabilities: Floats) -> tuple[Places, Floats]:
+    """Return each column's partner, a line, and the part that it passes on.
 
-    The partner is a line; the part is 0 without one. It is the most probable line for the column, if the
-    column is also the most probable one for that line. Else the line's most probable partner has to belong to
-    the same chain: the column is that one's partner, or that one the column's.
+    The part is 0 without a partner. The partner is the most probable line for the column, if the column is
+    also the most probable one for that line. Otherwise the line's most probable partner must belong to the
+    same chain: the column is its partner, or it is the column's.
     """
     columns = np.arange(len(probabilities))
     to, back = probabilities.argmax(axis=0), probabilities.argmax(axis=1)

@@ -1,20 +1,20 @@
-"""The rows that a caller sees, and statistics over them alone.
+"""The rows that a caller sees, with statistics of them alone.
 
-So a memory that is hidden from the caller changes no score that the caller gets.
+A memory that is hidden from the caller therefore changes no score that the caller gets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.index import QUESTION, TEMPORAL
-from greenroom.actors.ranking.weights import KINDS
+from greenroom.actors.search.index import QUESTION, TEMPORAL
 from greenroom.actors.search.index.neighbours import Neighbours
+from greenroom.actors.search.ranking.weights import KINDS
 from greenroom.runtime import Slices
 
 Mask = npt.NDArray[np.bool_]
@@ -22,9 +22,9 @@ Rows = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
 
 BEFORE = (0.6, 0.45, 0.3, 0.2)
-"""How much of a word counts that was said 1, 2, 3, 4 memories before: it tells what the talk is about."""
+"""The weight of a word 1, 2, 3, 4 memories before: it shows what the conversation is about."""
 AFTER = (0.25, 0.2, 0.1)
-"""The same of what was said after; it has less to do with it."""
+"""The weight of a word 1, 2, 3 memories after, which shows less of it."""
 
 
 _NEEDED = (
@@ -46,16 +46,11 @@ _NEEDED = (
     "has_notes",
 )
 OPENING = 3
-"""Memories with which a conversation opens."""
+"""The number of memories that open a conversation."""
 LONG = 100
-"""Words beyond which a memory is not longer: a book would come first whatever is asked."""
+"""Words that count for the length of a memory; without the limit a book would always come first."""
 _BYTES_A_ROW = 53
-"""What a view that has served a search keeps of each row."""
-
-
-def is_nothing(signal: Floats) -> bool:
-    """Return whether a signal is known to be 0 everywhere because it is a view's `nothing`."""
-    return signal.strides == (0,)
+"""Bytes that a view keeps for each row after a search."""
 
 
 class Corpus(Protocol):
@@ -79,7 +74,7 @@ class Corpus(Protocol):
 
     @property
     def created(self) -> npt.NDArray[np.int64]:
-        """When each was created, in microseconds."""
+        """When each row was created, in microseconds since 1970."""
 
     @property
     def flags(self) -> npt.NDArray[np.uint8]:
@@ -98,18 +93,18 @@ class Corpus(Protocol):
         """Return the neighbours among the rows of a mask."""
 
     def vectors(self, space: str) -> tuple[npt.NDArray[np.int8], Floats, Mask] | None:
-        """Return the vectors of a space, their scales and which rows have one; None where it is unknown."""
+        """Return vectors, scales, and which rows have one; None for an unknown space."""
 
     def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]:
-        """Return the vectors of the words of some rows, where they were kept."""
+        """Return the vectors of the words of some rows; None for a row without."""
 
 
 class View:
-    """The visible rows of a corpus. It is right until the corpus changes, and may serve many queries.
+    """The visible rows of a corpus, valid for many queries until it changes.
 
     Args:
         corpus: The index.
-        visible: The rows that the caller may see; rows that are not alive are not among them.
+        visible: The living rows that the caller may see.
     """
 
     def __init__(self, corpus: Corpus, visible: Mask) -> None:
@@ -118,13 +113,12 @@ class View:
         self.count = int(np.count_nonzero(visible))
         self.all_visible = self.count == len(visible)
 
-    def prepare(self, should_yield: Callable[[], bool]) -> Slices[None]:
-        """Calculate what every query needs, which is then kept; yields when ``should_yield()``."""
+    def prepare(self) -> Slices[None]:
+        """Calculate and cache what every query needs."""
         for name in _NEEDED:
-            if name not in self.__dict__:  # where a `cached_property` is kept
+            if name not in self.__dict__:  # which has the cached properties
                 getattr(self, name)
-                if should_yield():
-                    yield
+                yield
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
@@ -140,7 +134,7 @@ class View:
 
     @cached_property
     def nothing(self) -> Floats:
-        """A signal that is 0 everywhere; it takes no memory and is read-only."""
+        """A signal that is 0 everywhere, read-only; it takes no memory."""
         return np.broadcast_to(np.float32(0), len(self.visible))
 
     @cached_property
@@ -155,27 +149,27 @@ class View:
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """The neighbours among the visible rows."""
+        """The neighbours of each row among the visible ones."""
         return self.corpus.neighbours(self.visible)
 
     @cached_property
     def before(self) -> Rows:
-        """The previous row, or -1; one entry more, so that -1 leads to -1."""
+        """The previous row of each, or -1; one more entry maps -1 to -1."""
         return np.append(self.neighbours.previous, np.int32(-1))
 
     @cached_property
     def after(self) -> Rows:
-        """The following row, likewise."""
+        """The following row of each, in the same form."""
         return np.append(self.neighbours.following, np.int32(-1))
 
     @cached_property
     def has_neighbours(self) -> bool:
-        """Whether any row stands next to another."""
+        """Whether any row has a neighbour."""
         return bool((self.neighbours.place > 0).any())
 
     @cached_property
     def nearby_lengths(self) -> Floats:
-        """Terms of each text and, weighted by `BEFORE` and `AFTER`, of its neighbours'."""
+        """Terms of each text and of its neighbours, weighted by `BEFORE` and `AFTER`."""
         if not self.has_neighbours:
             return self.lengths
         total = np.where(self.visible, self.lengths, np.float32(0))
@@ -191,25 +185,25 @@ class View:
 
     @cached_property
     def side_by_side(self) -> Rows:
-        """All rows; those that have neighbours stand next to these."""
+        """All rows, in an order in which neighbours stand side by side."""
         order = self.neighbours.order
         return np.append(order, np.flatnonzero(self.neighbours.place < 0).astype(np.int32))
 
     @cached_property
     def places(self) -> Rows:
-        """Where each row is in `side_by_side`."""
+        """The place of each row in `side_by_side`."""
         places = np.empty(len(self.visible), np.int32)
         places[self.side_by_side] = np.arange(len(places), dtype=np.int32)
         return places
 
     @cached_property
     def before_weights(self) -> list[Floats]:
-        """`BEFORE` by `side_by_side` without its first 1, 2, ... rows; 0 where nothing is so far before."""
+        """`BEFORE` for `side_by_side` from its 2nd, 3rd, ... row; 0 beyond the conversation."""
         return self._weights(BEFORE)
 
     @cached_property
     def after_weights(self) -> list[Floats]:
-        """The same of `AFTER`; without the last rows, 0 where nothing is so far after."""
+        """`AFTER` for `side_by_side` up to its last rows; 0 beyond the conversation."""
         return self._weights(AFTER)
 
     def _weights(self, weights: Sequence[float]) -> list[Floats]:
@@ -222,7 +216,7 @@ class View:
     @cached_property
     def total_nearby(self) -> float:
         """The sum of `nearby_lengths` of the visible rows."""
-        # In 64 bits a sum is the same wherever hidden rows stand between the visible ones.
+        # In 64 bits the sum does not depend on hidden rows between the visible ones.
         return float(self.nearby_lengths.sum(where=self.visible, dtype=np.float64))
 
     @cached_property
@@ -241,7 +235,7 @@ class View:
 
     @cached_property
     def contexts(self) -> int:
-        """How many conversations are visible; a memory outside of any is one of its own."""
+        """How many conversations are visible; a memory outside of any counts as one."""
         if not self.conversations:
             return self.count
         group = self.corpus.conversation[self.visible]
@@ -250,26 +244,26 @@ class View:
 
     @cached_property
     def kinds(self) -> npt.NDArray[np.uint8]:
-        """The place of each row's kind in `KINDS`: a turn of a conversation has a place there."""
+        """The place in `KINDS` of each row's kind: a turn or a note."""
         talk, note = KINDS.index("conversation"), KINDS.index("note")
         return np.where(self.neighbours.place >= 0, np.uint8(talk), np.uint8(note))
 
-    def kinds_asked(self, *, dated: bool) -> npt.NDArray[np.uint8]:
-        """Return `kinds`; for a query that names a time of which there is anything notes have another."""
+    def kinds_for(self, *, dated: bool) -> npt.NDArray[np.uint8]:
+        """Return `kinds`, with all notes as dated ones if ``dated``."""
         if not dated:
             return self.kinds
         return np.where(self.kinds == KINDS.index("note"), np.uint8(KINDS.index("dated note")), self.kinds)
 
     @cached_property
     def has_notes(self) -> bool:
-        """Whether any visible row stands alone."""
+        """Whether any visible row is a note."""
         return bool((self.visible & (self.kinds == KINDS.index("note"))).any())
 
     # -- signals that are the same for every query -------------------------
 
     @cached_property
     def length(self) -> Floats:
-        """The logarithm of the number of words, of which those beyond `LONG` do not count."""
+        """The logarithm of the number of words, at most `LONG`."""
         return np.log1p(np.minimum(self.lengths, np.float32(LONG)))
 
     @cached_property
@@ -279,7 +273,7 @@ class View:
 
     @cached_property
     def temporal(self) -> Floats:
-        """1 where a time is named."""
+        """1 for memories that name a time."""
         return _ones((self.corpus.flags & TEMPORAL) != 0)
 
     @cached_property
@@ -290,14 +284,14 @@ class View:
 
     @cached_property
     def reply(self) -> Floats:
-        """1 where another author's question goes before."""
+        """1 for memories that follow another author's question."""
         if not self.has_neighbours:
             return self.nothing
         before, author = self.before[:-1], self.corpus.author
         return _ones((before >= 0) & (self.question[before] > 0) & (author[before] != author))
 
     def shifted(self, values: Floats, step: Rows) -> Floats:
-        """Return the values of the rows to which ``step`` leads, 0 where it leads nowhere."""
+        """Return the values of the rows to which ``step`` leads, 0 if it leads nowhere."""
         return np.append(values, np.float32(0))[step[:-1]]
 
 

@@ -1,6 +1,6 @@
 """The actor of the checkpoints of one thread.
 
-Its key is the owner, a slash and the thread. What is in a checkpoint only its writer can read.
+Its key is the owner, a slash and the thread. Checkpoints are opaque: only their writer can interpret them.
 """
 
 from __future__ import annotations
@@ -9,40 +9,44 @@ from typing import Any, Final
 
 import msgspec
 
-from greenroom.actors.checkpoints.data import delete_data, put_data
-from greenroom.actors.checkpoints.limits import check_checkpoint, check_names, check_writes
 from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.namespaces import thread_key, user_namespace
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.schemas import checkpoints as schemas
-from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
-from greenroom.actors.sessions.checkpoints import directory, reading, records, removal
-from greenroom.actors.sessions.checkpoints.records import StoredCheckpoint, StoredValue, StoredWrite
+from greenroom.actors.core.erasure import ErasedPart, EraseFrom
+from greenroom.actors.sessions.checkpoints import directory, reading, records, removal, requests
+from greenroom.actors.sessions.checkpoints.records import (
+    StoredCheckpoint,
+    StoredValue,
+    StoredWrite,
+    delete_data,
+    put_data,
+)
+from greenroom.actors.sessions.checkpoints.requests import check_checkpoint, check_names, check_writes
 from greenroom.runtime import Actor, Address, Context, Restate, Slices, handles
 
 _COPIED: Final = (records.VALUES, records.REST, records.WRITES, records.CHECKPOINTS)
-"""In this order a thread is copied: a checkpoint comes when all is there that it needs."""
+"""The order of copying: a checkpoint follows everything that it needs."""
 
 
 def thread_address(principal: Principal, thread_id: str) -> Address:
-    """Return the actor that has a thread of a principal's user."""
-    return Address(schemas.KIND, thread_key(principal, thread_id))
+    """Return the address of a thread of the principal's user."""
+    return Address(requests.KIND, thread_key(principal, thread_id))
 
 
 class CheckpointsActor(Actor):
     """The checkpoints of one thread."""
 
-    kind = schemas.KIND
+    kind = requests.KIND
     names = staticmethod(records.names_in)
 
     def activate(self, context: Context) -> None:
-        """Look whether there is something."""
+        """Load the id of the thread."""
         self._thread_id = context.get(records.THREAD, str)
 
-    @handles(schemas.PutCheckpoint)
-    def put(self, request: schemas.PutCheckpoint, context: Context) -> None:
-        """Keep a checkpoint and its new values."""
+    @handles(requests.PutCheckpoint)
+    def put(self, request: requests.PutCheckpoint, context: Context) -> None:
+        """Store a checkpoint and its new values."""
         _check(context)
         size = check_checkpoint(request)
         self._begin(request.thread_id, context)
@@ -69,9 +73,9 @@ class CheckpointsActor(Actor):
         )
         audit_record.record(context, "put_checkpoint", None, bytes=size)
 
-    @handles(schemas.PutWrites)
-    def put_writes(self, request: schemas.PutWrites, context: Context) -> None:
-        """Keep writes that are not there yet."""
+    @handles(requests.PutWrites)
+    def put_writes(self, request: requests.PutWrites, context: Context) -> None:
+        """Store writes that are new."""
         _check(context)
         size = check_writes(request)
         self._begin(request.thread_id, context)
@@ -86,56 +90,56 @@ class CheckpointsActor(Actor):
             context.put(key, stored)
         audit_record.record(context, "put_writes", None, writes=len(request.writes), bytes=size)
 
-    @handles(schemas.ReadCheckpoint)
+    @handles(requests.ReadCheckpoint)
     def read(
-        self, request: schemas.ReadCheckpoint, context: Context
-    ) -> Slices[schemas.CheckpointRead | None]:
-        """Answer a checkpoint with its values and writes."""
+        self, request: requests.ReadCheckpoint, context: Context
+    ) -> Slices[requests.CheckpointRead | None]:
+        """Return a checkpoint with its values and writes."""
         _check(context)
         check_names([request.namespace, request.checkpoint_id])
-        stored = reading.found(request, context)
+        stored = reading.find(request, context)
         if stored is None:
             return None
         audit_record.record_read(context, context.principal, "read_checkpoint", None)
-        return (yield from reading.checkpoint(stored, request, context))
+        return (yield from reading.read_checkpoint(stored, request, context))
 
-    @handles(schemas.ListCheckpoints)
+    @handles(requests.ListCheckpoints)
     def list_checkpoints(
-        self, request: schemas.ListCheckpoints, context: Context
-    ) -> Slices[list[schemas.CheckpointHead]]:
-        """Answer a page of checkpoints."""
+        self, request: requests.ListCheckpoints, context: Context
+    ) -> Slices[list[requests.CheckpointHead]]:
+        """Return a page of checkpoints."""
         _check(context)
         check_names([request.namespace, request.checkpoint_id, request.before])
         page = yield from reading.page(request, context)
         audit_record.record_read(context, context.principal, "list_checkpoints", None, found=len(page))
         return page
 
-    @handles(schemas.DeleteThread)
-    def delete(self, _: schemas.DeleteThread, context: Context) -> Slices[bool]:
+    @handles(requests.DeleteThread)
+    def delete(self, _: requests.DeleteThread, context: Context) -> Slices[bool]:
         """Delete everything, the oldest checkpoints first and their values last."""
         _check(context)
-        counts, remains = yield from self._removed(context)
+        counts, remains = yield from self._remove(context)
         if counts:
             audit_record.record(context, "delete_thread", None, **counts)
         return remains
 
-    @handles(schemas.DeleteRuns)
-    def delete_runs(self, request: schemas.DeleteRuns, context: Context) -> Slices[bool]:
-        """Delete what some runs made."""
+    @handles(requests.DeleteRuns)
+    def delete_runs(self, request: requests.DeleteRuns, context: Context) -> Slices[bool]:
+        """Delete the checkpoints of some runs."""
         _check(context)
-        doomed = yield from removal.of_runs(set(request.run_ids), context)
-        return (yield from self._drop("delete_runs", doomed, context))
+        selected = yield from removal.find_by_runs(set(request.run_ids), context)
+        return (yield from self._drop("delete_runs", selected, context))
 
-    @handles(schemas.PruneThread)
-    def prune(self, _: schemas.PruneThread, context: Context) -> Slices[bool]:
-        """Delete what is older than the newest checkpoints, and not needed by them."""
+    @handles(requests.PruneThread)
+    def prune(self, _: requests.PruneThread, context: Context) -> Slices[bool]:
+        """Delete checkpoints that the newest ones do not need."""
         _check(context)
-        doomed = yield from removal.of_the_past(context)
-        return (yield from self._drop("prune_thread", doomed, context))
+        selected = yield from removal.find_old(context)
+        return (yield from self._drop("prune_thread", selected, context))
 
-    @handles(schemas.ReadPart)
-    def read_part(self, request: schemas.ReadPart, context: Context) -> Slices[schemas.Part]:
-        """Answer some of the records."""
+    @handles(requests.ReadPart)
+    def read_part(self, request: requests.ReadPart, context: Context) -> Slices[requests.Part]:
+        """Return a page of the records."""
         _check(context)
         found: list[tuple[bytes, bytes]] = []
         size = 0
@@ -145,31 +149,29 @@ class CheckpointsActor(Actor):
             for key, record in context.scan(msgspec.Raw, prefix=prefix, start=start):
                 if key == after:
                     continue
-                if size >= schemas.PAGE_BYTES:
-                    return schemas.Part(records=found, next=found[-1][0])
+                if size >= requests.PAGE_BYTES:
+                    return requests.Part(records=found, next=found[-1][0])
                 found.append((key, bytes(record)))
                 size += len(found[-1][1])
-                if context.should_yield():
-                    yield
-        return schemas.Part(records=found, next=None)
+                yield
+        return requests.Part(records=found, next=None)
 
-    @handles(schemas.CopyPart)
-    def copy_part(self, request: schemas.CopyPart, context: Context) -> Slices[bytes | None]:
-        """Keep records of the thread that was asked before this."""
+    @handles(requests.CopyPart)
+    def copy_part(self, request: requests.CopyPart, context: Context) -> Slices[bytes | None]:
+        """Store the records that the precheck read from the other thread."""
         _check(context)
-        part: schemas.Part = context.precheck_answer
+        part: requests.Part = context.precheck_answer
         if part.records:
             self._begin(request.thread_id, context)
             for key, record in part.records:
                 context.put(key, msgspec.Raw(record))
-                if context.should_yield():
-                    yield
+                yield
             audit_record.record(context, "copy_thread", None, records=len(part.records))
         return part.next
 
     @handles(Restate)
     def restate(self, _: Restate, context: Context) -> None:
-        """Write the row again by which the directory knows the thread."""
+        """Write the directory row of the thread again."""
         context.use_reserve()
         if self._thread_id is not None:
             directory.put(context, _owner(context), self._thread_id)
@@ -180,29 +182,29 @@ class CheckpointsActor(Actor):
         if not request.person.has_root(_owner(context)):
             return ErasedPart(counts={})
         if request.dry_run:
-            return ErasedPart(counts=(yield from removal.counted(context)))
-        counts, remains = yield from self._removed(context)
+            return ErasedPart(counts=(yield from removal.count(context)))
+        counts, remains = yield from self._remove(context)
         return ErasedPart(counts=counts, remaining=remains)
 
     def _begin(self, thread_id: str, context: Context) -> None:
-        """Stage that the directory knows the thread."""
+        """Stage the directory row of a new thread."""
         if self._thread_id is None:
             self._thread_id = thread_id
             context.put(records.THREAD, thread_id)
             directory.put(context, _owner(context), thread_id)
 
-    def _removed(self, context: Context) -> Slices[tuple[dict[str, int], bool]]:
-        """Stage the removal of as much as goes at once; return the counts, and whether there is more."""
-        counts, remains = yield from removal.everything(context)
+    def _remove(self, context: Context) -> Slices[tuple[dict[str, int], bool]]:
+        """Stage the removal of one batch; return counts, and whether more remains."""
+        counts, remains = yield from removal.remove_all(context)
         if not remains:
             self._forget(context)
         return counts, remains
 
-    def _drop(self, deed: str, doomed: list[StoredCheckpoint], context: Context) -> Slices[bool]:
-        if not doomed:
+    def _drop(self, action: str, selected: list[StoredCheckpoint], context: Context) -> Slices[bool]:
+        if not selected:
             return False
-        remains = yield from removal.drop(doomed, context)
-        audit_record.record(context, deed, None, checkpoints=len(doomed))
+        remains = yield from removal.drop(selected, context)
+        audit_record.record(context, action, None, checkpoints=len(selected))
         return remains
 
     def _forget(self, context: Context) -> None:
@@ -213,7 +215,7 @@ class CheckpointsActor(Actor):
 
 
 def _clear(context: Context, key: bytes, of: type[Any]) -> None:
-    """Stage the removal of a record that is there, so that nothing of it stays beside a shorter one."""
+    """Stage the removal of an existing record with all its parts."""
     stored = context.get(key, of)
     if stored is not None:
         delete_data(context, key, stored.data)
@@ -224,10 +226,10 @@ def _owner(context: Context) -> str:
 
 
 def _check(context: Context) -> None:
-    """Check that the thread is the sender's own.
+    """Check that the thread belongs to the sender's user.
 
     Raises:
-        Refusal: ``PERMISSION_DENIED``: it is another's.
+        Refusal: ``PERMISSION_DENIED``: it belongs to another user.
     """
     if user_namespace(context.principal) != _owner(context):
-        raise auth_errors.permission_denied("thread_id", "thread_id: the thread is another's")
+        raise auth_errors.permission_denied("thread_id", "thread_id: the thread belongs to another user")

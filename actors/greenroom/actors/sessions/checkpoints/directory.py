@@ -1,4 +1,4 @@
-"""The directory of threads: a row for each thread that has something, in a shared index."""
+"""The directory of threads: one index row for each thread with data."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.core.auth.namespaces import user_namespace
-from greenroom.runtime import Context, IndexReader, Query, Slices
+from greenroom.runtime import Context, IndexReader, Procedure, Slices
 
 INDEX: Final = "threads"
 _OWNER_BYTES: Final = 16
 
 
 class ThreadRow(msgspec.Struct, frozen=True, array_like=True):
-    """A thread, as the caller names it, and whose it is: a user's namespace, or an agent's."""
+    """A thread with its owner: the namespace of a user or agent."""
 
     owner: str
     thread_id: str
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Say that a whole sort key stands for a name."""
+    """Return the whole sort key as a name."""
     return ((0, len(key)),) if key else ()
 
 
@@ -40,8 +40,10 @@ def _of_owner(owner: str) -> bytes:
     return blake2b(owner.encode(), digest_size=_OWNER_BYTES, person=b"greenroom owner").digest()
 
 
-class ListThreads(Query[list[str]], frozen=True, kw_only=True):
-    """List the threads of the caller's user that have checkpoints, in no particular order; internal."""
+class ListThreads(Procedure[list[str]], frozen=True, kw_only=True):
+    """List the threads of the caller's user with checkpoints, unordered; internal."""
+
+    runs = "snapshot"
 
     def run(self, reader: IndexReader) -> Slices[list[str]]:
         """Read the directory."""
@@ -50,6 +52,5 @@ class ListThreads(Query[list[str]], frozen=True, kw_only=True):
         for row in reader.rows(INDEX, ThreadRow, prefix=_of_owner(owner)):
             if row.value.owner == owner:
                 found.append(row.value.thread_id)
-            if reader.should_yield():
-                yield
+            yield
         return found

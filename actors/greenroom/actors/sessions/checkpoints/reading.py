@@ -1,4 +1,4 @@
-"""Reading and listing the checkpoints of a thread."""
+"""Read and list the checkpoints of a thread."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import heapq
 from collections.abc import Collection, Iterator
 from itertools import islice
 
-from greenroom.actors.checkpoints.data import get_data
-from greenroom.actors.schemas.checkpoints import (
+from greenroom.actors.sessions.checkpoints import records
+from greenroom.actors.sessions.checkpoints.records import StoredCheckpoint, StoredValue, StoredWrite, get_data
+from greenroom.actors.sessions.checkpoints.requests import (
     MOST_ID_BYTES,
     PAGE_BYTES,
     ChannelValue,
@@ -17,16 +18,14 @@ from greenroom.actors.schemas.checkpoints import (
     ListCheckpoints,
     ReadCheckpoint,
 )
-from greenroom.actors.sessions.checkpoints import records
-from greenroom.actors.sessions.checkpoints.records import StoredCheckpoint, StoredValue, StoredWrite
 from greenroom.runtime import Context, Slices
 
 _LAST = b"\xff"
-"""Above every byte that a text begins with."""
+"""Greater than every first byte of a text."""
 
 
-def found(request: ReadCheckpoint, context: Context) -> StoredCheckpoint | None:
-    """Return the checkpoint that is asked for: by its id, or the newest of a namespace."""
+def find(request: ReadCheckpoint, context: Context) -> StoredCheckpoint | None:
+    """Return the checkpoint of an id, or the newest of a namespace."""
     if request.checkpoint_id is None:
         return next(_newest_first(request.namespace, None, context), None)
     if len(request.checkpoint_id.encode()) > MOST_ID_BYTES:
@@ -34,8 +33,10 @@ def found(request: ReadCheckpoint, context: Context) -> StoredCheckpoint | None:
     return context.get(records.checkpoint_key(request.namespace, request.checkpoint_id), StoredCheckpoint)
 
 
-def checkpoint(stored: StoredCheckpoint, asked: ReadCheckpoint, context: Context) -> Slices[CheckpointRead]:
-    """Return a checkpoint with what is asked for of its values and writes."""
+def read_checkpoint(
+    stored: StoredCheckpoint, asked: ReadCheckpoint, context: Context
+) -> Slices[CheckpointRead]:
+    """Return a checkpoint with a page of the requested values and writes."""
     values: list[ChannelValue] = []
     writes: list[CheckpointWrite] = []
     size = 0
@@ -52,8 +53,7 @@ def checkpoint(stored: StoredCheckpoint, asked: ReadCheckpoint, context: Context
             writes.append(each)
         else:
             values.append(each)
-        if context.should_yield():
-            yield
+        yield
     return CheckpointRead(
         namespace=stored.namespace,
         checkpoint_id=stored.checkpoint_id,
@@ -71,7 +71,7 @@ def checkpoint(stored: StoredCheckpoint, asked: ReadCheckpoint, context: Context
 def _belongings(
     stored: StoredCheckpoint, channels: Collection[str] | None, context: Context
 ) -> Iterator[ChannelValue | CheckpointWrite]:
-    """Yield what belongs to a checkpoint: the values of its channels, which never change, and the writes."""
+    """Yield the channel values of a checkpoint, which are immutable, and its writes."""
     for channel, digest in stored.values.items():
         if channels is not None and channel not in channels:
             continue
@@ -87,7 +87,7 @@ def _belongings(
 
 
 def page(request: ListCheckpoints, context: Context) -> Slices[list[CheckpointHead]]:
-    """Return a page of the checkpoints of one namespace or of all, merged by their ids."""
+    """Return a page of checkpoints of one namespace, or of all merged by id."""
     if request.namespace is None:
         names = yield from namespaces(context)
     else:
@@ -98,8 +98,7 @@ def page(request: ListCheckpoints, context: Context) -> Slices[list[CheckpointHe
     heads: list[CheckpointHead] = []
     size = 0
     for stored in heapq.merge(*orders, key=_place, reverse=True):
-        if context.should_yield():
-            yield
+        yield
         if not _is_wanted(stored, request):
             continue
         if len(heads) >= request.limit or size >= PAGE_BYTES:
@@ -119,8 +118,7 @@ def namespaces(context: Context) -> Slices[list[str]]:
             return found
         found.append(stored[1].namespace)
         start = records.checkpoint_key(found[-1], "") + _LAST
-        if context.should_yield():
-            yield
+        yield
 
 
 def _newest_first(namespace: str, highest: str | None, context: Context) -> Iterator[StoredCheckpoint]:

@@ -1,13 +1,13 @@
-"""Records of the actor of a thread.
+"""Records of the actor of a thread; large data has several records.
 
 t                                       the thread, as the caller names it
 c namespace id                          a checkpoint, without the values of its channels
 b namespace channel                     the value of a channel at a version
 w checkpoint task index                 a pending write
-p key number                            what one of these records has too much of
+p key number                            the rest of the data of one of these records
 
-Digests stand for namespaces, channels with their versions, checkpoints and tasks. Ids are as they came,
-since they are the order of checkpoints.
+Keys have digests of namespaces, channels with versions, checkpoints and tasks. Ids of checkpoints are
+unchanged, since they define the order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from typing import Any, Final
 
 import msgspec
 
-from greenroom.actors.schemas.checkpoints import CheckpointValue
+from greenroom.actors.sessions.checkpoints import records
+from greenroom.actors.sessions.checkpoints.requests import CheckpointValue
+from greenroom.runtime import Context
 
 THREAD: Final = b"t"
 CHECKPOINTS: Final = b"c"
@@ -29,7 +31,7 @@ _HALF: Final = 1 << 31
 
 
 class StoredData(msgspec.Struct, frozen=True, array_like=True):
-    """What a serializer wrote: a type, the first bytes, and how many records have the rest."""
+    """Serialized data: type, first bytes, and the number of records with the rest."""
 
     type: str
     data: bytes
@@ -40,8 +42,8 @@ class StoredCheckpoint(msgspec.Struct, frozen=True, array_like=True):
     """A checkpoint.
 
     Attributes:
-        values: By channel the digest of `value_key`; there is no record where the channel is empty.
-        deltas: Channels whose value follows from writes since an earlier checkpoint.
+        values: By channel the digest of `value_key`; an empty channel has no record.
+        deltas: Channels with a value that follows from writes since an earlier checkpoint.
     """
 
     namespace: str
@@ -62,7 +64,7 @@ class StoredValue(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredWrite(msgspec.Struct, frozen=True, array_like=True):
-    """A pending write; see `schemas.checkpoints.CheckpointWrite`."""
+    """A pending write; see `CheckpointWrite`."""
 
     task_path: str
     task_id: str
@@ -72,12 +74,12 @@ class StoredWrite(msgspec.Struct, frozen=True, array_like=True):
 
 
 def digest(*parts: Any) -> bytes:
-    """Return 16 bytes that stand for some texts and numbers together."""
+    """Return a digest of texts and numbers."""
     return blake2b(msgspec.json.encode(parts), digest_size=DIGEST_BYTES).digest()
 
 
 def checkpoint_key(namespace: str, checkpoint_id: str) -> bytes:
-    """Return the key of a checkpoint; with an empty id what the keys of a namespace begin with."""
+    """Return the key of a checkpoint; with an empty id the prefix of a namespace."""
     return CHECKPOINTS + digest(namespace) + checkpoint_id.encode()
 
 
@@ -87,7 +89,7 @@ def value_key(namespace: str, value: bytes) -> bytes:
 
 
 def writes_key(namespace: str, checkpoint_id: str) -> bytes:
-    """Return what the keys of a checkpoint's writes begin with."""
+    """Return the prefix of the writes of a checkpoint."""
     return WRITES + digest(namespace, checkpoint_id)
 
 
@@ -97,12 +99,12 @@ def write_key(namespace: str, checkpoint_id: str, task_id: str, index: int) -> b
 
 
 def rest_key(key: bytes, number: int) -> bytes:
-    """Return the key of a record that has more of the data of another one."""
+    """Return the key of a record with more data of another one."""
     return REST + key + number.to_bytes(2)
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Say where in a key digests are."""
+    """Return the spans of digests in a key."""
     at = len(REST) if key.startswith(REST) else 0
     kind = key[at : at + 1]
     if not kind or kind == THREAD:
@@ -112,3 +114,39 @@ def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
     if kind != CHECKPOINTS:
         spans.append((first + DIGEST_BYTES, first + 2 * DIGEST_BYTES))
     return tuple(span for span in spans if span[0] < len(key))
+
+
+RECORD_BYTES: Final = 1 << 20
+"""The most bytes of data in one record, so that a record needs few contiguous pages."""
+
+
+class _Rest(msgspec.Struct, frozen=True, array_like=True):
+    data: bytes
+
+
+def put_data(context: Context, key: bytes, value: CheckpointValue) -> StoredData:
+    """Stage the data beyond the first record, and return that for ``key``."""
+    data = value.data
+    rest = range(RECORD_BYTES, len(data), RECORD_BYTES)
+    for number, start in enumerate(rest):
+        context.put(records.rest_key(key, number), _Rest(data[start : start + RECORD_BYTES]))
+    return StoredData(value.type, data[:RECORD_BYTES], len(rest))
+
+
+def get_data(context: Context, key: bytes, stored: StoredData) -> CheckpointValue:
+    """Return the data that `put_data` stored."""
+    if not stored.rest:
+        return CheckpointValue(stored.type, stored.data)
+    parts = [stored.data]
+    for number in range(stored.rest):
+        rest = context.get(records.rest_key(key, number), _Rest)
+        assert rest is not None, "one commit wrote all parts, and a repair keeps all of an actor or nothing"
+        parts.append(rest.data)
+    return CheckpointValue(stored.type, b"".join(parts))
+
+
+def delete_data(context: Context, key: bytes, stored: StoredData) -> None:
+    """Stage the removal of a record with the rest of its data."""
+    context.delete(key)
+    for number in range(stored.rest):
+        context.delete(records.rest_key(key, number))

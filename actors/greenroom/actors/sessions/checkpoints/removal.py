@@ -1,4 +1,4 @@
-"""Removing checkpoints of a thread: all of them, those of some runs, or those that are past."""
+"""Remove checkpoints of a thread: all, those of some runs, or old ones."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.checkpoints.data import delete_data
 from greenroom.actors.sessions.checkpoints import records
 from greenroom.actors.sessions.checkpoints.reading import namespaces
-from greenroom.actors.sessions.checkpoints.records import StoredCheckpoint, StoredValue, StoredWrite
+from greenroom.actors.sessions.checkpoints.records import (
+    StoredCheckpoint,
+    StoredValue,
+    StoredWrite,
+    delete_data,
+)
 from greenroom.runtime import Context, Slices
 
 _ROWS_AT_ONCE: Final = 10_000
 _CHECKPOINTS_AT_ONCE: Final = 1_000
 _COUNTED: Final = {records.CHECKPOINTS: "checkpoints", records.WRITES: "checkpoint_writes"}
 _ORDER: Final = (records.CHECKPOINTS, records.WRITES, records.VALUES, records.REST)
-"""In this order a thread goes: what is left of it can be read at any time."""
+"""The order of removal: the rest is readable at any time."""
 
 
-def everything(context: Context) -> Slices[tuple[dict[str, int], bool]]:
-    """Stage the removal of all records or of the first of them; return counts, and whether there are more."""
+def remove_all(context: Context) -> Slices[tuple[dict[str, int], bool]]:
+    """Stage the removal of one batch; return counts, and whether more remains."""
     context.use_reserve()
     most = context.most_rows(_ROWS_AT_ONCE)
     counts: Counter[str] = Counter()
@@ -32,57 +36,53 @@ def everything(context: Context) -> Slices[tuple[dict[str, int], bool]]:
         context.delete(key)
         if key[:1] in _COUNTED:
             counts[_COUNTED[key[:1]]] += 1
-        if context.should_yield():
-            yield
+        yield
     return dict(counts), False
 
 
-def counted(context: Context) -> Slices[dict[str, int]]:
-    """Return how many records of a thread count."""
+def count(context: Context) -> Slices[dict[str, int]]:
+    """Return the numbers of checkpoints and writes."""
     counts: Counter[str] = Counter()
     for prefix, name in _COUNTED.items():
         for _ in context.scan(msgspec.Raw, prefix=prefix):
             counts[name] += 1
-            if context.should_yield():
-                yield
+            yield
     return dict(counts)
 
 
-def of_runs(run_ids: set[str], context: Context) -> Slices[list[StoredCheckpoint]]:
-    """Return the checkpoints that some runs made."""
+def find_by_runs(run_ids: set[str], context: Context) -> Slices[list[StoredCheckpoint]]:
+    """Return the checkpoints of some runs."""
     found: list[StoredCheckpoint] = []
     for _, stored in context.scan(StoredCheckpoint, prefix=records.CHECKPOINTS):
         if stored.run_id in run_ids:
             found.append(stored)
-        if context.should_yield():
-            yield
+        yield
     return found
 
 
-def of_the_past(context: Context) -> Slices[list[StoredCheckpoint]]:
-    """Return all checkpoints that are neither the newest of their namespace nor needed by that one."""
+def find_old(context: Context) -> Slices[list[StoredCheckpoint]]:
+    """Return the checkpoints that the newest of their namespace does not need."""
     found: list[StoredCheckpoint] = []
     for namespace in (yield from namespaces(context)):
         by_id: dict[str, StoredCheckpoint] = {}
         prefix = records.checkpoint_key(namespace, "")
         for _, stored in context.scan(StoredCheckpoint, prefix=prefix, reverse=True):
             by_id[stored.checkpoint_id] = stored
-            if context.should_yield():
-                yield
+            yield
         for needed in _needed(by_id, context):
             del by_id[needed]
         found += by_id.values()
     return found
 
 
-def drop(doomed: list[StoredCheckpoint], context: Context) -> Slices[bool]:
-    """Stage the removal of checkpoints, their writes, and the values that no other one has.
+def drop(selected: list[StoredCheckpoint], context: Context) -> Slices[bool]:
+    """Stage the removal of checkpoints with their writes and unshared values.
 
     Returns:
-        Whether some are left for another time.
+        Whether more remains.
     """
     context.use_reserve()
-    now = doomed[: context.most_rows(_CHECKPOINTS_AT_ONCE)]
+    now = selected[: context.most_rows(_CHECKPOINTS_AT_ONCE)]
     orphans: set[tuple[str, bytes]] = set()
     for stored in now:
         key = records.checkpoint_key(stored.namespace, stored.checkpoint_id)
@@ -91,28 +91,25 @@ def drop(doomed: list[StoredCheckpoint], context: Context) -> Slices[bool]:
         prefix = records.writes_key(stored.namespace, stored.checkpoint_id)
         for each, write in [*context.scan(StoredWrite, prefix=prefix)]:
             delete_data(context, each, write.data)
-        if context.should_yield():
-            yield
+        yield
     for namespace in {stored.namespace for stored in now}:
         prefix = records.checkpoint_key(namespace, "")
         for _, kept in context.scan(StoredCheckpoint, prefix=prefix):
             orphans.difference_update((namespace, value) for value in kept.values.values())
-            if context.should_yield():
-                yield
+            yield
     for namespace, value in orphans:
         key = records.value_key(namespace, value)
         orphan = context.get(key, StoredValue)
         if orphan is not None:
             delete_data(context, key, orphan.data)
-        if context.should_yield():
-            yield
-    return len(now) < len(doomed)
+        yield
+    return len(now) < len(selected)
 
 
 def _needed(newest_first: dict[str, StoredCheckpoint], context: Context) -> list[str]:
-    """Return the newest checkpoint, and its ancestors up to one that has the values of all channels.
+    """Return the newest checkpoint and the ancestors that complete its values.
 
-    Only channels that are kept as writes since an earlier value need ancestors.
+    Only channels stored as writes since an earlier value need ancestors.
     """
     newest = next(iter(newest_first.values()))
     missing = set(newest.deltas)

@@ -1,15 +1,15 @@
-"""Events and messages are one log: how an event lies in it, and how a message reads as an event.
+"""Events of the session service: stored in the message log, and read from it.
 
-An event is a stored message with a few words more. Its content is a JSON object, and
-tools show texts, so:
+An event is a stored message with further fields. Its content is a JSON object, but tools show texts:
 
 - ``{"text": …}``, alone or followed by a ``metadata`` object, is a message with this text
-  and this metadata, and the other way round;
+  and this metadata, and vice versa;
 - any other content is shown as its JSON;
-- a content that is too large lies in parts (`large_events`), and the message is what stands for it.
+- a content that is too large, such as a photo in base64, is stored in parts of 256 KB and read back whole;
+  the message is a short text in its place.
 
-An event id is looked up in the partitions that its sender may read. So a hidden event with
-the same id does not show by turning a new one into a repeat.
+An event id is looked up in the partitions that its sender may read. So a hidden event with the same id is not
+revealed by a conflict.
 """
 
 from __future__ import annotations
@@ -24,83 +24,96 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.policy import PUBLIC, Partition, may_see_message
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.validation.strict_json import canonical
+from greenroom.actors.core.replies.damage import damaged_entry, missing_record, read_undamaged
+from greenroom.actors.core.validation.strict_json import canonicalize
 from greenroom.actors.core.validation.times import to_datetime, to_microseconds
-from greenroom.actors.sessions.large_events import whole_content
-from greenroom.actors.sessions.requests import requests as events
-from greenroom.actors.sessions.storage import message_log as log
-from greenroom.actors.sessions.storage.records import Entry, StoredEvent, StoredMessage, partition_prefix
-from greenroom.runtime import Context, Slices
+from greenroom.actors.sessions.requests import requests
+from greenroom.actors.sessions.session import Session
+from greenroom.actors.sessions.storage import message_log
+from greenroom.actors.sessions.storage.records import (
+    PARTS,
+    Entry,
+    StoredEvent,
+    StoredMessage,
+    partition_prefix,
+)
+from greenroom.runtime import Context, RecordDamagedError, Slices
 
 EVENT_IDS = b"e"
 PAGE = 500
+PART_BYTES = 262_144
 USUAL_MESSAGE_TYPE = "agent_response"
 
 _DERIVED = re.compile(r"message_[0-9]+", re.ASCII)
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
+class EventPart(msgspec.Struct, frozen=True, array_like=True):
+    """A part of the JSON of an event's content."""
+
+    data: bytes
+
+
 def event_key(partition: Partition, event_id: str) -> bytes:
-    """Return where the message id of an event lies."""
+    """Return the record key of an event's message id."""
     return EVENT_IDS + partition_prefix(partition) + blake2b(event_id.encode(), digest_size=16).digest()
 
 
 def find(context: Context, event_id: str) -> Entry | None:
-    """Return the event that the sender knows by this id.
+    """Return the event that the sender sees under this id.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR`` for an id that only a message can have, and none has.
+        Refusal: ``VALIDATION_ERROR``: the id has the form of a message's id, and no message has it.
     """
     partitions = policy.partitions(context.principal)
     if _DERIVED.fullmatch(event_id) is not None:
-        return _named_message(context, partitions, event_id)
+        return _find_message(context, partitions, event_id)
     for partition in partitions:
         message_id = context.get(event_key(partition, event_id), int)
         if message_id is not None:
-            return log.find(context, (partition,), message_id)
+            return message_log.find(context, (partition,), message_id)
     return None
 
 
-def _named_message(context: Context, partitions: tuple[Partition, ...], event_id: str) -> Entry | None:
+def _find_message(context: Context, partitions: tuple[Partition, ...], event_id: str) -> Entry | None:
     message_id = int(event_id.partition("_")[2])
-    if message_id <= log.HIGHEST_ID:
-        entry = log.find(context, partitions, message_id)
+    if message_id <= message_log.HIGHEST_ID:
+        entry = message_log.find(context, partitions, message_id)
         if entry is not None and id_of(entry) == event_id:
             return entry
     raise auth_errors.invalid(
-        "event_id", f"event_id: {event_id!r} is the form of a message's id; choose another id"
+        "event_id", f"event_id: {event_id!r} has the form of a message's id; choose another id"
     )
 
 
-def last(context: Context) -> Slices[StoredEvent | None]:
-    """Return the last event that the caller may see; messages of tools are none."""
-    for entry in log.walk(context, policy.partitions(context.principal), reverse=True):
+def find_last(context: Context) -> Slices[StoredEvent | None]:
+    """Return the last visible event; messages of tools do not count."""
+    for entry in message_log.walk(context, policy.partitions(context.principal), reverse=True):
         if entry.message.event is not None:
             return entry.message.event
-        if context.should_yield():
-            yield
+        yield
     return None
 
 
-def repeated(request: events.AppendEvent, earlier: Entry, context: Context) -> events.EventView:
-    """Return the event that has the id already.
+def check_repeat(request: requests.AppendEvent, earlier: Entry, context: Context) -> requests.EventView:
+    """Check that an event repeats the stored one with its id, and return that.
 
-    What is compared is what was stored but the time, which a program that tries again may have taken anew.
+    The comparison ignores the time, since a retry may have a new one.
 
     Raises:
-        Refusal: ``IDEMPOTENCY_CONFLICT``: it is another event.
+        Refusal: ``IDEMPOTENCY_CONFLICT``: the events differ.
     """
     there = view(earlier, context)
     given = (request.event_type, request.actor, request.is_final_response, request.visibility)
     is_same = given == (there.event_type, there.actor, there.is_final_response, there.visibility)
     content, kept = request.whole or bytes(request.content), bytes(there.content)
-    if not is_same or (content != kept and canonical(content) != canonical(kept)):
+    if not is_same or (content != kept and canonicalize(content) != canonicalize(kept)):
         raise auth_errors.event_conflict(request.session_id, request.event_id)
     return there
 
 
-def stored(request: events.AppendEvent, now: int) -> StoredMessage:
-    """Return an event as the log keeps it, at ``now`` (microseconds since 1970)."""
+def to_message(request: requests.AppendEvent, now: int) -> StoredMessage:
+    """Return the stored form of an event at ``now`` (microseconds since 1970)."""
     content = bytes(request.content)
     text = _text(content)
     shown, metadata = (content.decode(), b"{}") if text is None else text
@@ -124,25 +137,28 @@ def stored(request: events.AppendEvent, now: int) -> StoredMessage:
     )
 
 
-def page(request: events.GetEvents, context: Context) -> Slices[events.EventPage]:
-    """Answer the events that the caller may see, oldest first, and where to go on."""
-    entries = log.walk(
+def get_events(session: Session, request: requests.GetEvents, context: Context) -> Slices[requests.EventPage]:
+    """Return a page of visible events, oldest first."""
+    session.require_visible(context)
+    entries = message_log.walk(
         context,
         policy.partitions(context.principal),
         lowest=request.after_id + 1,
         highest=request.up_to_id,
     )
-    found, has_more = yield from log.take(context, entries, PAGE, whole=True)
+    found, has_more = yield from message_log.take_page(entries, PAGE, whole=True)
     return (yield from _page(found, context, has_more=has_more))
 
 
-def newest(request: events.GetNewestEvents, context: Context) -> Slices[events.EventPage]:
-    """Answer the newest events that the caller may see, newest first, and where to go on."""
-    highest = log.HIGHEST_ID if request.before_id is None else request.before_id - 1
-    entries = log.walk(context, policy.partitions(context.principal), highest=highest, reverse=True)
+def newest_events(
+    session: Session, request: requests.GetNewestEvents, context: Context
+) -> Slices[requests.EventPage]:
+    """Return a page of visible events, newest first."""
+    session.require_visible(context)
+    highest = message_log.HIGHEST_ID if request.before_id is None else request.before_id - 1
+    entries = message_log.walk(context, policy.partitions(context.principal), highest=highest, reverse=True)
     limit = PAGE if request.limit is None else min(request.limit, PAGE)
-    found, has_more = yield from log.take(
-        context,
+    found, has_more = yield from message_log.take_page(
         entries,
         limit,
         lambda entry: id_of(entry).startswith(request.id_prefix),
@@ -152,25 +168,25 @@ def newest(request: events.GetNewestEvents, context: Context) -> Slices[events.E
     return (yield from _page(found, context, has_more=has_more))
 
 
-def _page(found: list[Entry], context: Context, *, has_more: bool) -> Slices[events.EventPage]:
-    views: list[events.EventView] = []
+def _page(found: list[Entry], context: Context, *, has_more: bool) -> Slices[requests.EventPage]:
+    views: list[requests.EventView] = []
     for entry in found:
-        views.append(view(entry, context))
-        if context.should_yield():
-            yield
-    return events.EventPage(events=views, last_id=found[-1].message_id if has_more else None)
+        seen = read_undamaged(context, view, entry, context)
+        views += [] if seen is None else [seen]
+        yield
+    return requests.EventPage(events=views, last_id=found[-1].message_id if has_more else None)
 
 
-def view(entry: Entry, context: Context) -> events.EventView:
-    """Return a stored message as the event that it is, as the caller gets it."""
+def view(entry: Entry, context: Context) -> requests.EventView:
+    """Return a stored message as an event for the caller."""
     message = entry.message
     event = message.event
-    return events.EventView(
+    return requests.EventView(
         event_id=id_of(entry),
         timestamp=to_datetime(message.timestamp if event is None else event.at),
         event_type="message" if event is None else event.event_type,
         actor=f"agent:{message.sender}" if event is None else event.actor,
-        content=msgspec.Raw(whole_content(context, entry) or _content(entry, context.principal)),
+        content=msgspec.Raw(_whole_content(context, entry) or _content(entry, context.principal)),
         is_final_response=event is not None and event.is_final_response,
         visibility=entry.partition.visibility,
     )
@@ -186,13 +202,13 @@ def _microseconds(timestamp: dt.datetime) -> int:
 
 
 def id_of(entry: Entry) -> str:
-    """Return an event's id; that of a message is made of its own."""
+    """Return the id of an event; for a message it derives from the message id."""
     event = entry.message.event
     return f"message_{entry.message_id}" if event is None else event.event_id
 
 
 def _content(entry: Entry, reader: Principal) -> bytes:
-    """Return the JSON object: as it was given, or what a message's fields say that is out of the ordinary."""
+    """Return the content as a JSON object: as received, or made of a message's fields."""
     message = entry.message
     if message.event is not None and message.event.is_json:
         return message.content.encode()
@@ -209,7 +225,7 @@ def _content(entry: Entry, reader: Principal) -> bytes:
 
 
 def _text(content: bytes) -> tuple[str, bytes] | None:
-    """Return text and metadata if `_content` makes the same object of them again, else None."""
+    """Return text and metadata if `_content` restores the same object from them, else None."""
     parts = _split(content)
     if list(parts) not in (["text"], ["text", "metadata"]) or not bytes(parts["text"]).startswith(b'"'):
         return None
@@ -218,3 +234,43 @@ def _text(content: bytes) -> tuple[str, bytes] | None:
         return None
     text = msgspec.json.decode(parts["text"], type=str)
     return (text, metadata) if text else None
+
+
+def put_parts(context: Context, partition: Partition, message_id: int, whole: bytes) -> None:
+    """Stage the content of an event in parts."""
+    prefix = _parts_prefix(partition, message_id)
+    for number, start in enumerate(range(0, len(whole), PART_BYTES)):
+        context.put(prefix + number.to_bytes(2), EventPart(whole[start : start + PART_BYTES]))
+
+
+def _whole_content(context: Context, entry: Entry) -> bytes | None:
+    """Return the content of an event stored in parts; None if its message has it."""
+    event = entry.message.event
+    if event is None or not event.whole_bytes:
+        return None
+    prefix = _parts_prefix(entry.partition, entry.message_id)
+    try:
+        whole = b"".join(part.data for _, part in context.scan(EventPart, prefix=prefix))
+    except RecordDamagedError as error:
+        raise damaged_entry(error, "the message", message_id=str(entry.message_id)) from error
+    if len(whole) != event.whole_bytes:
+        raise damaged_entry(
+            missing_record("an event", prefix), "the message", message_id=str(entry.message_id)
+        )
+    return whole
+
+
+def drop_parts(context: Context, partition: Partition, message_id: int, whole_bytes: int) -> None:
+    """Stage the removal of the parts of an event's content."""
+    for key in part_keys(partition, message_id, whole_bytes):
+        context.delete(key)
+
+
+def part_keys(partition: Partition, message_id: int, whole_bytes: int) -> list[bytes]:
+    """Return the record keys of the parts of an event's content."""
+    prefix = _parts_prefix(partition, message_id)
+    return [prefix + number.to_bytes(2) for number in range(-(-whole_bytes // PART_BYTES))]
+
+
+def _parts_prefix(partition: Partition, message_id: int) -> bytes:
+    return PARTS + partition_prefix(partition) + message_id.to_bytes(8)

@@ -1,4 +1,4 @@
-"""Sessions as people look for them: by who made them, in which tool they are, and words."""
+"""Find sessions by creator, client tool or text, for people."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.core.auth import policy
-from greenroom.actors.core.base.unicode_forms import composed
+from greenroom.actors.core.base.unicode_forms import compose
+from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies import paging, replies
+from greenroom.actors.core.replies.damage import with_damage
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.sessions.storage import directory
-from greenroom.runtime import IndexReader, Query, Slices
+from greenroom.runtime import IndexReader, Procedure, Slices
 
 MOST_SCANNED: Final = 10_000
-"""So many sessions are looked at for one page; then it ends, and its cursor goes on."""
+"""The most sessions to scan for one page; its cursor continues the scan."""
 COUNTED_ON: Final = 1_000
-"""So many more are looked at, once a page is full, to say how many there are."""
+"""The most sessions to scan after a full page, to count the matches."""
 
 
 class FoundSession(msgspec.Struct, frozen=True, kw_only=True):
-    """A session, and the client tool that it is in; None where it is not known."""
+    """A session and its client tool; None if unknown."""
 
     session: replies.SessionSummary
     tool: str | None
@@ -32,9 +34,9 @@ class SessionsFound(replies.ListReply, frozen=True, kw_only=True):
     """Answers `FindSessions`, newest activity first.
 
     Attributes:
-        count: How many are in this answer.
-        matching: How many were found to fit from here on, those of this answer included.
-        is_all: Whether there are no more of them.
+        count: The number of sessions in this reply.
+        matching: The number of matches from here on, this page included.
+        is_all: Whether the scan reached the end.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("sessions",)
@@ -46,14 +48,18 @@ class SessionsFound(replies.ListReply, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class FindSessions(Query[SessionsFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Find sessions that the caller may see by what listings show of them, newest visible activity first.
+@operation(
+    "find_sessions",
+    scope="sessions:read",
+)
+class FindSessions(Procedure[SessionsFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Find visible sessions by their listed fields, newest visible activity first.
 
     Attributes:
-        agent: Who made it.
-        tool: The client tool that it is in.
-        text: What its id, purpose, program or user contains, upper and lower case alike.
+        text: A part of its id, purpose, program or user, in any case.
     """
+
+    runs = "snapshot"
 
     status: Annotated[types.SessionStatus | None, Meta(description="only such")] = None
     project_id: Annotated[types.Name | None, Meta(description="only of this project")] = None
@@ -64,7 +70,7 @@ class FindSessions(Query[SessionsFound], frozen=True, metaclass=CheckedWhenBuilt
     limit: types.Limit200 = 50
 
     def run(self, reader: IndexReader) -> Slices[SessionsFound]:
-        """Go through the reader's sessions until a page is full and what follows is counted."""
+        """Scan the reader's sessions for a full page, and count the matches behind it."""
         given = [self.status, self.project_id, self.agent, self.tool, self.text]
         binding = f"found sessions {msgspec.json.encode(given).decode()}"
         after = b"" if self.cursor is None else paging.decode(self.cursor, binding)
@@ -79,7 +85,7 @@ class FindSessions(Query[SessionsFound], frozen=True, metaclass=CheckedWhenBuilt
                 is_all = False
                 break
             scan -= 1
-            each = self._found(reader, place, audiences)
+            each = self._match(reader, place, audiences)
             if each is not None:
                 matching += 1
                 if len(found) < self.limit:
@@ -90,18 +96,18 @@ class FindSessions(Query[SessionsFound], frozen=True, metaclass=CheckedWhenBuilt
                     left += 1
             if len(found) < self.limit or (each is not None and not left):
                 last = place.position
-            if reader.should_yield():
-                yield
+            yield
         has_more = left > 0 or not is_all
-        return SessionsFound(
+        answer = SessionsFound(
             sessions=found,
             count=len(found),
             matching=matching,
             is_all=is_all,
             next_cursor=paging.encode(last, binding) if has_more else None,
         )
+        return with_damage(answer, reader) if reader.damage else answer
 
-    def _found(
+    def _match(
         self, reader: IndexReader, place: directory.Place, audiences: tuple[str, ...]
     ) -> FoundSession | None:
         base = directory.base_at(reader, place)
@@ -121,6 +127,6 @@ class FindSessions(Query[SessionsFound], frozen=True, metaclass=CheckedWhenBuilt
             return False
         if self.text is None:
             return True
-        wanted = composed(self.text).casefold()
+        wanted = compose(self.text).casefold()
         shown = (session_id, base.purpose, base.app_name or "", base.user_id or "")
-        return any(wanted in composed(each).casefold() for each in shown)
+        return any(wanted in compose(each).casefold() for each in shown)

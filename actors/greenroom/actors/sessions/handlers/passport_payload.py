@@ -1,7 +1,7 @@
-"""Conversion between a session's records and the payload of a passport, both ways.
+"""Conversion between the records of a session and the payload of a passport.
 
-Whoever takes a session in becomes the one whose private messages these are. A message for agents of one
-type stays with agents of that type: is the importer of another type, it is the importer's alone.
+Private messages become the importer's. A message for agents of one type stays with that type; if the importer
+has another type, only the importer sees it.
 """
 
 from __future__ import annotations
@@ -21,17 +21,15 @@ from greenroom.actors.core.validation.times import (
     with_datetime,
     with_microseconds,
 )
-from greenroom.actors.memories.requests import transfer as exchange
+from greenroom.actors.core.validation.types import CLOSED, SessionStatus
+from greenroom.actors.memories.requests import transfer
 from greenroom.actors.sessions.handlers import events
-from greenroom.actors.sessions.migrations import ToolState
-from greenroom.actors.sessions.requests import payloads
-from greenroom.actors.sessions.requests import session_context as travel
-from greenroom.actors.sessions.storage import directory, fields, records, work_context
-from greenroom.actors.sessions.storage import message_log as log
+from greenroom.actors.sessions.requests import payloads, session_context
+from greenroom.actors.sessions.storage import directory, fields, message_log, records, work_context
 from greenroom.actors.sessions.storage.directory import ActivityRow
 from greenroom.actors.sessions.storage.message_log import SenderCounters
+from greenroom.actors.sessions.storage.migrations import ToolState
 from greenroom.actors.sessions.storage.records import (
-    CLOSED,
     HEADER,
     METADATA,
     STATE,
@@ -53,13 +51,13 @@ _decode = msgspec.json.Decoder(payloads.PayloadMessage).decode
 
 
 def session_of(
-    context: Context, header: Header, work: ToolState | None, talk: int
+    context: Context, header: Header, work: ToolState | None, status: SessionStatus
 ) -> Slices[payloads.PayloadSession]:
-    """Return a session apart from its messages."""
+    """Return the session without its messages."""
     return payloads.PayloadSession(
         session_id=context.address.key,
         purpose=header.purpose,
-        status="active" if header.status == "created" and talk else header.status,
+        status=status,
         created_at=to_datetime(header.created_at),
         created_by=header.created_by,
         updated_at=to_datetime(header.updated_at),
@@ -74,24 +72,23 @@ def session_of(
 
 
 def page(request: payloads.ExportMessages, context: Context) -> Slices[payloads.PayloadPage]:
-    """Return the next messages that the reader may see."""
+    """Return the next page of visible messages."""
     partitions = policy.partitions(context.principal)
-    entries = log.walk(context, partitions, lowest=request.after_id + 1, highest=request.up_to_id)
+    entries = message_log.walk(context, partitions, lowest=request.after_id + 1, highest=request.up_to_id)
     lines: list[msgspec.Raw] = []
     size = last_id = 0
     for entry in entries:
         if size >= payloads.PIECE_BYTES:
             return payloads.PayloadPage(lines=lines, last_id=last_id)
-        line = _encode(_message(entry, context.principal))
+        line = _encode(_to_payload(entry, context.principal))
         lines.append(msgspec.Raw(line))
         size += len(line)
         last_id = entry.message_id
-        if context.should_yield():
-            yield
+        yield
     return payloads.PayloadPage(lines=lines, last_id=None)
 
 
-def _message(entry: Entry, reader: Principal) -> payloads.PayloadMessage:
+def _to_payload(entry: Entry, reader: Principal) -> payloads.PayloadMessage:
     message_id, partition, message = entry
     parent, audience = message.parent or (None, PUBLIC)
     return payloads.PayloadMessage(
@@ -112,13 +109,13 @@ def _message(entry: Entry, reader: Principal) -> payloads.PayloadMessage:
 
 
 def stage(context: Context, request: payloads.StageMessages, content_limit: int) -> None:
-    """Keep a piece of messages.
+    """Stage a piece of messages.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: one of them is longer than messages may be here.
+        Refusal: ``VALIDATION_ERROR``: a message is too long for this server.
     """
     for line in request.lines:
-        if len(memoryview(line)) > content_limit:  # only then can its text be
+        if len(memoryview(line)) > content_limit:  # only then can its text exceed the limit
             _check_length(_decode(line), content_limit)
     context.put(_piece_key(request.attempt, request.number), [bytes(line) for line in request.lines])
 
@@ -127,41 +124,43 @@ def _piece_key(attempt: str, number: int) -> bytes:
     return _STAGED + bytes.fromhex(attempt) + number.to_bytes(4)
 
 
-def check_staged(memories: exchange.ReleaseImport, found: exchange.ImportProgress | None) -> None:
-    """Check that the memories are where they were staged, or on their way already.
+def release(memories: transfer.ReleaseImport | None, context: Context) -> None:
+    """Stage the release of the staged memories, unless it has begun.
 
     Raises:
-        Refusal: ``PASSPORT_INVALID``: they were given up.
+        Refusal: ``PASSPORT_INVALID``: their import was abandoned.
     """
-    if found is None or found.staging != memories.staging:
-        raise passport_errors.invalid("its memories did not arrive whole; restore it again")
+    if memories is not None:
+        found: transfer.ImportProgress | None = context.precheck_answer
+        if found is None or found.staging != memories.staging:
+            raise passport_errors.invalid("some of its memories are missing; restore it again")
+        context.tell(transfer.import_address(memories.staging), memories)
 
 
 def drop(context: Context) -> Slices[None]:
-    """Forget every piece, of whatever attempt."""
+    """Delete the pieces of all attempts."""
     for key, _piece in context.scan(msgspec.Raw, prefix=_STAGED):
         context.delete(key)
-        if context.should_yield():
-            yield
+        yield
 
 
 def make(
     counters: SenderCounters, request: payloads.MakeRestored, context: Context, content_limit: int
 ) -> Slices[Header]:
-    """Stage the session that was taken in; return its header.
+    """Stage the imported session; return its header.
 
     Raises:
-        Refusal: ``PASSPORT_INVALID``: what was staged is not all of it, or is no session.
+        Refusal: ``PASSPORT_INVALID``: pieces are missing, or are not a session.
     """
     came = request.session
-    ahead = yield from _messages(counters, request, context, content_limit)
-    metadata = yield from fields.merged(context, "metadata", {}, came.metadata)
-    state = yield from fields.merged(context, "state", {}, came.state)
+    ahead = yield from _put_messages(counters, request, context, content_limit)
+    metadata = yield from fields.merge("metadata", {}, came.metadata)
+    state = yield from fields.merge("state", {}, came.state)
     yield from fields.put(context, METADATA, metadata)
     yield from fields.put(context, STATE, state)
     header = Header(
         purpose=came.purpose,
-        status="active" if came.status in CLOSED else came.status,  # the work goes on
+        status="active" if came.status in CLOSED else came.status,  # importing reopens it
         created_at=to_microseconds(came.created_at),
         created_by=came.created_by,
         updated_at=to_microseconds(came.updated_at),
@@ -173,38 +172,37 @@ def make(
     )
     context.put(HEADER, header)
     directory.put_base(context, header)
-    # Pieces of other attempts go when their time is over; to look for them means to read all of these again.
+    # A timer drops pieces of other attempts; finding them here would read all pieces again.
     for number in range(request.pieces):
         context.delete(_piece_key(request.attempt, number))
     return header
 
 
-def _messages(
+def _put_messages(
     counters: SenderCounters, request: payloads.MakeRestored, context: Context, content_limit: int
 ) -> Slices[int]:
-    """Stage the messages; return how far their ids run ahead of their times."""
+    """Stage the messages; return the units by which their ids run ahead of their times."""
     principal: Principal = context.principal
     audiences: dict[int, str] = {}
     last_id = ahead = 0
-    for line in _staged(context, request):
+    for line in _read_staged(context, request):
         message = _decode(line)
         time = to_microseconds(message.timestamp)
         by = records.ahead_of(message.message_id, time)
         if message.message_id <= last_id or by < 0 or time < 0:
             raise passport_errors.invalid(
-                f"the message {message.message_id} is not in its place: ids ascend, and fit their times"
+                f"the message {message.message_id} has an invalid id: ids must ascend and fit their times"
             )
         _check_length(message, content_limit)
         partition = _partition(message, principal)
         last_id, ahead = message.message_id, max(ahead, by)
         audiences[last_id] = partition.audience
-        stored = _stored(message, time, audiences)
+        stored = _to_stored(message, time, audiences)
         context.put(message_key(partition, last_id), stored)
         counters.record(context, partition, last_id, stored)
         if message.event is not None:
             context.put(events.event_key(partition, message.event.event_id), last_id)
-        if context.should_yield():
-            yield
+        yield
     return ahead
 
 
@@ -213,7 +211,7 @@ def _check_length(message: payloads.PayloadMessage, content_limit: int) -> None:
         raise auth_errors.too_long("content", len(message.content), content_limit)
 
 
-def _staged(context: Context, request: payloads.MakeRestored) -> Iterator[bytes]:
+def _read_staged(context: Context, request: payloads.MakeRestored) -> Iterator[bytes]:
     prefix = _STAGED + bytes.fromhex(request.attempt)
     number = 0
     for key, lines in context.scan(list[bytes], prefix=prefix):
@@ -222,7 +220,7 @@ def _staged(context: Context, request: payloads.MakeRestored) -> Iterator[bytes]
         number += 1
         yield from lines
     if number != request.pieces:
-        raise passport_errors.invalid("its messages did not arrive whole; restore it again")
+        raise passport_errors.invalid("some of its messages are missing; restore it again")
 
 
 def _partition(message: payloads.PayloadMessage, principal: Principal) -> Partition:
@@ -232,7 +230,7 @@ def _partition(message: payloads.PayloadMessage, principal: Principal) -> Partit
     return policy.partition_of(principal, message.visibility)
 
 
-def _stored(message: payloads.PayloadMessage, time: int, audiences: dict[int, str]) -> StoredMessage:
+def _to_stored(message: payloads.PayloadMessage, time: int, audiences: dict[int, str]) -> StoredMessage:
     parent = message.parent_message_id
     return StoredMessage(
         sender=message.sender,
@@ -246,7 +244,7 @@ def _stored(message: payloads.PayloadMessage, time: int, audiences: dict[int, st
 
 
 def list_activities(context: Context, header: Header, counters: SenderCounters) -> dict[str, ActivityRow]:
-    """Stage the new session's places in listings; return what each audience sees of activity."""
+    """Stage the places of the new session in listings; return the activity by audience."""
     activities = {audience: ActivityRow(*activity) for audience, activity in counters.audiences().items()}
     public = activities.get(PUBLIC, ActivityRow(0, 0))
     activities[PUBLIC] = msgspec.structs.replace(public, at=max(public.at, header.updated_at))
@@ -256,7 +254,7 @@ def list_activities(context: Context, header: Header, counters: SenderCounters) 
 
 
 class Users(NamedTuple):
-    """Whose agents made the decisions of a context, newest first, and who said where the work stands."""
+    """Users of the decisions of a context, newest first, and of its workflow state."""
 
     decided: Sequence[str | None] = ()
     work: str | None = None
@@ -265,11 +263,11 @@ class Users(NamedTuple):
 def put_context(
     own: WorkContext,
     common: WorkContext,
-    came: travel.SessionContext,
+    came: session_context.SessionContext,
     context: Context,
-    users: Users = Users(),  # noqa: B008  it is a constant
+    users: Users = Users(),  # noqa: B008  immutable
 ) -> None:
-    """Stage a context that came; its files, searches and memories become the importer's."""
+    """Stage an imported context; its files, searches and memories become the importer's."""
     for file in came.files_accessed:
         given = None if file.importance == work_context.importance_of(None, file.uses) else file.importance
         used = to_microseconds(file.last_used)

@@ -1,7 +1,7 @@
-"""The actor of one passport: it keeps what was exported here, or the link to what is, and who redeems it.
+"""The actor of one passport: exported text or link, and redemptions.
 
-What it remembers of redemptions it remembers for longer than the passport is valid, so a one-time passport
-is taken once. Afterwards it is refused because it expired. For a day whoever took it gets the same again.
+It remembers redemptions for longer than the passport is valid, so a one-time passport is redeemed once; later
+it is refused as expired. For a day the redeemer gets the same reply again.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors, passport_errors
 from greenroom.actors.core.auth.namespaces import agent_namespace, user_namespace
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.erasure import ErasedPart, EraseFrom
+from greenroom.actors.core.resources import resources
 from greenroom.actors.core.validation.times import DAY, HOUR, to_datetime, to_microseconds
-from greenroom.actors.schemas import resources
-from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
+from greenroom.actors.memories.requests.transfer import ExportResource
 from greenroom.actors.sessions.passports import issued, requests
 from greenroom.runtime import Actor, Context, Replay, Restate, Slices, handles
 
 TIMER: Final = "forget"
 UNDERWAY_FOR: Final = HOUR
-"""How long pieces are kept of a passport of which the last one does not come."""
+"""How long the pieces of an incomplete passport are kept."""
 REPEATED_FOR: Final = DAY
-"""How long after its beginning a redemption is answered again to whoever began it."""
+"""How long after its beginning a redemption can be repeated by its redeemer."""
 LINK_FOR: Final = HOUR // 4
 """How long the link to a passport is valid."""
 MIME_TYPE: Final = "application/json"
 _LINK: Final = b"l"
 _LINK_TAKEN: Final = "link"
-"""The attempt of the entry in the revocation log that says so."""
+"""The attempt of the link's entry in the revocation log."""
 _HEAD: Final = b"h"
 _PIECE: Final = b"p"
 _REDEMPTION: Final = b"r"
@@ -43,16 +44,16 @@ _OWNER_BYTES: Final = 16
 
 
 class PassportHeader(msgspec.Struct, frozen=True, array_like=True):
-    """Who exported it here: a user's namespace, or an agent's."""
+    """The owner who exported it here: the namespace of a user or agent."""
 
     owner: str
 
 
 class StoredRedemption(msgspec.Struct, frozen=True, array_like=True):
-    """An attempt to redeem it: whose, for which session (empty: not known), and whether it is done.
+    """A redemption: owner, session (empty if unknown), and whether it is done.
 
-    ``agent`` stands for which agent of the owner it is, ``here`` says whether the session is the exported one
-    itself; older stores say neither.
+    ``agent``: a digest of the owner's agent. ``here``: whether the session is the exported one itself. Older
+    stores have neither.
     """
 
     owner: str
@@ -63,7 +64,7 @@ class StoredRedemption(msgspec.Struct, frozen=True, array_like=True):
     here: bool = False
 
     def answer(self, attempt: str, now: int, session_id: str) -> requests.Redemption:
-        """Return what whoever began it is answered; `session_id` counts where none is known."""
+        """Return the reply to its redeemer; `session_id` is used if none is known."""
         return requests.Redemption(
             attempt=attempt,
             session_id=self.session_id or session_id,
@@ -75,7 +76,7 @@ class StoredRedemption(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredLink(msgspec.Struct, frozen=True, array_like=True):
-    """That a session's passport is given to whoever has the link, as its maker would see it."""
+    """A link to a session's passport, exported with the rights of its maker."""
 
     maker: Principal
     session_id: str
@@ -86,22 +87,22 @@ _redeemed = msgspec.json.Decoder(requests.Redeemed).decode
 
 
 def _owner(context: Context) -> str:
-    """Return the digest of the asking owner: the revocation log names nobody."""
+    """Return the digest of the caller's namespace, since the revocation log has no names."""
     return _hidden(context, user_namespace(context.principal))
 
 
 def _asker(context: Context) -> tuple[str, str]:
-    """Return the digests of the asking owner and of its agent."""
+    """Return the digests of the caller's namespace and of its agent."""
     return _owner(context), _hidden(context, agent_namespace(context.principal))
 
 
-def _only(
+def _only_attempt(
     context: Context, attempt: str, stored: StoredRedemption | None
 ) -> tuple[str, StoredRedemption | None]:
-    """Return the one attempt that a one-time passport may have, and what is stored of it.
+    """Return the only attempt of a one-time passport, and its record.
 
     Raises:
-        Refusal: ``PASSPORT_REDEEMED``: it is another agent's, or too long ago.
+        Refusal: ``PASSPORT_REDEEMED``: by another agent, or too long ago.
     """
     owner, agent = _asker(context)
     if stored is None:
@@ -112,7 +113,7 @@ def _only(
                 raise passport_errors.being_redeemed()
             attempt, stored = key.removeprefix(_REDEMPTION).decode(), other
     if stored is not None and stored.done:
-        if not stored.session_id:  # an older store was put back, and the session is in the newer one
+        if not stored.session_id:  # a backup was restored that lacks the session
             raise passport_errors.redeemed()
         if stored.at + REPEATED_FOR <= context.now:
             raise passport_errors.redeemed_long_ago(to_datetime(stored.at).isoformat(), stored.session_id)
@@ -146,7 +147,7 @@ class PassportActor(Actor):
 
     @handles(requests.KeepPassport)
     def keep(self, request: requests.KeepPassport, context: Context) -> None:
-        """Keep a piece; it is there to be read with the last one, and goes soon without that."""
+        """Store a piece; the passport can be read once the last piece is stored."""
         owner = user_namespace(context.principal)
         head = context.get(_HEAD, PassportHeader)
         if head is not None and head.owner != owner:
@@ -183,7 +184,7 @@ class PassportActor(Actor):
 
     @handles(requests.AskStanding)
     def standing(self, request: requests.AskStanding, context: Context) -> Slices[requests.Standing]:
-        """Answer the time, and the text to whoever has a claim to it."""
+        """Return the time, the caller's redemption, and the text if requested."""
         text = None
         if request.text and context.get(_HEAD, PassportHeader) is not None:
             text = yield from self._text(context)
@@ -193,13 +194,12 @@ class PassportActor(Actor):
             if (stored.owner, stored.agent) == asker:
                 answer = stored.answer(key.removeprefix(_REDEMPTION).decode(), context.now, "")
                 own = answer if own is None or answer.at > own.at else own
-            if context.should_yield():
-                yield
+            yield
         return requests.Standing(now=to_datetime(context.now), text=text, own=own)
 
     @handles(resources.ReadResource)
-    def read(self, request: resources.ReadResource, context: Context) -> Slices[resources.ExportResource]:
-        """Answer the text to the user that exported it."""
+    def read(self, request: resources.ReadResource, context: Context) -> Slices[ExportResource]:
+        """Return the text to the user who exported it."""
         head = context.get(_HEAD, PassportHeader)
         if head is None:
             raise errors.resource_not_found(request.uri)
@@ -207,11 +207,11 @@ class PassportActor(Actor):
             raise errors.denial(errors.resource_not_found(request.uri))
         text = yield from self._text(context)
         audit_record.record_resource_read(context, characters=len(text))
-        return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPE, text=text)
+        return ExportResource(uri=request.uri, mime_type=MIME_TYPE, text=text)
 
     @handles(requests.KeepLink)
     def keep_link(self, request: requests.KeepLink, context: Context) -> datetime:
-        """Keep a link for a while."""
+        """Store a link for a limited time."""
         link = StoredLink(context.principal, request.session_id, context.now + LINK_FOR)
         context.put(_LINK, link)
         context.set_timer(TIMER, link.expires, requests.ForgetPassport())
@@ -219,7 +219,7 @@ class PassportActor(Actor):
 
     @handles(requests.FindLink)
     def find_link(self, _: requests.FindLink, context: Context) -> requests.LinkFound:
-        """Answer what the link opens."""
+        """Return the session of the link."""
         link = _open_link(context)
         if link is None:
             return requests.LinkFound()
@@ -227,7 +227,7 @@ class PassportActor(Actor):
 
     @handles(requests.TakeLink)
     def take_link(self, _: requests.TakeLink, context: Context) -> bool:
-        """Use the link up; an older store that is put back does not bring it back."""
+        """Consume the link; restoring a backup does not restore it."""
         link = _open_link(context)
         if link is None:
             return False
@@ -238,13 +238,13 @@ class PassportActor(Actor):
 
     @handles(requests.Redeem)
     def redeem(self, request: requests.Redeem, context: Context) -> requests.Redemption:
-        """Let the passport be redeemed, unless it was and may not be again."""
+        """Begin a redemption, unless the passport may not be redeemed again."""
         expires = to_microseconds(request.expires_at)
         owner, agent = _asker(context)
         attempt = request.attempt
         stored = context.get(_REDEMPTION + attempt.encode(), StoredRedemption)
         if request.one_time:
-            attempt, stored = _only(context, attempt, stored)
+            attempt, stored = _only_attempt(context, attempt, stored)
         known = None if stored is None else stored.answer(attempt, context.now, request.session_id)
         if expires <= context.now and (known is None or known.is_late or not request.one_time):
             raise passport_errors.expired(to_datetime(expires).isoformat())
@@ -276,7 +276,7 @@ class PassportActor(Actor):
             )
             context.put(key, changed)
             expires = to_microseconds(request.expires_at)
-            was = issued.taken(context, request.attempt)
+            was = issued.find_taken(context, request.attempt)
             if was is not None:
                 taker = msgspec.structs.replace(was.taker, session_id=request.session_id, done=True)
                 issued.put_taken(context, taker, expires)
@@ -287,10 +287,10 @@ class PassportActor(Actor):
                 context.record_revocation(redeemed, until=expires)
 
     @handles(Replay)
-    def redeemed_again(self, told: Replay, context: Context) -> None:
-        """Record redemptions that a restored older store lacks; their sessions went with the newer one."""
+    def replay(self, request: Replay, context: Context) -> None:
+        """Record redemptions that a restored backup lacks; their sessions are lost."""
         context.use_reserve()
-        for redeemed in map(_redeemed, told.values):
+        for redeemed in map(_redeemed, request.values):
             if redeemed.attempt == _LINK_TAKEN:
                 context.delete(_LINK)
                 continue
@@ -306,15 +306,15 @@ class PassportActor(Actor):
                 audit_record.record(context, "redeem_passport_again", None, passport_id=context.address.key)
 
     @handles(requests.NoteRefusal)
-    def note_refusal(self, told: requests.NoteRefusal, context: Context) -> None:
+    def note_refusal(self, request: requests.NoteRefusal, context: Context) -> None:
         """Buffer its audit record."""
         audit_record.record_read(
-            context, context.principal, "restore_session", None, outcome="denied", code=told.code
+            context, context.principal, "restore_session", None, outcome="denied", code=request.code
         )
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
-        """Remove a person's passport or link; that it was redeemed stays, of nobody by name."""
+        """Erase a person's passport or link; anonymous records of redemptions stay."""
         head, link = context.get(_HEAD, PassportHeader), context.get(_LINK, StoredLink)
         counts: dict[str, int] = {}
         keys: list[bytes] = []
@@ -331,8 +331,7 @@ class PassportActor(Actor):
             issued.remove_taken(context, lambda taker: request.person.has_root(taker.owner))
             for key in keys:
                 context.delete(key)
-                if context.should_yield():
-                    yield
+                yield
         return ErasedPart(counts=counts)
 
     @handles(requests.ForgetPassport)
@@ -343,17 +342,16 @@ class PassportActor(Actor):
         issued.remove_issued(context)
         for key in [key for key, _ in context.scan(msgspec.Raw)]:
             context.delete(key)
-            if context.should_yield():
-                yield
+            yield
 
     @handles(Restate)
     def restate(self, _: Restate, context: Context) -> None:
-        """Write the rows again by which lists of a session's passports find this one."""
+        """Write the index rows of the passport again."""
         context.use_reserve()
         issued.list_again(context)
 
     def _forget_at(self, context: Context, expires: int) -> None:
-        """Forget it a day after it expired: clocks are set back."""
+        """Delete it a day after it expires, since clocks may be set back."""
         due = max(expires + DAY, context.timer_due(TIMER) or 0)
         context.set_timer(TIMER, due, requests.ForgetPassport())
 
@@ -361,6 +359,5 @@ class PassportActor(Actor):
         pieces: list[str] = []
         for _, piece in context.scan(str, prefix=_PIECE):
             pieces.append(piece)
-            if context.should_yield():
-                yield
+            yield
         return "".join(pieces)

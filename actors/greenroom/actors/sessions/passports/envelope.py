@@ -1,9 +1,8 @@
-"""The document that a passport is: its fields, its canonical form, and what is checked before it is trusted.
+"""The passport document: fields, canonical form, checks before it is trusted.
 
-Version 3. The *body* is every member but ``signature`` and ``qr``. It is signed in the canonical form of
-RFC 8785, so that it may be written with any blanks and in any order. Version 2, which had the data within
-``content``, and version 1, in which members of the context had other names as well (`SessionContext`), are
-read. Knows nothing of keys, compression and what is inside.
+Version 3. The *body* is every member but ``signature`` and ``qr``. It is signed in the canonical form of RFC
+8785, so blanks and order do not matter. Versions 2 (data within ``content``) and 1 (also other names in
+`SessionContext`) can be read. This module does not handle keys, compression or the content.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ from msgspec import Meta
 from greenroom.actors.core.auth import passport_errors
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.strict_json import check_json
-from greenroom.actors.sessions.requests import session_context as travel
+from greenroom.actors.sessions.requests import session_context
 from greenroom.runtime import Refusal
 
 VERSION: Final = 3
 READ: Final = (1, 2, VERSION)
-"""The versions that are read."""
+"""The versions that can be read."""
 MAX_DOCUMENT_BYTES: Final = 48 << 20
-"""The most that a passport may take as JSON."""
+"""The most bytes of a passport as JSON."""
 MAX_CONTENT_BYTES: Final = 32 << 20
-"""The most that its content may take once it is unpacked."""
+"""The most bytes of its unpacked content."""
 MAX_METADATA_BYTES: Final = 16_384
-"""The most that its metadata may take as JSON: they are read before anybody is known to have signed them."""
+"""The most bytes of its metadata as JSON, which are parsed before the signature is checked."""
 NOT_SIGNED: Final = frozenset({"signature", "qr"})
 
 _READ_RAW: Final = frozenset(str(version).encode() for version in READ)
 _BLANKS: Final = 16
-"""So many times as long may metadata be that are written with blanks between their parts."""
+"""The factor by which blanks may lengthen metadata."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/=]*")
 _HEX_ID = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}(?!\n)$")]
 _DIGEST = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}(?!\n)$")]
@@ -45,7 +44,7 @@ _AUDIENCE = Annotated[list[Annotated[str, Meta(min_length=1, max_length=200)]], 
 
 
 class Exporter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who exported: a tool, its agent, the user."""
+    """The exporter: tool, agent, user."""
 
     tool: _TEXT | None
     agent_id: _TEXT
@@ -54,7 +53,7 @@ class Exporter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Encryption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the content is encrypted: AES-256-GCM under a key that scrypt makes of the passphrase."""
+    """The encryption of the content: AES-256-GCM, key from the passphrase by scrypt."""
 
     cipher: Literal["aes-256-gcm"]
     kdf: Literal["scrypt"]
@@ -66,11 +65,11 @@ class Encryption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What travels: JSON of `PassportPayload`, compressed, perhaps encrypted.
+    """The content: JSON of `PassportPayload`, compressed, optionally encrypted.
 
     Attributes:
-        size: Bytes of the JSON.
-        sha256: Of the JSON, unless it is encrypted, where it would tell what is inside.
+        size: The bytes of the JSON.
+        sha256: The digest of the JSON; None if encrypted, since it would reveal known content.
     """
 
     encoding: Literal["zstd"]
@@ -80,13 +79,16 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class OlderContent(Content, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The same up to version 2, with the data in it."""
+    """The content up to version 2, which includes the data."""
 
     data: str
 
 
 class Signature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Over the body: by which key (``ed25519:`` and the public key, ``hmac:`` and the secret's name)."""
+    """The signature of the body.
+
+    ``key``: ``ed25519:`` and the public key, or ``hmac:`` and the name of the secret.
+    """
 
     algorithm: Literal["ed25519", "hmac-sha256"]
     key: Annotated[str, Meta(max_length=100)]
@@ -94,7 +96,7 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Members(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What passports of every version have; `Passport` says what it means."""
+    """The members of all versions; `Passport` explains them."""
 
     passport_id: _HEX_ID
     session_id: types.SessionId
@@ -104,8 +106,8 @@ class Members(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     one_time: bool
     audience: _AUDIENCE
     project_id: types.ProjectId | None
-    workspace_path: travel.WorkspacePath | None
-    context: travel.SessionContext | None
+    workspace_path: session_context.WorkspacePath | None
+    context: session_context.SessionContext | None
     metadata: dict[str, Any]
     signature: Signature
     qr: str | None = None
@@ -115,16 +117,16 @@ class Passport(Members, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The document.
 
     Attributes:
-        greenroom_passport: The version; servers of before look for it here.
+        greenroom_passport: The version, where older servers look for it.
         version: The same.
         exported_by_tool: The tool of ``exported_by``.
-        compressed_context: The content in base64, as ``content`` says.
-        compression_ratio: Bytes of the content as it travels for each byte of its JSON.
-        one_time: Whether a server takes it once.
-        audience: ``user:`` or ``server:`` and a name; of each kind that occurs one must fit. Empty for all.
-        context: As in the session, unless the content is encrypted, which has it inside.
-        metadata: Further words for people and programs; nothing is decided by them.
-        qr: A PNG in base64 that carries this passport or a claim to it; outside of what is signed.
+        compressed_context: The content in base64, described by ``content``.
+        compression_ratio: Packed bytes per byte of JSON.
+        one_time: Whether each server accepts it only once.
+        audience: ``user:`` or ``server:`` and a name; of each kind present one must match. Empty for all.
+        context: The work context; None if the content is encrypted.
+        metadata: Information for people and programs, without effect.
+        qr: A PNG in base64 with this passport or a claim to it; not signed.
     """
 
     greenroom_passport: Literal[3]
@@ -159,16 +161,16 @@ def canonical(value: dict[str, Any]) -> bytes:
     """Return the canonical JSON (RFC 8785) of a passport, or of its body.
 
     Raises:
-        Refusal: it has a number that no double holds exactly.
+        Refusal: a number in it has no exact double.
     """
-    import rfc8785  # noqa: PLC0415  (only who exports or restores needs it)
+    import rfc8785  # noqa: PLC0415  (only for export and restore)
 
     mark = secrets.token_hex(16)
-    data, marked = _marked(value, mark)
+    data, marked = _mark_data(value, mark)
     try:
         if not isinstance(data, str) or _BASE64.fullmatch(data) is None:
             return rfc8785.dumps(value)
-        # Megabytes that are their own canonical form: they are put in at once, which holds nobody up.
+        # Base64 is its own canonical form: inserting it afterwards avoids scanning megabytes.
         text = rfc8785.dumps(marked)
     except (rfc8785.CanonicalizationError, RecursionError) as error:
         raise passport_errors.invalid(f"it has no canonical form: {error}") from None
@@ -176,8 +178,8 @@ def canonical(value: dict[str, Any]) -> bytes:
     return b"".join((before, data.encode(), after))
 
 
-def _marked(value: dict[str, Any], mark: str) -> tuple[object, dict[str, Any]]:
-    """Return the data of a passport of any version, and the passport with a mark in its place."""
+def _mark_data(value: dict[str, Any], mark: str) -> tuple[object, dict[str, Any]]:
+    """Return the data of a passport, and the passport with a mark in its place."""
     content = value.get("content")
     if "compressed_context" in value or not isinstance(content, dict):
         return value.get("compressed_context"), {**value, "compressed_context": mark}
@@ -185,24 +187,24 @@ def _marked(value: dict[str, Any], mark: str) -> tuple[object, dict[str, Any]]:
 
 
 def read(document: bytes | str | dict[str, Any]) -> tuple[AnyPassport, bytes]:
-    """Return a passport and its body in canonical form; nothing of it is trusted yet.
+    """Parse a passport; return it and its canonical body, both untrusted.
 
     Args:
-        document: Its JSON, or that parsed.
+        document: The JSON, or the parsed JSON.
 
     Raises:
-        Refusal: ``PASSPORT_TOO_LARGE``, or ``PASSPORT_INVALID`` for what is no passport of a known version.
+        Refusal: ``PASSPORT_TOO_LARGE``, or ``PASSPORT_INVALID``: not a passport of a known version.
     """
-    parsed = document if isinstance(document, dict) else _parsed(document)
+    parsed = document if isinstance(document, dict) else _parse(document)
     version = parsed.get("greenroom_passport")
     if version not in READ or isinstance(version, bool):
         raise _another_format(None if version is None else str(version))
     try:
         passport = msgspec.convert(parsed, _type_of(version))
     except msgspec.ValidationError as error:
-        raise passport_errors.invalid(f"it is not made as one: {error}") from None
+        raise passport_errors.invalid(f"it does not match the format: {error}") from None
     if isinstance(passport, Passport) and passport.exported_by_tool != passport.exported_by.tool:
-        raise passport_errors.invalid("it names two tools that exported it")
+        raise passport_errors.invalid("its two names of the exporting tool differ")
     try:
         size = len(msgspec.json.encode(passport.metadata))
     except RecursionError as error:
@@ -222,7 +224,7 @@ class _Version(msgspec.Struct):
 
 @cache
 def _outline(kind: type[AnyPassport]) -> msgspec.json.Decoder[Any]:
-    """Return what reads a passport of which the metadata, which may be anything, are not looked into."""
+    """Return a decoder of passports that leaves their metadata unparsed."""
     hints = get_type_hints(kind, include_extras=True)
     fields = [
         (field.name, msgspec.Raw if field.name == "metadata" else hints[field.name])
@@ -239,25 +241,25 @@ _read_version = msgspec.json.Decoder(_Version).decode
 
 
 def _check_outline(raw: bytes) -> None:
-    """Refuse what is no passport before Python objects are made of whatever is in it."""
+    """Refuse other documents before they become Python objects."""
     try:
         version = bytes(_read_version(raw).greenroom_passport)
         if version not in _READ_RAW:
             raise _another_format(None if version == b"null" else version[:20].decode(errors="replace"))
         size = len(memoryview(_outline(_type_of(int(version))).decode(raw).metadata))
     except msgspec.ValidationError as error:
-        raise passport_errors.invalid(f"it is not made as one: {error}") from None
+        raise passport_errors.invalid(f"it does not match the format: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise passport_errors.invalid(f"it is no JSON: {error}") from None
+        raise passport_errors.invalid(f"it is not JSON: {error}") from None
     if size > _BLANKS * MAX_METADATA_BYTES:
         raise passport_errors.too_large(size, MAX_METADATA_BYTES)
 
 
 def _another_format(version: str | None) -> Refusal:
     return passport_errors.invalid(
-        "it is no passport of Greenroom"
+        "it is not a passport of Greenroom"
         if version is None
-        else f"it is of the format {version[:20]}, and this server knows {READ[0]} to {VERSION}"
+        else f"its format is {version[:20]}, and this server reads {READ[0]} to {VERSION}"
     )
 
 
@@ -267,7 +269,7 @@ def write(body: dict[str, Any], signature: Signature, qr: str | None = None) -> 
     return canonical(whole if qr is None else {**whole, "qr": qr})
 
 
-def _parsed(document: bytes | str) -> dict[str, Any]:
+def _parse(document: bytes | str) -> dict[str, Any]:
     try:
         raw = document.encode() if isinstance(document, str) else document
     except UnicodeEncodeError:
@@ -280,10 +282,10 @@ def _parsed(document: bytes | str) -> dict[str, Any]:
     except Refusal as refusal:
         raise passport_errors.invalid(refusal.sentence) from None
     if not isinstance(parsed, dict):
-        raise passport_errors.invalid("it is no JSON object")
+        raise passport_errors.invalid("it is not a JSON object")
     return parsed
 
 
 def instant(time: datetime) -> str:
-    """Return a time as a passport has it."""
+    """Return a time in the form of passports."""
     return str(msgspec.to_builtins(time))

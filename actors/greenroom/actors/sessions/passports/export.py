@@ -1,11 +1,11 @@
-"""Exporting a session: its payload collected, packed, signed, kept for claims."""
+"""Export of a session: collect, pack, sign and store it."""
 
 from __future__ import annotations
 
 import base64
 import secrets
 from datetime import datetime, timedelta
-from typing import Annotated, Any, ClassVar, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta
@@ -13,37 +13,45 @@ from msgspec import UNSET, Meta
 from greenroom.actors.core.auth import passport_errors
 from greenroom.actors.core.auth.namespaces import agent_namespace, memory_address, root_of
 from greenroom.actors.core.base.threads import run_in_thread
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.actors.memories.requests.transfer import ExportPage, MemoryLine
-from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.passport.claims import Claim, claim_text, passport_text
-from greenroom.actors.passport.claims import png as qr_png
 from greenroom.actors.sessions.passports import envelope, packing, requests
+from greenroom.actors.sessions.passports.claims import ID_BYTES, Claim, claim_text, passport_text, qr_png
 from greenroom.actors.sessions.passports.packing import PassportPayload
 from greenroom.actors.sessions.passports.requests import SessionExported
-from greenroom.actors.sessions.requests import payloads
-from greenroom.actors.sessions.requests import session_context as travel
+from greenroom.actors.sessions.passports.signing import PassportClient
+from greenroom.actors.sessions.requests import payloads, session_context
 from greenroom.actors.sessions.summary.briefing import MOST_BYTES
-from greenroom.runtime import Address
+from greenroom.runtime import Address, Procedure
 
 MEMORIES: Final = "memory:read"
 WEEK: Final = 604_800
-ID_BYTES: Final = 16
 PIECE_CHARACTERS: Final = 524_288
 INLINE_BYTES: Final = 16_384 + MOST_BYTES
-"""Up to this size the answer has the passport itself: a model pays for each character."""
+"""Up to this size the reply includes the passport: a model pays for each character."""
 
 _line = msgspec.json.Decoder(MemoryLine).decode
 
 
-class ExportSession(
-    ClientOrchestration[SessionExported], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
-):
-    """Write a session, as far as the caller may see it, into a signed passport."""
+@operation(
+    "export_session",
+    scope="sessions:read",
+    tool=ToolText(
+        title="Export session",
+        description="Write the session into a signed passport that another server restores; "
+        "private memory only with include_memories. At this server: migrate_session.",
+        weight=1,
+    ),
+    after_notes=True,
+    keeps=True,
+)
+class ExportSession(Procedure[SessionExported], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Export the visible part of a session into a signed passport."""
 
-    writes: ClassVar[bool] = False  # nothing of what is stored changes; that it was exported is logged
+    runs = "here"
 
     session_id: types.OrCurrent | None = None
     include_memories: Annotated[
@@ -55,25 +63,25 @@ class ExportSession(
     audience: requests.Audience = msgspec.field(default_factory=list)
     to_tool: (
         Annotated[
-            travel.ToolName,
+            session_context.ToolName,
             Meta(description="noted; any tool may redeem it"),
         ]
         | None
     ) = None
     qr: Annotated[bool, Meta(description="also a QR code: image and qr_png")] = False
 
-    async def carry_out(self, client: ClientSessionState) -> SessionExported:
-        """Collect, pack, sign and keep it.
+    async def run(self, client: PassportClient) -> SessionExported:
+        """Collect, pack, sign and store it.
 
         Raises:
             Refusal: ``SESSION_NOT_FOUND``, ``PASSPORT_TOO_LARGE``, ``PERMISSION_DENIED``.
         """
         if self.include_memories:
             client.check_scope("include_memories", MEMORIES)
-        session_id = client.resolve_session(self.session_id)
-        head, content = await collected(client, session_id, self.to_tool, self.include_memories)
+        session_id = client.session.resolve(self.session_id)
+        head, content = await collect(client, session_id, self.to_tool, self.include_memories)
         passport_id = secrets.token_hex(ID_BYTES)
-        made = await run_in_thread(self.made, client, head, content, passport_id)
+        made = await run_in_thread(self.pack, client, head, content, passport_id)
         await client.charge_bytes(made.size, made.passport_id)
         claim = Claim("passport", made.passport_id, int(made.expires_at.timestamp()))
         address = requests.passport_address(made.passport_id)
@@ -98,7 +106,7 @@ class ExportSession(
             passport_id=made.passport_id,
             session_id=session_id,
             uri=requests.passport_uri(made.passport_id),
-            claim=claim_text(claim, client.signers),
+            claim=claim_text(claim, client.passports.signers),
             signer=made.signer,
             exported_at=head.at,
             expires_at=made.expires_at,
@@ -112,31 +120,35 @@ class ExportSession(
             qr_png=made.png,
         )
 
-    def made(
+    def pack(
         self,
-        client: ClientSessionState,
+        client: PassportClient,
         head: payloads.PayloadHead,
         content: PassportPayload,
         passport_id: str,
-    ) -> Made:
-        """Return the passport; in a thread, since packing takes a while."""
+    ) -> SignedPassport:
+        """Return the passport; run it in a thread, since packing is slow."""
         expires_at = head.at.replace(microsecond=0) + timedelta(seconds=self.expires_in)
         body = self._body(client, head, passport_id, expires_at, content)
-        signature = client.signers.sign(envelope.canonical(body))
+        signature = client.passports.signers.sign(envelope.canonical(body))
         document = envelope.write(body, signature)
         qr = png = None
         if self.qr:
             text = passport_text(document)
             qr = "claim" if text is None else "passport"
             if text is None:
-                text = claim_text(Claim("passport", passport_id, int(expires_at.timestamp())), client.signers)
+                text = claim_text(
+                    Claim("passport", passport_id, int(expires_at.timestamp())), client.passports.signers
+                )
             png = base64.b64encode(qr_png(text)).decode()
             document = envelope.write(body, signature, png)
-        return Made(passport_id, expires_at, document.decode(), len(document), signature.key, qr, png)
+        return SignedPassport(
+            passport_id, expires_at, document.decode(), len(document), signature.key, qr, png
+        )
 
     def _body(
         self,
-        client: ClientSessionState,
+        client: PassportClient,
         head: payloads.PayloadHead,
         passport_id: str,
         expires_at: datetime,
@@ -145,7 +157,7 @@ class ExportSession(
         session = head.session
         packed = packing.pack(packing.write(content), passport_id, self.passphrase)
         tool = session.tool or client.tool
-        is_open = self.passphrase is None  # else what it says outside would tell what is inside
+        is_open = self.passphrase is None  # plain members would reveal encrypted content
         body = {
             "greenroom_passport": envelope.VERSION,
             "version": envelope.VERSION,
@@ -175,7 +187,7 @@ class ExportSession(
 
 
 def _metadata(head: payloads.PayloadHead, content: PassportPayload) -> dict[str, Any]:
-    """Return what people want to know of a session at a glance."""
+    """Return the overview of a session for people."""
     session, messages = content.session, content.messages
     last = max(session.updated_at, packing.time_of(messages[-1])) if messages else session.updated_at
     return {
@@ -188,8 +200,8 @@ def _metadata(head: payloads.PayloadHead, content: PassportPayload) -> dict[str,
     }
 
 
-class Made(NamedTuple):
-    """A passport and what is said of it: its size in bytes; the QR code, which is in the document as well."""
+class SignedPassport(NamedTuple):
+    """A signed passport; ``size`` is in bytes, the document includes the QR code."""
 
     passport_id: str
     expires_at: datetime
@@ -200,13 +212,13 @@ class Made(NamedTuple):
     png: str | None
 
 
-async def collected(
-    client: ClientSessionState,
+async def collect(
+    client: PassportClient,
     session_id: str,
     to_tool: str | None,
     include_memories: bool,  # noqa: FBT001
 ) -> tuple[payloads.PayloadHead, PassportPayload]:
-    """Return everything of a session that its exporter may see, as of one moment.
+    """Collect everything that the exporter may see, as of one moment.
 
     Raises:
         Refusal: ``SESSION_NOT_FOUND``, or ``PASSPORT_TOO_LARGE``.
@@ -219,8 +231,8 @@ async def collected(
     if head.messages > packing.MOST_MESSAGES:
         raise passport_errors.too_many(head.messages, packing.MOST_MESSAGES)
     while after is not None and head.newest_id:
-        asked = payloads.ExportMessages(after_id=after, up_to_id=head.newest_id)
-        page = await client.ask(address, asked)
+        request = payloads.ExportMessages(after_id=after, up_to_id=head.newest_id)
+        page = await client.ask(address, request)
         messages += page.lines
         after = page.last_id
         size += sum(len(memoryview(line)) for line in page.lines)
@@ -237,9 +249,9 @@ async def collected(
 
 
 async def _memories(
-    client: ClientSessionState, session_id: str, context: travel.SessionContext
+    client: PassportClient, session_id: str, context: session_context.SessionContext
 ) -> list[msgspec.Raw]:
-    """Return the memories that were stored in the session, and what the agent keeps for it alone."""
+    """Return the memories stored in the session, with the agent's private ones for it."""
     own = agent_namespace(client.principal)
     lines = await _page_through(client, own, MemoryFilters(session_id=session_id, superseded=True))
     wanted = {(use.namespace, use.key) for use in context.memories}
@@ -252,13 +264,13 @@ async def _memories(
 
 
 async def _page_through(
-    client: ClientSessionState, namespace: str, filters: MemoryFilters | None
+    client: PassportClient, namespace: str, filters: MemoryFilters | None
 ) -> list[msgspec.Raw]:
     lines: list[msgspec.Raw] = []
     start: int | None = 0
     while start is not None:
-        asked = ExportPage(namespace=namespace, filters=filters, start=start)
-        page = await client.ask(memory_address(namespace), asked)
+        request = ExportPage(namespace=namespace, filters=filters, start=start)
+        page = await client.ask(memory_address(namespace), request)
         lines += page.lines
         start = page.next
     return lines

@@ -1,15 +1,15 @@
-"""Which passports of a session were issued and redeemed: rows in a shared index that passports write.
+"""The list of a session's passports: index rows that passports write.
 
-A passport has rows at the sessions that it has to do with, as long as it remembers anything:
+While a passport has records, it has rows for its sessions:
 
-    i session           it was issued of this session, and who took it
-    t session attempt   it was redeemed, and this session came of it
+    i session           it was issued of this session, with its redeemers
+    t session attempt   it was redeemed, and created this session
 
 Invariants:
 
-- The user who issued a passport sees that row, and who redeemed one sees the other.
-- Whoever else sees the session sees of them what the steps on its way tell as well, which agent did it and
-  when, and until when they are valid. Ids, sizes and what was taken along are their owner's alone.
+- The user who issued a passport sees the first row, the user who redeemed it the second.
+- Other readers of the session see what its migrations also show, agent and time, and the expiry. Only the
+  owner sees ids, sizes and contents.
 """
 
 from __future__ import annotations
@@ -24,30 +24,31 @@ import msgspec
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies.replies import Reply
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.core.validation.times import to_datetime
 from greenroom.actors.sessions.storage import directory
-from greenroom.runtime import Address, Context, IndexReader, Query, Slices
+from greenroom.runtime import Address, Context, IndexReader, Procedure, Slices
 
 INDEX: Final = "passports"
 MOST_LISTED: Final = 200
-"""So many of each kind a session's list has, the newest."""
+"""The most passports of each kind in a list, the newest."""
 MOST_TAKERS: Final = 50
-"""So many who took a passport it remembers, the newest."""
+"""The most redeemers that a passport remembers, the newest."""
 _ISSUED: Final = b"i"
 TAKEN: Final = b"t"
 _TAG_BYTES: Final = 8
 
 
 class Taker(msgspec.Struct, frozen=True, array_like=True):
-    """Who redeemed a passport: whose agent, when, and in which session it is now.
+    """A redeemer of a passport: owner, agent, time, session.
 
     Attributes:
         owner: The namespace of the user, or of the agent.
-        at: In microseconds since 1970.
-        done: Whether the session was made.
+        at: The time (microseconds since 1970).
+        done: Whether the session was created.
     """
 
     attempt: str
@@ -59,7 +60,7 @@ class Taker(msgspec.Struct, frozen=True, array_like=True):
 
 
 class IssuedRow(msgspec.Struct, frozen=True, array_like=True):
-    """A passport that was issued here; times are microseconds since 1970, ``size`` is in characters."""
+    """A passport issued here; times in microseconds since 1970, ``size`` in characters."""
 
     session_id: str
     owner: str
@@ -75,14 +76,14 @@ class IssuedRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TakenRow(msgspec.Struct, frozen=True, array_like=True):
-    """A passport that was redeemed here, wherever it was issued."""
+    """A passport redeemed here, issued by any server."""
 
     taker: Taker
     expires: int
 
 
 class PassportTaken(msgspec.Struct, frozen=True, kw_only=True):
-    """Who redeemed a passport, and which session came of it; ``done``: whether it is made."""
+    """A redemption and its session; ``done``: whether the session was created."""
 
     agent: str
     at: datetime
@@ -94,11 +95,8 @@ class PassportIssued(msgspec.Struct, frozen=True, kw_only=True):
     """A passport that was issued of a session here.
 
     Attributes:
-        agent: By whom.
         signer: The public key of the server that signed it.
-        size: How many characters it has.
-        memories: How many memories are in it.
-        taken: Who redeemed it here, the newest first.
+        taken: Its redemptions here, newest first.
     """
 
     passport_id: str
@@ -115,7 +113,7 @@ class PassportIssued(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PassportRedeemed(msgspec.Struct, frozen=True, kw_only=True):
-    """A passport of which a session came."""
+    """A passport that created a session."""
 
     passport_id: str
     expires_at: datetime
@@ -123,12 +121,12 @@ class PassportRedeemed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PassportOfOther(msgspec.Struct, frozen=True, kw_only=True):
-    """A passport that another user issued of a session, or redeemed to bring it here.
+    """A passport of a session that another user issued or redeemed.
 
     Attributes:
-        deed: What the other did with it.
-        agent: By which agent.
-        sessions: The sessions that came of one that was issued, as far as the reader may see them.
+        deed: The action.
+        agent: The agent of the other user.
+        sessions: The visible sessions that an issued passport created.
     """
 
     deed: Literal["issued", "redeemed"]
@@ -140,7 +138,10 @@ class PassportOfOther(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PassportList(Reply, frozen=True, kw_only=True):
-    """Answers `ListPassports`, newest first; ``issued`` and ``redeemed`` are those of the reader's user."""
+    """Answers `ListPassports`, newest first.
+
+    ``issued`` and ``redeemed`` are those of the reader's user.
+    """
 
     session_id: str
     issued: list[PassportIssued]
@@ -148,16 +149,22 @@ class PassportList(Reply, frozen=True, kw_only=True):
     of_others: list[PassportOfOther] = msgspec.field(default_factory=list)
 
 
-class ListPassports(Query[PassportList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """List the passports of a session: those issued of it, and those by which it came here.
+@operation(
+    "list_passports",
+    scope="sessions:read",
+)
+class ListPassports(Procedure[PassportList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """List the passports issued of a session, and those that brought it here.
 
-    One that expired more than a day ago is forgotten, and only the audit log tells of it.
+    A passport that expired more than a day ago is only in the audit log.
     """
+
+    runs = "snapshot"
 
     session_id: types.SessionId
 
     def run(self, reader: IndexReader) -> Slices[PassportList]:
-        """Read the rows at the session, as far as the caller may see them."""
+        """Read the visible rows of the session."""
         issued: list[PassportIssued] = []
         redeemed: list[PassportRedeemed] = []
         others: list[PassportOfOther] = []
@@ -165,11 +172,10 @@ class ListPassports(Query[PassportList], frozen=True, metaclass=CheckedWhenBuilt
             for row in reader.rows(INDEX, IssuedRow, prefix=issued_key(self.session_id)):
                 if row.value.session_id == self.session_id:
                     if _is_own(reader.principal, row.value.owner):
-                        issued.append(_issued(row.address.key, row.value, reader.now))
+                        issued.append(_to_issued(row.address.key, row.value, reader.now))
                     else:
                         others.append(_issued_by_other(reader, row.value))
-                if reader.should_yield():
-                    yield
+                yield
             for taken in reader.rows(INDEX, TakenRow, prefix=_taken_prefix(self.session_id)):
                 taker, expires = taken.value.taker, taken.value.expires
                 if taker.session_id == self.session_id:
@@ -178,13 +184,12 @@ class ListPassports(Query[PassportList], frozen=True, metaclass=CheckedWhenBuilt
                             PassportRedeemed(
                                 passport_id=taken.address.key,
                                 expires_at=to_datetime(expires),
-                                by=_taken(taker),
+                                by=_to_taken(taker),
                             )
                         )
                     else:
                         others.append(_of_other("redeemed", taker.agent, taker.at, expires, reader.now))
-                if reader.should_yield():
-                    yield
+                yield
         issued.sort(key=lambda each: each.issued_at, reverse=True)
         redeemed.sort(key=lambda each: each.by.at, reverse=True)
         others.sort(key=lambda each: each.at, reverse=True)
@@ -197,13 +202,13 @@ class ListPassports(Query[PassportList], frozen=True, metaclass=CheckedWhenBuilt
 
 
 def put_issued(context: Context, row: IssuedRow) -> None:
-    """Stage what is known of a passport that is issued, where the passport finds it and where lists do."""
+    """Stage the record and the index row of an issued passport."""
     context.put(_ISSUED, row)
     context.put_row(INDEX, issued_key(row.session_id), row)
 
 
 def put_taken(context: Context, taker: Taker, expires: int) -> None:
-    """Stage that somebody redeems the passport, in the place of what was known of the same attempt."""
+    """Stage a redemption; it replaces the row of the same attempt."""
     remove_taken(context, lambda each: each.attempt == taker.attempt)
     row = TakenRow(taker, expires)
     context.put(TAKEN + taker.attempt.encode(), row)
@@ -214,13 +219,13 @@ def put_taken(context: Context, taker: Taker, expires: int) -> None:
         put_issued(context, msgspec.structs.replace(issued, takers=takers))
 
 
-def taken(context: Context, attempt: str) -> TakenRow | None:
-    """Return what is known of an attempt; of older ones nothing is."""
+def find_taken(context: Context, attempt: str) -> TakenRow | None:
+    """Return the row of an attempt; older attempts have none."""
     return context.get(TAKEN + attempt.encode(), TakenRow)
 
 
 def remove_taken(context: Context, is_meant: Callable[[Taker], bool]) -> int:
-    """Stage that nothing is known of some who redeemed the passport; return of how many it was."""
+    """Stage the removal of some redeemers; return their number."""
     gone = [(key, row) for key, row in context.scan(TakenRow, prefix=TAKEN) if is_meant(row.taker)]
     for key, row in gone:
         context.delete(key)
@@ -233,7 +238,7 @@ def remove_taken(context: Context, is_meant: Callable[[Taker], bool]) -> int:
 
 
 def remove_issued(context: Context) -> None:
-    """Stage that nothing is known of the passport's issuing."""
+    """Stage the removal of the record of issue."""
     issued = context.get(_ISSUED, IssuedRow)
     if issued is not None:
         context.delete(_ISSUED)
@@ -241,7 +246,7 @@ def remove_issued(context: Context) -> None:
 
 
 def list_again(context: Context) -> None:
-    """Stage the rows by which lists find the passport, which are lost."""
+    """Stage the lost index rows of the passport again."""
     issued = context.get(_ISSUED, IssuedRow)
     if issued is not None:
         context.put_row(INDEX, issued_key(issued.session_id), issued)
@@ -250,7 +255,7 @@ def list_again(context: Context) -> None:
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Say where in a sort key the session and the attempt are."""
+    """Return the spans of session and attempt in a sort key."""
     end = 1 + _TAG_BYTES
     if len(key) <= 1:
         return ()
@@ -258,7 +263,7 @@ def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
 
 
 def issued_key(session_id: str) -> bytes:
-    """Return the sort key of the rows of passports that were issued of a session."""
+    """Return the sort key of passports issued of a session."""
     return _ISSUED + _tag(session_id)
 
 
@@ -284,7 +289,7 @@ def _sees_session(reader: IndexReader, session_id: str) -> bool:
 
 
 def _issued_by_other(reader: IndexReader, row: IssuedRow) -> PassportOfOther:
-    sessions = [_taken(each) for each in reversed(row.takers) if _sees_session(reader, each.session_id)]
+    sessions = [_to_taken(each) for each in reversed(row.takers) if _sees_session(reader, each.session_id)]
     return _of_other("issued", row.agent, row.at, row.expires, reader.now, sessions)
 
 
@@ -306,7 +311,7 @@ def _of_other(
     )
 
 
-def _issued(passport_id: str, row: IssuedRow, now: int) -> PassportIssued:
+def _to_issued(passport_id: str, row: IssuedRow, now: int) -> PassportIssued:
     return PassportIssued(
         passport_id=passport_id,
         agent=row.agent,
@@ -318,11 +323,11 @@ def _issued(passport_id: str, row: IssuedRow, now: int) -> PassportIssued:
         memories=row.memories,
         one_time=row.one_time,
         encrypted=row.encrypted,
-        taken=[_taken(each) for each in reversed(row.takers)],
+        taken=[_to_taken(each) for each in reversed(row.takers)],
     )
 
 
-def _taken(taker: Taker) -> PassportTaken:
+def _to_taken(taker: Taker) -> PassportTaken:
     return PassportTaken(
         agent=taker.agent, at=to_datetime(taker.at), session_id=taker.session_id, done=taker.done
     )

@@ -1,4 +1,4 @@
-"""Finding the sessions of a project that a user can take up again."""
+"""Find the sessions of a project that a user can resume."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any, Final
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.sessions import migrations
-from greenroom.actors.sessions.kept_words import APP as HOOKS
-from greenroom.actors.sessions.requests import session_context as travel
-from greenroom.actors.sessions.storage import directory
-from greenroom.actors.sessions.storage.records import CLOSED
+from greenroom.actors.core.validation.types import CLOSED
+from greenroom.actors.memories.storage.injection_log import KIND
+from greenroom.actors.sessions.requests import handover
+from greenroom.actors.sessions.requests.handover import Offer
+from greenroom.actors.sessions.requests.hook_messages import LastSessions, LookAtKept, session_id_of
+from greenroom.actors.sessions.storage import directory, migrations
+from greenroom.actors.sessions.summary.retained_messages import HOOKS_APP
 from greenroom.runtime import (
     ActorFailedError,
     ActorQuarantinedError,
@@ -21,35 +23,35 @@ from greenroom.runtime import (
     IndexReader,
     Procedure,
     ProcedureContext,
-    Query,
     Row,
     Slices,
 )
 
 MOST_OFFERS: Final = 5
 MOST_ASKED: Final = 50
-"""So many sessions, the last taken up first, are asked what is in them."""
+"""The most sessions to query, the last resumed first."""
 MOST_UNLISTED: Final = 200
-"""Among so many of the sessions that were last active those are found that older programs listed nowhere."""
+"""The number of recently active sessions to scan for those that older programs did not index."""
 
 
-class FindOffers(Procedure[list[travel.Offer]], frozen=True, kw_only=True):
-    """Find the asker's open sessions of a project that have work in them; internal.
+class FindOffers(Procedure[list[handover.Offer]], frozen=True, kw_only=True):
+    """Find the caller's open, non-empty sessions of a project; internal.
 
-    Those in which something was said come first, then those in which the server saw files or searches; of
-    each, the last used first.
+    Sessions with messages come first, then those with observed files or searches; the last used first.
     """
 
     project_id: str | None
     token: str
 
-    async def run(self, context: ProcedureContext) -> list[travel.Offer]:
-        """Look which there are, and ask each what is in it."""
-        offers: list[travel.Offer] = []
+    async def run(self, context: ProcedureContext) -> list[handover.Offer]:
+        """Find the sessions, and query each for its contents."""
+        offers: list[handover.Offer] = []
         spoken = 0
         for session_id in await context.query(FindOpen(project_id=self.project_id)):
             try:
-                offer = await context.ask(Address("session", session_id), travel.LookAtWork(token=self.token))
+                offer = await context.ask(
+                    Address("session", session_id), handover.LookAtWork(token=self.token)
+                )
             except (ActorFailedError, ActorQuarantinedError):  # the others are there all the same
                 continue
             if offer is not None:
@@ -61,13 +63,15 @@ class FindOffers(Procedure[list[travel.Offer]], frozen=True, kw_only=True):
         return offers[:MOST_OFFERS]
 
 
-class FindOpen(Query[list[str]], frozen=True, kw_only=True):
-    """Find the asker's open sessions of a project, the last taken up first; internal."""
+class FindOpen(Procedure[list[str]], frozen=True, kw_only=True):
+    """Find the caller's open sessions of a project, the last resumed first; internal."""
+
+    runs = "snapshot"
 
     project_id: str | None
 
     def run(self, reader: IndexReader) -> Slices[list[str]]:
-        """Read the index of work, and the newest part of the directory."""
+        """Read the index of recent sessions, and the newest part of the directory."""
         found: dict[str, None] = {}
         mine = migrations.prefix_of(user_namespace(reader.principal), self.project_id)
         listed = reader.rows(migrations.INDEX, migrations.RecentSessionRow, prefix=mine)
@@ -79,20 +83,48 @@ class FindOpen(Query[list[str]], frozen=True, kw_only=True):
                 base is not None
                 and base.status not in CLOSED
                 and base.project_id == self.project_id
-                and base.app_name != HOOKS
+                and base.app_name != HOOKS_APP
                 and policy.may_see_session(reader.principal, base.project_id)
                 and (row.value is not None or _is_own(reader.principal, base))
             ):
                 found[row.address.key] = None
                 if len(found) == MOST_ASKED:
                     break
-            if reader.should_yield():
-                yield
+            yield
         return list(found)
 
 
 def _is_own(principal: Principal, base: directory.BaseRow) -> bool:
-    """Return whether a session is of the same user, or of the same agent where nobody knows the user."""
+    """Return whether a session has the same user, or agent without a user."""
     return base.user_id == principal.user and (
         principal.user is not None or base.created_by == principal.agent_id
     )
+
+
+MOST: Final = 3
+
+
+class FindKept(Procedure[list[Offer]], frozen=True, kw_only=True):
+    """Find the sessions that hooks stored of the caller's user in a project; internal."""
+
+    project_id: str
+
+    async def run(self, context: ProcedureContext) -> list[Offer]:
+        """Find the client sessions, and query each for its contents, newest first."""
+        offers: list[Offer] = []
+        address = Address(KIND, user_namespace(context.principal))
+        try:
+            earlier = await context.ask(address, LastSessions(project=self.project_id))
+        except (ActorFailedError, ActorQuarantinedError):  # start without these offers
+            return offers
+        for each in earlier:
+            kept = Address("session", session_id_of(each, context.principal))
+            try:
+                offer = await context.ask(kept, LookAtKept(project_id=self.project_id))
+            except (ActorFailedError, ActorQuarantinedError):  # the others are there all the same
+                continue
+            if offer is not None:
+                offers.append(offer)
+            if len(offers) == MOST:
+                break
+        return offers

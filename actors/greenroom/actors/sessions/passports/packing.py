@@ -1,9 +1,9 @@
-"""A passport's content: what is inside, what of it is checked, and how it is packed and unpacked.
+"""The content of a passport: payload, checks, packing and unpacking.
 
-What is unpacked says before how large it will be, and anything else is refused before it is unpacked, so a
-few bytes never become many.
+Packed data declares its unpacked size. Any other size is refused before unpacking, so a few bytes cannot
+expand to many.
 
-It is packed by zstd, and where a passphrase was given encrypted by AES-256-GCM under a key made of it.
+Packing uses zstd and, with a passphrase, AES-256-GCM under a key derived from it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from msgspec import Meta
 
 from greenroom.actors.core.auth import passport_errors
 from greenroom.actors.core.auth.errors import MAX_VALUE_BYTES
-from greenroom.actors.core.base.zstd import zstd
+from greenroom.actors.core.base.zstd import load_zstd
 from greenroom.actors.core.validation.strict_json import check_json
 from greenroom.actors.sessions.passports.envelope import (
     MAX_CONTENT_BYTES,
@@ -31,9 +31,8 @@ from greenroom.actors.sessions.passports.envelope import (
     Content,
     Encryption,
 )
-from greenroom.actors.sessions.passports.signing import encode, strictly_decoded
-from greenroom.actors.sessions.requests import payloads as requests
-from greenroom.actors.sessions.requests import session_context as travel
+from greenroom.actors.sessions.passports.signing import decode_strictly, encode
+from greenroom.actors.sessions.requests import payloads, session_context
 from greenroom.runtime import Refusal
 
 LEVEL: Final = 6
@@ -48,11 +47,11 @@ _RATIO_DIGITS: Final = 4
 MOST_MESSAGES = 100_000
 MOST_MEMORIES = 10_000
 _encode = msgspec.json.Encoder().encode
-_message = msgspec.json.Decoder(requests.PayloadMessage).decode
+_message = msgspec.json.Decoder(payloads.PayloadMessage).decode
 
 
 class Packed(NamedTuple):
-    """Content as it travels: what it is, itself in base64, and its bytes for each byte of what is inside."""
+    """Packed content: description, data in base64, packed bytes per byte of JSON."""
 
     content: Content
     data: str
@@ -60,14 +59,14 @@ class Packed(NamedTuple):
 
 
 def pack(content: bytes, passport_id: str, passphrase: str | None = None) -> Packed:
-    """Return content as it travels.
+    """Pack content.
 
     Raises:
         Refusal: ``PASSPORT_TOO_LARGE``.
     """
     if len(content) > MAX_CONTENT_BYTES:
         raise passport_errors.too_large(len(content), MAX_CONTENT_BYTES)
-    data = zstd().compress(content, LEVEL)
+    data = load_zstd().compress(content, LEVEL)
     encryption = None
     if passphrase is not None:
         encryption = Encryption(
@@ -79,7 +78,7 @@ def pack(content: bytes, passport_id: str, passphrase: str | None = None) -> Pac
             salt=encode(secrets.token_bytes(SALT_BYTES)),
             nonce=encode(secrets.token_bytes(NONCE_BYTES)),
         )
-        data = _sealed(data, encryption, passport_id, passphrase)
+        data = _encrypt(data, encryption, passport_id, passphrase)
     described = Content(
         encoding="zstd",
         size=len(content),
@@ -91,10 +90,10 @@ def pack(content: bytes, passport_id: str, passphrase: str | None = None) -> Pac
 
 
 def unpack(passport: AnyPassport, passphrase: str | None = None) -> bytes:
-    """Return what is inside; its signature was checked before.
+    """Unpack the content of a passport with a checked signature.
 
     Raises:
-        Refusal: ``PASSPHRASE_NEEDED``, or ``PASSPORT_INVALID`` where it is not what it says.
+        Refusal: ``PASSPHRASE_NEEDED``, or ``PASSPORT_INVALID``: it does not match its description.
     """
     content = passport.content
     if len(passport.data) > MAX_DOCUMENT_BYTES:
@@ -102,61 +101,61 @@ def unpack(passport: AnyPassport, passphrase: str | None = None) -> bytes:
     try:
         data = base64.b64decode(passport.data, validate=True)
     except (binascii.Error, ValueError):
-        raise passport_errors.invalid("its content is no base64") from None
+        raise passport_errors.invalid("its content is not base64") from None
     if content.encryption is not None:
         if passphrase is None:
             raise passport_errors.sealed()
-        data = _opened(data, content.encryption, passport.passport_id, passphrase)
-    plain = decompressed(data, content.size)
+        data = _decrypt(data, content.encryption, passport.passport_id, passphrase)
+    plain = decompress(data, content.size)
     digest = hashlib.sha256(plain).hexdigest()
     if content.sha256 is not None and not hmac.compare_digest(digest, content.sha256):
-        raise passport_errors.invalid("its content is not the one that was signed")
+        raise passport_errors.invalid("its content does not match its signed digest")
     return plain
 
 
-def decompressed(data: bytes, size: int) -> bytes:
-    """Return what one frame of zstd holds.
+def decompress(data: bytes, size: int) -> bytes:
+    """Decompress one frame of zstd.
 
     Raises:
-        Refusal: ``PASSPORT_INVALID``: it is none, or would not be of this size.
+        Refusal: ``PASSPORT_INVALID``: not a frame, or of another size.
     """
     if frame_size(data) != size:
-        raise passport_errors.invalid("its content has another size than it says")
-    frame = zstd().ZstdDecompressor()
+        raise passport_errors.invalid("its content does not have the declared size")
+    frame = load_zstd().ZstdDecompressor()
     try:
-        plain: bytes = frame.decompress(data, size + 1)  # no more than that, were the frame to lie
-    except zstd().ZstdError as error:
+        plain: bytes = frame.decompress(data, size + 1)  # bounded, even if the frame declares a false size
+    except load_zstd().ZstdError as error:
         raise passport_errors.invalid(f"its content cannot be unpacked: {error}") from None
     if len(plain) != size or not frame.eof or frame.unused_data:
-        raise passport_errors.invalid("its content has another size than it says")
+        raise passport_errors.invalid("its content does not have the declared size")
     return plain
 
 
 def frame_size(data: bytes) -> int:
-    """Return how much a frame of zstd says that it holds; of one that does not say it, 0.
+    """Return the declared size of a frame of zstd; 0 if it declares none.
 
     Raises:
-        Refusal: ``PASSPORT_INVALID``: it is none.
+        Refusal: ``PASSPORT_INVALID``: not a frame.
     """
     try:
-        size: int | None = zstd().get_frame_info(data).decompressed_size
-    except zstd().ZstdError as error:
+        size: int | None = load_zstd().get_frame_info(data).decompressed_size
+    except load_zstd().ZstdError as error:
         raise passport_errors.invalid(f"its content cannot be unpacked: {error}") from None
     return size or 0
 
 
-def _sealed(data: bytes, how: Encryption, passport_id: str, passphrase: str) -> bytes:
+def _encrypt(data: bytes, how: Encryption, passport_id: str, passphrase: str) -> bytes:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415  (30 ms, when needed)
 
-    nonce = _decoded(how.nonce, NONCE_BYTES)
+    nonce = _decode_exact(how.nonce, NONCE_BYTES)
     return AESGCM(_key(how, passphrase)).encrypt(nonce, data, passport_id.encode())
 
 
-def _opened(data: bytes, how: Encryption, passport_id: str, passphrase: str) -> bytes:
+def _decrypt(data: bytes, how: Encryption, passport_id: str, passphrase: str) -> bytes:
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415  (as above)
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
 
-    nonce = _decoded(how.nonce, NONCE_BYTES)
+    nonce = _decode_exact(how.nonce, NONCE_BYTES)
     try:
         return AESGCM(_key(how, passphrase)).decrypt(nonce, data, passport_id.encode())
     except InvalidTag:
@@ -165,11 +164,11 @@ def _opened(data: bytes, how: Encryption, passport_id: str, passphrase: str) -> 
 
 def _key(how: Encryption, passphrase: str) -> bytes:
     if 128 * how.n * how.r > MOST_SCRYPT_BYTES:
-        raise passport_errors.invalid("the key of its passphrase takes more memory than is spent on one")
+        raise passport_errors.invalid("the key derivation of its passphrase needs too much memory")
     try:
         return hashlib.scrypt(
             passphrase.encode(),
-            salt=_decoded(how.salt, SALT_BYTES),
+            salt=_decode_exact(how.salt, SALT_BYTES),
             n=how.n,
             r=how.r,
             p=how.p,
@@ -177,27 +176,27 @@ def _key(how: Encryption, passphrase: str) -> bytes:
             dklen=_KEY_BYTES,
         )
     except ValueError as error:
-        raise passport_errors.invalid(f"no key can be made of its passphrase: {error}") from None
+        raise passport_errors.invalid(f"no key can be derived from its passphrase: {error}") from None
 
 
-def _decoded(text: str, size: int) -> bytes:
-    data = strictly_decoded(text)
+def _decode_exact(text: str, size: int) -> bytes:
+    data = decode_strictly(text)
     if data is None or len(data) != size:
-        raise passport_errors.invalid("its encryption is not written as one")
+        raise passport_errors.invalid("its encryption parameters are malformed")
     return data
 
 
 class PassportPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A session with all of it that the exporter may see and wanted to take along.
+    """The payload: a session with everything that the exporter may see and selected.
 
     Attributes:
         messages: JSON of `PayloadMessage`, oldest first.
-        memories: JSON of `MemoryLine`; the exporter's own namespaces become the importer's.
+        memories: JSON of `MemoryLine`; an import maps the exporter's namespaces to the importer's.
     """
 
-    session: requests.PayloadSession
-    context: travel.SessionContext
-    migrations: Annotated[list[travel.Migration], Meta(max_length=travel.MOST_MIGRATIONS)]
+    session: payloads.PayloadSession
+    context: session_context.SessionContext
+    migrations: Annotated[list[session_context.Migration], Meta(max_length=session_context.MOST_MIGRATIONS)]
     messages: list[msgspec.Raw]
     memories: list[msgspec.Raw] = []
 
@@ -206,20 +205,20 @@ _decode = msgspec.json.Decoder(PassportPayload).decode
 
 
 def write(payload: PassportPayload) -> bytes:
-    """Return payload as JSON."""
+    """Return the payload as JSON."""
     return _encode(payload)
 
 
 def read(raw: bytes) -> PassportPayload:
-    """Return payload that can become a session; its memories are checked by who imports them.
+    """Parse and check a payload, except its memories, which their import checks.
 
     Raises:
-        Refusal: ``PASSPORT_INVALID`` names what cannot be kept.
+        Refusal: ``PASSPORT_INVALID`` with the part that cannot be stored.
     """
     try:
         payload = _decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise passport_errors.invalid(f"its content is no session: {error}") from None
+        raise passport_errors.invalid(f"its content is not a session: {error}") from None
     _check_size("messages", payload.messages, MOST_MESSAGES)
     _check_size("memories", payload.memories, MOST_MEMORIES)
     _check_object("the metadata of the session", payload.session.metadata)
@@ -228,7 +227,7 @@ def read(raw: bytes) -> PassportPayload:
         try:
             message = _message(line)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise passport_errors.invalid(f"its message {number} is none: {error}") from None
+            raise passport_errors.invalid(f"its message {number} is invalid: {error}") from None
         _check_json(f"its message {number}", line)
         _check_shape(f"the metadata of its message {number}", message.metadata)
     return payload
@@ -247,9 +246,9 @@ def time_of(line: msgspec.Raw) -> datetime:
 def pieces(messages: Iterable[msgspec.Raw]) -> list[list[msgspec.Raw]]:
     """Return messages in pieces of about `PIECE_BYTES`."""
     found: list[list[msgspec.Raw]] = []
-    size = requests.PIECE_BYTES
+    size = payloads.PIECE_BYTES
     for line in messages:
-        if size >= requests.PIECE_BYTES:
+        if size >= payloads.PIECE_BYTES:
             found.append([])
             size = 0
         found[-1].append(line)
@@ -270,7 +269,7 @@ def _check_object(name: str, raw: msgspec.Raw) -> None:
 def _check_shape(name: str, raw: msgspec.Raw) -> None:
     value = bytes(raw)
     if not value.startswith(b"{"):
-        raise passport_errors.invalid(f"{name} is no object")
+        raise passport_errors.invalid(f"{name} is not a JSON object")
     if len(value) > MAX_VALUE_BYTES:
         raise passport_errors.invalid(f"{name} has {len(value):,} bytes and the limit is {MAX_VALUE_BYTES:,}")
 

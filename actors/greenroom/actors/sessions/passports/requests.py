@@ -1,4 +1,4 @@
-"""Requests about passports: those of tools, and those to the actor of one passport."""
+"""Requests about passports: replies of tools, and messages to the passport actor."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from msgspec import UNSET, Meta, UnsetType
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.replies.replies import Continued, Reply
 from greenroom.actors.core.validation import types
-from greenroom.actors.sessions.requests import session_context as travel
+from greenroom.actors.sessions.requests import handover, session_context
 from greenroom.runtime import Address, Message
 
 KIND = "passport"
 MOST_DAYS = 366
 
 _KNOWN_MEMBER = {"properties": {"greenroom_passport": {"type": "integer"}}}
-"""OpenAI's strict mode takes no object without one."""
+"""OpenAI's strict mode needs at least one member in an object."""
 PassportText = Annotated[
     str | Annotated[dict[str, Any], Meta(extra_json_schema=_KNOWN_MEMBER)],
     Meta(description="a passport, as text or object, or a claim (GREENROOM:C1:…)"),
@@ -41,16 +41,16 @@ Audience = Annotated[
 
 
 def passport_address(passport_id: str) -> Address:
-    """Return the actor of a passport."""
+    """Return the address of the actor of a passport."""
     return Address(KIND, passport_id)
 
 
 REFUSALS = passport_address("refused")
-"""The actor that hears of passports that were refused, whichever they were."""
+"""The actor that logs refused passports."""
 
 
 def passport_uri(passport_id: str) -> str:
-    """Return the URI at which an exported passport can be read."""
+    """Return the URI of an exported passport."""
     return f"greenroom://passport/{passport_id}"
 
 
@@ -58,15 +58,15 @@ def passport_uri(passport_id: str) -> str:
 
 
 class MemoryPassport(msgspec.Struct, frozen=True, kw_only=True):
-    """How a session can be taken elsewhere.
+    """The ways to move a session elsewhere.
 
     Attributes:
-        passport_id: Of the passport that the link gives; without a link an id of the claim.
-        claim: A text by which another tool takes this session up, at this server; valid for 30 days.
-        export_url: A link that gives its passport, once and to whoever has it, without a key; None where
-            there is no HTTP, or the caller may not export.
+        passport_id: The id of the linked passport; without a link an id of the claim.
+        claim: A text by which another tool at this server resumes the session; valid for 30 days.
+        export_url: A link to its passport, which works once, for anyone, without a key. None if there is no
+            HTTP, or the caller may not export.
         export_expires_at: When the link ends.
-        qr_code: A data URL with the claim as a QR code, where that was asked for.
+        qr_code: A data URL with the claim as a QR code, if requested.
     """
 
     passport_id: str
@@ -83,29 +83,29 @@ class SessionStarted(Reply, frozen=True, kw_only=True):
     """Answers `StartSession`.
 
     Attributes:
-        notice: What was done and why, and how to go on, in words.
-        briefing: What was recorded and said, in words, as data.
-        talk: How much was said in what was restored, and how that is read.
-        continues: The session that had ended and that this one continues.
-        restored: Whether it is one that was there, or was in a passport, or continues one.
-        taken_up: Where it comes from, if the start itself took it up.
-        offered: Other sessions of the same user and project that are open, last used first, and behind them
-            those that hooks keep; each with who works there, and with the call that goes on with it.
-        memory_passport: How the session goes elsewhere.
+        notice: What was done, why, and how to continue.
+        briefing: The work context and the conversation as text; data, not instructions.
+        talk: The number of messages of a restored session, and the calls that read them.
+        continues: The ended session that this one continues.
+        restored: Whether it existed, came from a passport, or continues another session.
+        taken_up: Its previous tool, if the start resumed it.
+        offered: Other open sessions of the same user and project, last used first, then sessions stored by
+            hooks. Each has its holders and the call that resumes it.
+        memory_passport: The ways to move the session elsewhere.
     """
 
     notice: str
     briefing: str
-    talk: travel.BriefTalk = travel.TalkView()
+    talk: session_context.BriefTalk = session_context.TalkView()
     session_id: str
     continues: Continued = UNSET
     project_id: str | None
     created_at: datetime
     tool: str
     restored: bool
-    taken_up: travel.BriefTakenUp
-    offered: list[travel.BriefOffer]
-    context: travel.BriefContext
+    taken_up: handover.BriefTakenUp
+    offered: list[handover.BriefOffer]
+    context: session_context.BriefContext
     memory_passport: BriefPassport
 
 
@@ -113,23 +113,21 @@ class SessionRestored(Reply, frozen=True, kw_only=True):
     """Answers `RestoreSession`.
 
     Attributes:
-        notice: What was restored, in words.
-        briefing: What was recorded and said, in words, as data.
-        talk: How much was said in it, and how that is read.
-        continues: The session that had ended and that this one continues.
+        briefing: The work context and the conversation as text; data, not instructions.
+        talk: The number of messages, and the calls that read them.
+        continues: The ended session that this one continues.
         original_tool: The tool that the session was started in.
-        original_session_id: What it was called where it was exported, or before it was continued.
-        messages: How many messages the caller sees in what came in a passport; None for one that was here.
-        memories: How many memories came with it.
+        original_session_id: Its id where it was exported, or before it was continued.
+        messages: The number of visible messages from a passport; None for a session that was here.
     """
 
     notice: str
     briefing: str
-    talk: travel.BriefTalk = travel.TalkView()
+    talk: session_context.BriefTalk = session_context.TalkView()
     session_id: str
     continues: Continued = UNSET
     project_id: str | None
-    context: travel.BriefContext
+    context: session_context.BriefContext
     created_at: datetime
     restored_at: datetime
     tool: str
@@ -143,10 +141,10 @@ class SessionExported(Reply, frozen=True, kw_only=True):
     """Answers `ExportSession`.
 
     Attributes:
-        uri: Where the passport can be read until it expires, by the same user.
-        claim: A short text that stands for it at this server.
-        passport: The passport itself, where it is small.
-        qr: What the QR code carries: the ``passport`` or the ``claim``; its PNG comes as an image.
+        uri: The URI of the passport for the same user, until it expires.
+        claim: A short text for it at this server.
+        passport: The passport itself, if small.
+        qr: The content of the QR code: the ``passport`` or the ``claim``; its PNG comes as an image.
         qr_png: That PNG in base64.
     """
 
@@ -172,14 +170,14 @@ class SessionMigrated(Reply, frozen=True, kw_only=True):
 
     Attributes:
         instructions: What to do in the other tool.
-        briefing: What was recorded and said, in words, for the other tool, as data.
-        talk: How much was said in it, and how that is read.
-        claim: What the other tool gives `RestoreSession`.
+        briefing: The work context and the conversation as text for the other tool; data, not instructions.
+        talk: The number of messages, and the calls that read them.
+        claim: The text that the other tool passes to `RestoreSession`.
     """
 
     instructions: str
     briefing: str
-    talk: travel.BriefTalk = travel.TalkView()
+    talk: session_context.BriefTalk = session_context.TalkView()
     session_id: str
     from_tool: str | None
     to_tool: str
@@ -192,13 +190,13 @@ class SessionMigrated(Reply, frozen=True, kw_only=True):
 
 
 class Redemption(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `Redeem`: which attempt this is, and the session that it makes.
+    """Answers `Redeem`: the attempt and its session.
 
     Attributes:
-        at: When it began.
-        here: Whether it takes up the exported session itself.
-        done: Whether it was done before.
-        is_late: Whether it began so long ago that no repeat of it is answered any more.
+        at: The time of its beginning.
+        here: Whether it resumes the exported session itself.
+        done: Whether it was done before this request.
+        is_late: Whether it began too long ago to be repeated.
     """
 
     attempt: str
@@ -210,10 +208,10 @@ class Redemption(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `AskStanding`: the time, and the text where it is kept here.
+    """Answers `AskStanding`: the time, and the text if stored here.
 
     Attributes:
-        own: The asker's own redemption, the last one.
+        own: The caller's last redemption.
     """
 
     now: datetime
@@ -222,19 +220,18 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AskStanding(Message[Standing], frozen=True, kw_only=True):
-    """Find out how a passport stands here."""
+    """Read the status of a passport at this server."""
 
     text: bool = False
 
 
 class KeepPassport(Message[None], frozen=True, kw_only=True):
-    """Keep a piece of an exported passport, until it expires; without its last one it is none.
+    """Store a piece of an exported passport until it expires.
 
     Attributes:
-        session_id: Which session is in it.
-        memories: How many memories are.
-        size: How many characters it has in all.
-        signer: The public key of who signed it; empty from an older program, which says nothing of these.
+        session_id: The exported session.
+        memories: The number of its memories.
+        signer: The public key of the signer; empty from older programs, which also omit the fields below.
     """
 
     number: int
@@ -250,28 +247,28 @@ class KeepPassport(Message[None], frozen=True, kw_only=True):
 
 
 class KeepLink(Message[datetime], frozen=True, kw_only=True):
-    """Keep that somebody may have a session's passport of this id, once; answers until when."""
+    """Store a one-time link to a session's passport; replies with its expiry."""
 
     session_id: str
 
 
 class LinkFound(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `FindLink`: whose passport to make, and of which session; nobody's where there is no link."""
+    """Answers `FindLink`: the maker and session of the link; None without a link."""
 
     maker: Principal | None = None
     session_id: str = ""
 
 
 class FindLink(Message[LinkFound], frozen=True, kw_only=True):
-    """Find what a link opens; who asks is not looked at, since the address of its actor is the secret."""
+    """Look up a link for any caller: the actor's address is the secret."""
 
 
 class TakeLink(Message[bool], frozen=True, kw_only=True):
-    """Use a link up; answers whether it was there: of several who found it, one is told so."""
+    """Consume a link; replies True to exactly one caller."""
 
 
 class Redeem(Message[Redemption], frozen=True, kw_only=True):
-    """Redeem a passport that was checked; of a one-time passport the same agent's attempt is gone on with."""
+    """Redeem a checked passport; an agent's attempt at a one-time passport is continued."""
 
     attempt: str
     session_id: str
@@ -281,7 +278,7 @@ class Redeem(Message[Redemption], frozen=True, kw_only=True):
 
 
 class SettleRedemption(Message[None], frozen=True, kw_only=True):
-    """Say that an attempt is done, and which session it made."""
+    """Report that an attempt is done, with its session."""
 
     attempt: str
     session_id: str
@@ -291,11 +288,11 @@ class SettleRedemption(Message[None], frozen=True, kw_only=True):
 
 
 class Redeemed(msgspec.Struct, frozen=True, kw_only=True):
-    """That a one-time passport is somebody's to redeem, or ``done``: what no restored backup undoes.
+    """The entry in the revocation log for a redemption, which no restored backup undoes.
 
     Attributes:
-        owner: Stands for the user who redeems it, and names nobody.
-        agent: Stands for that user's agent, likewise; older programs did not say.
+        owner: A digest of the redeeming user.
+        agent: A digest of that user's agent; empty from older programs.
     """
 
     attempt: str
@@ -306,10 +303,10 @@ class Redeemed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NoteRefusal(Message[None], frozen=True, kw_only=True):
-    """Word that a passport was refused, for the audit log."""
+    """Report a refused passport to the audit log."""
 
     code: str
 
 
 class ForgetPassport(Message[None], frozen=True, kw_only=True):
-    """The passport's word to itself: it expired."""
+    """Timer: delete the expired passport."""

@@ -1,7 +1,8 @@
-"""Who signs passports, and whose signatures count.
+"""Signatures of passports: keys, trust list, options of a client.
 
-A server's own key follows from its store's secret, so every process on a folder signs alike and no backup
-holds it. Others' keys count when they are in the trust list; a shared secret counts for those who have it.
+A server's own key is derived from its store's secret. So all processes on a folder have the same key, and no
+backup has it. Other keys are trusted if they are in the trust list, and a shared secret by the servers that
+have it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import hashlib
 import hmac
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from greenroom.actors.core.auth import passport_errors
+from greenroom.actors.core.auth.scopes import SESSIONS, allows
 from greenroom.actors.sessions.passports.envelope import Signature
+from greenroom.actors.sessions.requests.current_session import SessionClient
+from greenroom.runtime import RuntimeClient
 
 SIGNING: Final = "greenroom/passport/ed25519"
 ED25519: Final = "ed25519:"
@@ -25,18 +29,18 @@ KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
 LEAST_SECRET: Final = 16
 _CONTEXT: Final = b"greenroom passport v1\0"
-"""Before what is signed, so that no signature for anything else is one for a passport."""
+"""The prefix of signed data, so that no other signature is valid for a passport."""
 _CLAIM: Final = b"greenroom claim v1\0"
 _NAME_BYTES: Final = 8
 
 
 class Signers:
-    """What a server signs with and what it trusts.
+    """The keys that a server signs with and trusts.
 
     Args:
-        derive: Returns the store's key for a purpose.
-        trusted: Public keys as `Signers.name` shows them.
-        shared: A secret that servers share; given, passports are signed with it.
+        derive: Derives the store's key for a purpose.
+        trusted: Public keys in the form of `Signers.name`.
+        shared: A secret shared by servers; if given, passports are signed with it.
     """
 
     def __init__(
@@ -54,19 +58,19 @@ class Signers:
 
     @cached_property
     def name(self) -> str:
-        """The server's public key, as others put it into their trust list."""
+        """The server's public key, in the form of trust lists."""
         return ED25519 + encode(self._key.public_key().public_bytes_raw())
 
     @cached_property
     def shared_name(self) -> str | None:
-        """What the shared secret is called in signatures."""
+        """The name of the shared secret in signatures."""
         if self._shared is None:
             return None
         digest = hmac.digest(self._shared, b"greenroom passport secret", hashlib.sha256)
         return passport_errors.SHARED + digest[:_NAME_BYTES].hex()
 
     def sign(self, body: bytes) -> Signature:
-        """Return the signature of a body: by the shared secret where there is one, else by our own key."""
+        """Sign a body with the shared secret, or else with the server's key."""
         if self._shared is not None:
             assert self.shared_name is not None, "it follows from the secret"
             value = hmac.digest(self._shared, _CONTEXT + body, hashlib.sha256)
@@ -78,7 +82,7 @@ class Signers:
         """Check that a trusted signer signed the body.
 
         Raises:
-            Refusal: ``PASSPORT_UNTRUSTED`` or, for a body that is not the one signed, ``PASSPORT_INVALID``.
+            Refusal: ``PASSPORT_UNTRUSTED``; for a changed body ``PASSPORT_INVALID``.
         """
         if signature.algorithm == "hmac-sha256":
             if self._shared is None or signature.key != self.shared_name:
@@ -93,11 +97,11 @@ class Signers:
             raise passport_errors.invalid("it was changed after it was signed")
 
     def is_own(self, signature: Signature) -> bool:
-        """Return whether this server made a signature that was checked."""
+        """Return whether this server made a checked signature."""
         return signature.key == self.name
 
     def sign_claim(self, claim: bytes) -> bytes:
-        """Return the signature of a claim, which only this server checks."""
+        """Sign a claim, which only this server checks."""
         return self._key.sign(_CLAIM + claim)
 
     def has_signed_claim(self, claim: bytes, signature: bytes) -> bool:
@@ -109,7 +113,7 @@ def check_signer(name: str) -> str:
     """Return the name of a signer.
 
     Raises:
-        ValueError: it is no public key.
+        ValueError: it is not a public key.
     """
     try:
         public_key(name)
@@ -125,11 +129,11 @@ def public_key(name: str) -> bytes:
     """Return the bytes of a signer's public key.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     if not name.startswith(ED25519):
         raise ValueError(name)
-    key = strictly_decoded(name.removeprefix(ED25519))
+    key = decode_strictly(name.removeprefix(ED25519))
     if key is None or len(key) != KEY_BYTES:
         raise ValueError(name)
     return key
@@ -141,19 +145,19 @@ def encode(data: bytes) -> str:
 
 
 def decode(text: str, size: int) -> bytes:
-    """Return the bytes of a text that has exactly one spelling.
+    """Decode a text of exactly ``size`` bytes.
 
     Raises:
-        Refusal: it is another one, or of another size.
+        Refusal: another encoding or size.
     """
-    data = strictly_decoded(text)
+    data = decode_strictly(text)
     if data is None or len(data) != size:
-        raise passport_errors.invalid("its signature is not written as one")
+        raise passport_errors.invalid("its signature is malformed")
     return data
 
 
-def strictly_decoded(text: str) -> bytes | None:
-    """Return the bytes that `encode` writes so, or None for any other text."""
+def decode_strictly(text: str) -> bytes | None:
+    """Decode the output of `encode`; return None for any other text."""
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
@@ -171,3 +175,41 @@ def _verifies(name: str, message: bytes, signature: bytes) -> bool:
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+class PassportOptions(NamedTuple):
+    """The options for signing and trusting passports.
+
+    Attributes:
+        trusted: Public keys of trusted servers (`greenroom passport signer` prints them).
+        shared: A secret shared by servers, which replaces their own keys for signing.
+        base_url: The base URL of this server's HTTP for links to passports; None without HTTP.
+    """
+
+    trusted: tuple[str, ...] = ()
+    shared: bytes | None = None
+    base_url: str | None = None
+
+
+class ClientPassports:
+    """Signs and checks the passports of one client.
+
+    Attributes:
+        base_url: The base URL of links; None if the client gets none.
+    """
+
+    def __init__(self, runtime: RuntimeClient, scopes: frozenset[str], options: PassportOptions) -> None:
+        self._runtime = runtime
+        self._options = options
+        self.base_url = options.base_url if allows(scopes, SESSIONS) else None
+
+    @cached_property
+    def signers(self) -> Signers:
+        """The keys for signing and checking."""
+        return Signers(self._runtime.derive, self._options.trusted, self._options.shared)
+
+
+class PassportClient(SessionClient, Protocol):
+    """A client with a current session and passports."""
+
+    passports: ClientPassports

@@ -1,4 +1,4 @@
-"""Orchestrations that start a session in a tool, and hand it over to another one."""
+"""Procedures that start a session in a tool and hand it over to another."""
 
 from __future__ import annotations
 
@@ -11,34 +11,57 @@ from msgspec import UNSET, Meta
 
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
+from greenroom.actors.core.auth.namespaces import project_of_path
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.actors.hooks.offering import FindKept
-from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.orchestrations.passport_link import CLAIM_DAYS, memory_passport, session_claim
-from greenroom.actors.orchestrations.taking_up import new_session_id, quoted, said_in
-from greenroom.actors.sessions.client_tools import client_tool
 from greenroom.actors.sessions.passports import requests
-from greenroom.actors.sessions.passports.offers import FindOffers
+from greenroom.actors.sessions.passports.claims import CLAIM_DAYS, memory_passport, session_claim
+from greenroom.actors.sessions.passports.offers import FindKept, FindOffers
 from greenroom.actors.sessions.passports.requests import SessionMigrated, SessionRestored, SessionStarted
 from greenroom.actors.sessions.passports.restore import RestoreSession
-from greenroom.actors.sessions.requests import session_context as travel
-from greenroom.runtime import Address, Refusal
+from greenroom.actors.sessions.passports.resume import (
+    extend_briefing,
+    format_talk,
+    may_read,
+    new_session_id,
+    quote,
+    resolve_tool,
+    select_context,
+    select_talk,
+)
+from greenroom.actors.sessions.passports.signing import PassportClient
+from greenroom.actors.sessions.requests import handover, session_context
+from greenroom.actors.sessions.storage.migrations import client_tool
+from greenroom.runtime import Address, Procedure, Refusal
 
 LATEST: Final = "latest"
 _LONGEST_ID: Final = 128
 
 
-class StartSession(
-    ClientOrchestration[SessionStarted], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
-):
-    """Begin to work: in the session that is clearly meant, in a new one, or in one that is restored.
+@operation(
+    "start_session",
+    scope="sessions:write",
+    tool=ToolText(
+        title="Start session",
+        description="Your first call: begin a new job, or continue and carry on where another "
+        "tool, editor or agent left off: go on where it stopped, pick it up, take it "
+        "over. If several could be meant, choose one (offered). Opens a session, a "
+        "place where others can join and work together with you.",
+        weight=1,
+    ),
+    after_notes=True,
+)
+class StartSession(Procedure[SessionStarted], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Start to work in the only candidate session, a new one, or a restored one.
 
-    Where one is in use by another agent, or several could be meant, it begins a new one and offers those.
+    If several could be meant, or another agent holds the session, it starts a new one and offers the others.
     """
 
-    tool_id: travel.ToolId | None = None
-    workspace_path: travel.WorkspacePath | None = None
+    runs = "here"
+    tool_id: session_context.ToolId | None = None
+    workspace_path: session_context.WorkspacePath | None = None
     project_id: types.ProjectId | None = None
     user_id: types.UserId | None = None
     purpose: Annotated[types.Purpose | None, Meta(description="of a new one")] = None
@@ -50,49 +73,49 @@ class StartSession(
     qr: Annotated[bool, Meta(description="also a QR code of the claim")] = False
     idempotency_key: types.IdempotencyKey | None = None
 
-    async def carry_out(self, client: ClientSessionState) -> SessionStarted:
-        """Begin, and work in it from now on.
+    async def run(self, client: PassportClient) -> SessionStarted:
+        """Start a session and make it current.
 
         Raises:
-            Refusal: ``PERMISSION_DENIED``, or as restoring.
+            Refusal: ``PERMISSION_DENIED``, or as for `RestoreSession`.
         """
         policy.check_user(client.principal, self.user_id)
         if self.new and self.restore_from is not None:
             raise auth_errors.invalid("new", "new: give restore_from or new, not both")
         if self.workspace_path is not None:
-            client.workspace_path = self.workspace_path
-        tool = client.tool_of(self.tool_id)
-        project_id = client.project_of(self.project_id, self.workspace_path)
-        offered: list[travel.Offer] = []
-        kept: list[travel.Offer] = []
-        if client.may_read and not self.new:
-            find = FindOffers(project_id=project_id, token=client.token)
+            client.session.set_folder(self.workspace_path)
+        tool = resolve_tool(client, self.tool_id)
+        project_id = _project_of(client.principal, self.project_id, self.workspace_path)
+        offered: list[handover.Offer] = []
+        kept: list[handover.Offer] = []
+        if may_read(client) and not self.new:
+            find = FindOffers(project_id=project_id, token=client.session.token)
             offered = await client.runtime.query(find, principal=client.principal)
             if project_id is not None:
                 kept = await client.runtime.query(FindKept(project_id=project_id), principal=client.principal)
         if self.restore_from is not None and self.restore_from != LATEST:
             try:
-                restored = await self._restoring(self.restore_from).carry_out(client)
+                restored = await self._restore_request(self.restore_from).run(client)
             except Refusal as refusal:
                 raise _of_restore_from(refusal) from None
-            return await self._restored(client, restored, [*offered, *kept])
-        start = travel.StartHere(
+            return await self._answer_restored(client, restored, [*offered, *kept])
+        start = handover.StartHere(
             how="begin",
             tool=tool,
-            holder=client.holder,
+            holder=client.session.holder,
             purpose=self.purpose,
             project_id=project_id,
             workspace_path=self.workspace_path,
             offered=offered,
             kept=kept,
         )
-        return await self._begun(client, tool, await self._started(client, start))
+        return await self._answer_started(client, tool, await self._start(client, start))
 
-    def _restoring(self, given: str | dict[str, Any]) -> RestoreSession:
-        """Return the request that restores a session by its id, or a passport.
+    def _restore_request(self, given: str | dict[str, Any]) -> RestoreSession:
+        """Return the request that restores a session by id or passport.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR``: it is neither.
+            Refusal: ``VALIDATION_ERROR``: neither an id nor a passport.
         """
         session_id = None
         if isinstance(given, str) and len(given) <= _LONGEST_ID and ":" not in given:
@@ -107,55 +130,57 @@ class StartSession(
             idempotency_key=self.idempotency_key,
         )
 
-    async def _started(self, client: ClientSessionState, start: travel.StartHere) -> travel.Started:
-        """Return what came of it: by what there is, or for a repeat what came of it the first time."""
+    async def _start(self, client: PassportClient, start: handover.StartHere) -> handover.Started:
+        """Start or resume a session; a repeat gets the first reply."""
         offered = start.offered
-        # A session in which the server saw a file being read hides none in which something was said.
+        # A session with messages has priority over one with observed files only.
         meant = [each for each in offered if each.has_words] or offered
         session_id = new_session_id()
         if offered and self.restore_from == LATEST:
             session_id, start = offered[0].session_id, msgspec.structs.replace(start, how="resume")
         elif len(meant) == 1 and not meant[0].held:
             session_id, start = meant[0].session_id, msgspec.structs.replace(start, how="take_up")
-        started = await self._asked(client, "start_session", session_id, start)
+        started = await self._ask_session(client, "start_session", session_id, start)
         if started.session_id is None:
             anew = msgspec.structs.replace(start, how="begin", offered=started.offered)
-            started = await self._asked(client, "start_session anew", new_session_id(), anew)
+            started = await self._ask_session(client, "start_session anew", new_session_id(), anew)
         return started
 
-    async def _asked(
-        self, client: ClientSessionState, scope: str, session_id: str, start: travel.StartHere
-    ) -> travel.Started:
-        # What is asked is what the client said: what there was to be found is no part of it.
-        said: dict[str, Any] = {
+    async def _ask_session(
+        self, client: PassportClient, scope: str, session_id: str, start: handover.StartHere
+    ) -> handover.Started:
+        # Idempotency compares the client's arguments, not the sessions that were found.
+        arguments: dict[str, Any] = {
             "purpose": self.purpose or f"Work in {client_tool(start.tool).title}",
             "tool": start.tool,
             "project_id": start.project_id,
             "workspace_path": self.workspace_path,
         }
-        said |= {"restore_from": self.restore_from} if self.restore_from is not None else {}
-        said |= {"new": True} if self.new else {}
-        with client.holding(session_id):
+        arguments |= {"restore_from": self.restore_from} if self.restore_from is not None else {}
+        arguments |= {"new": True} if self.new else {}
+        with client.session.holding(session_id):
             started = await client.ask(
                 Address("session", session_id),
                 start,
-                idempotency=client.idempotency(scope, self.idempotency_key, said),
+                idempotency=client.idempotency(scope, self.idempotency_key, arguments),
             )
-            if started.session_id is not None:  # else it was taken up, or ended, since it was found
-                client.join(started.session_id, started.project_id)
+            if started.session_id is not None:  # else it was resumed or ended since it was found
+                client.session.join(started.session_id, started.project_id)
         return started
 
-    async def _begun(self, client: ClientSessionState, tool: str, started: travel.Started) -> SessionStarted:
+    async def _answer_started(
+        self, client: PassportClient, tool: str, started: handover.Started
+    ) -> SessionStarted:
         read, session_id = started.read, started.session_id
-        assert session_id is not None, "it was begun or taken up"
-        assert started.created_at is not None, "and at some time"
+        assert session_id is not None, "it was started or resumed"
+        assert started.created_at is not None, "it exists"
         at = started.at or started.created_at
         return SessionStarted(
             notice=_notice(client, started, is_latest=self.restore_from == LATEST) + _of_kept(started.kept),
             briefing=""
             if read is None
-            else await client.briefing_of(read, asked=self.restore_from is not None),
-            talk=travel.TalkView() if read is None else client.talk_of(read),
+            else await extend_briefing(client, read, is_named=self.restore_from is not None),
+            talk=session_context.TalkView() if read is None else select_talk(client, read),
             session_id=session_id,
             continues=UNSET if read is None else read.continues,
             project_id=started.project_id,
@@ -164,12 +189,12 @@ class StartSession(
             restored=read is not None,
             taken_up=started.taken_up,
             offered=[*started.offered, *started.kept],
-            context=travel.SessionContext() if read is None else client.context_of(read),
+            context=session_context.SessionContext() if read is None else select_context(client, read),
             memory_passport=await memory_passport(client, session_id, int(at.timestamp()), qr=self.qr),
         )
 
-    async def _restored(
-        self, client: ClientSessionState, restored: SessionRestored, offered: list[travel.Offer]
+    async def _answer_restored(
+        self, client: PassportClient, restored: SessionRestored, offered: list[handover.Offer]
     ) -> SessionStarted:
         at = int(restored.restored_at.timestamp())
         return SessionStarted(
@@ -193,14 +218,14 @@ class StartSession(
         )
 
 
-def _notice(client: ClientSessionState, started: travel.Started, *, is_latest: bool) -> str:
+def _notice(client: PassportClient, started: handover.Started, *, is_latest: bool) -> str:
     count = len(started.offered)
     if started.taken_up is not None and started.read is not None:
         came, read = started.taken_up, started.read
         now = started.at or came.last_used
         return (
-            f"Took up {quoted(read.purpose)} from {came.from_tool}, last used "
-            f"{came.last_used:%Y-%m-%d %H:%M} UTC{said_in(client, read, now)}. To begin something else, "
+            f"Resumed {quote(read.purpose)} from {came.from_tool}, last used "
+            f"{came.last_used:%Y-%m-%d %H:%M} UTC{format_talk(client, read, now)}. To begin something else, "
             "call start_session with new: true."
         )
     if not count and is_latest:
@@ -208,7 +233,7 @@ def _notice(client: ClientSessionState, started: travel.Started, *, is_latest: b
             "Began a new session: you have no open one in this project to restore. To go on with one that "
             "has ended, or with another project's, call start_session with restore_from and its session_id."
         )
-    if not count and started.project_id is None and client.may_read:
+    if not count and started.project_id is None and may_read(client):
         return (
             "Began a new session of no project: it is not known which folder you work in. To find the work "
             "of one, call start_session with its workspace_path."
@@ -221,8 +246,8 @@ def _notice(client: ClientSessionState, started: travel.Started, *, is_latest: b
     return f"Began a new session, and {there}{held}: to go on with one instead, make its call in offered."
 
 
-def _of_kept(kept: list[travel.Offer]) -> str:
-    """Return a sentence on what hooks keep; empty where there is nothing."""
+def _of_kept(kept: list[handover.Offer]) -> str:
+    """Return a sentence on sessions stored by hooks; empty if there are none."""
     if not kept:
         return ""
     what = "a session" if len(kept) == 1 else f"{len(kept)} sessions"
@@ -230,7 +255,7 @@ def _of_kept(kept: list[travel.Offer]) -> str:
 
 
 def _of_restore_from(refusal: Refusal) -> Refusal:
-    """Return a refusal of a passport with the name that the passport has in `StartSession`."""
+    """Rename the field of a passport's refusal to that of `StartSession`."""
     if refusal.details.get("field") != "passport":
         return refusal
     sentence = f"restore_from{refusal.sentence.removeprefix('passport')}"
@@ -239,36 +264,47 @@ def _of_restore_from(refusal: Refusal) -> Refusal:
     return named
 
 
-class MigrateSession(
-    ClientOrchestration[SessionMigrated], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
-):
+@operation(
+    "migrate_session",
+    scope="sessions:write",
+    tool=ToolText(
+        title="Migrate session",
+        description="Hand the session over to another tool at this server; the answer says what to do there.",
+        weight=1,
+    ),
+    after_notes=True,
+)
+class MigrateSession(Procedure[SessionMigrated], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Hand a session over to another tool at this server."""
 
-    to_tool: Annotated[travel.ToolName, Meta(description="the tool that is to go on, such as cursor or zed")]
+    runs = "here"
+    to_tool: Annotated[
+        session_context.ToolName, Meta(description="the tool that is to go on, such as cursor or zed")
+    ]
     session_id: types.OrCurrent | None = None
-    note: Annotated[travel.Line | None, Meta(description="for who takes it up")] = None
+    note: Annotated[session_context.Line | None, Meta(description="for who takes it up")] = None
     idempotency_key: types.IdempotencyKey | None = None
 
-    async def carry_out(self, client: ClientSessionState) -> SessionMigrated:
-        """Log it, and make the claim by which the other tool takes it up.
+    async def run(self, client: PassportClient) -> SessionMigrated:
+        """Log the migration, and issue a claim for the other tool.
 
         Raises:
             Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
         """
-        session_id = client.resolve_session(self.session_id)
+        session_id = client.session.resolve(self.session_id)
         to_tool = client_tool(self.to_tool)
-        move = travel.Move(to_tool=to_tool.tool_id, outcome="handed_over", note=self.note)
-        # What the client said, spelled as it always was: an older version's answer is found by it.
-        said = {"to_tool": move.to_tool, "outcome": move.outcome, "note": move.note}
-        idempotency = client.idempotency("migrate_session", self.idempotency_key, (session_id, said))
+        move = handover.Move(to_tool=to_tool.tool_id, outcome="handed_over", note=self.note)
+        # The spelling is fixed: it finds the replies that older versions stored.
+        arguments = {"to_tool": move.to_tool, "outcome": move.outcome, "note": move.note}
+        idempotency = client.idempotency("migrate_session", self.idempotency_key, (session_id, arguments))
         read = await client.ask(Address("session", session_id), move, idempotency=idempotency)
         at = read.migrations[-1].at
         claim = session_claim(client, session_id, int(at.timestamp()))
         return SessionMigrated(
             instructions=f'In {to_tool.title}, call start_session with restore_from: "{session_id}", or with '
             "this claim in its place.",
-            briefing=await client.briefing_of(read),
-            talk=client.talk_of(read),
+            briefing=await extend_briefing(client, read),
+            talk=select_talk(client, read),
             session_id=session_id,
             from_tool=read.tool,
             to_tool=to_tool.tool_id,
@@ -276,3 +312,23 @@ class MigrateSession(
             expires_at=at + timedelta(days=CLAIM_DAYS),
             migrated_at=at,
         )
+
+
+def _project_of(principal: Principal, project_id: str | None, workspace_path: str | None) -> str | None:
+    """Return the named project, or else that of the workspace.
+
+    Raises:
+        Refusal: the caller belongs to several projects and names none, or is not a member.
+    """
+    if project_id is None and principal.projects:
+        if len(principal.projects) > 1:
+            mine = ", ".join(sorted(principal.projects))
+            raise auth_errors.invalid("project_id", f"project_id: you belong to several; say which: {mine}")
+        (project_id,) = principal.projects
+    elif project_id is None and workspace_path is not None and principal.projects is None:
+        project_id = project_of_path(workspace_path)
+    if not policy.may_see_session(principal, project_id):
+        raise auth_errors.permission_denied(
+            "project_id", f"project_id: you are not a member of {project_id!r}"
+        )
+    return project_id

@@ -1,4 +1,4 @@
-"""What a client's hooks tell, and what they are answered. None of it is a tool."""
+"""Hook events and their replies; none is a tool."""
 
 from __future__ import annotations
 
@@ -9,31 +9,30 @@ import msgspec
 from msgspec import Meta
 
 HookName = Literal["session-start", "user-prompt", "pre-compact", "post-tool", "stop", "session-end"]
-"""Moments in a client's session at which it starts a command of ours."""
+"""The moments of a client's session at which the client runs our hook."""
 
 MAX_TURNS = 400
 MAX_TURN = 20_000
-"""Most turns of a hook event, the newest ones; most characters of one, of a longer one its two ends."""
+"""The most turns of a hook event (the newest), and the most characters of one (its two ends)."""
 MAX_PROMPT = 20_000
 MOST_FOUND = 100
 
 Short = Annotated[str, Meta(max_length=255)]
 Aware = Annotated[datetime, Meta(tz=True)]
-"""A time with its offset: without one it is no time to the store."""
+"""A time with an offset, which the store needs."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A turn of a client's transcript, without the secrets that were recognised in it.
+    """A turn of a client's transcript, with recognised secrets removed.
 
     Attributes:
-        role: Who said it: the person, the model, or a tool, whose output anybody may have written.
-        text: What was said.
-        tool: The tool that was called, of a call and of its output.
+        role: The person, the model, or a tool; a tool's output may come from anyone.
+        tool: The tool, for a call and for its output.
         command: The shell command that it ran.
         path: The file that it read or wrote.
         wrote: Whether it wrote that file.
-        failed: Whether the tool said that it failed.
-        at: When, if the transcript tells.
+        failed: Whether the tool reported a failure.
+        at: The time, if the transcript has it.
     """
 
     role: Literal["user", "assistant", "tool"]
@@ -47,19 +46,16 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
 
 class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What one run of a hook has to tell.
+    """The report of one run of a hook.
 
     Attributes:
-        id: Made for this run; what is written for it is written once.
-        name: The hook.
-        client: The client's name in the table of clients, such as ``claude-code``.
+        id: Created for this run, so that the server stores the event once.
+        client: The name of the client in the table of clients, such as ``claude-code``.
         session: The client's own id of its session.
         project: The project of the folder that it works in, as `project_of_path` names it.
-        folder: That folder.
-        at: When the hook ran.
         prompt: What the person typed, of ``user-prompt``.
-        reason: Why a session starts or ends, in the client's word.
-        turns: What the transcript has since the last run that kept it, oldest first.
+        reason: The client's word for why a session starts or ends.
+        turns: The turns of the transcript since the last stored run, oldest first.
     """
 
     id: Annotated[str, Meta(pattern="^[0-9a-f]{32}(?!\\n)$")]
@@ -75,14 +71,14 @@ class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
 
 
 class HookAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a client's model is given.
+    """The text that a hook adds to the context of a client's model.
 
     Attributes:
-        context: Text for the model, delimited and named as data; empty where nothing is worth it.
-        memory_ids: The memories that it has, in their order.
-        partial: Whether it was made by words alone, or without what waits in the spool.
-        found: How many memories that nobody has looked at rules made since the last session began, at most
-            `MOST_FOUND`; told to the person, who alone can accept them.
+        context: Text for the model, delimited and marked as data; empty if nothing is relevant.
+        memory_ids: The memories in it, in order.
+        partial: Whether vectors, or events still in the spool, were missing.
+        found: How many unreviewed memories rules made since the last session began, at most `MOST_FOUND`. The
+            person sees the number, and only the person can accept them.
     """
 
     context: str = ""

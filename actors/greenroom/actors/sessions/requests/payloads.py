@@ -1,7 +1,7 @@
-"""The payload of a passport, and the messages by which session actors export and import it.
+"""The payload of a passport, and messages of sessions that export and import it.
 
-A session is taken in as a whole: its messages are *staged*, piece by piece, where nobody sees them, and one
-commit makes the session of them.
+An import is atomic: pieces of messages are *staged* where no reader sees them, and one commit creates the
+session from them.
 """
 
 from __future__ import annotations
@@ -15,24 +15,26 @@ from msgspec import Meta
 from greenroom.actors.core.auth.policy import Visibility
 from greenroom.actors.core.validation import types
 from greenroom.actors.memories.requests import transfer
-from greenroom.actors.sessions.requests import requests as events
-from greenroom.actors.sessions.requests import session_context as travel
+from greenroom.actors.sessions.requests import requests, session_context
 from greenroom.runtime import Address, Message
 
 PIECE_BYTES = 262_144
-"""About how large a piece of messages is: it is made or written in one turn of its actor."""
+"""The approximate size of a piece of messages, which one turn of the actor reads or writes."""
 
 AgentType = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}(?!\n)$")]
 Attempt = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}(?!\n)$")]
 
 
 class PayloadEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What makes a message an event of the session service; ``is_json``: its content is the event's JSON."""
+    """The event part of a message of the session service.
 
-    event_id: events.EventId
+    ``is_json``: the content of the message is the event's JSON.
+    """
+
+    event_id: requests.EventId
     at: types.Instant
-    event_type: events.EventType
-    actor: events.EventActor
+    event_type: requests.EventType
+    actor: requests.EventActor
     is_final_response: bool
     is_json: bool
 
@@ -43,9 +45,9 @@ class PayloadMessage(
     """A message as the exporter sees it.
 
     Attributes:
-        message_id: Kept: ids ascend within a session, and fit their times.
-        agent_type: Of the agents that an ``agent_only`` message is for; it is never widened to others.
-        parent_message_id: What it answers, if that may be seen, too.
+        message_id: Unchanged by an import: ids ascend within a session and fit their times.
+        agent_type: The type of agents that may read an ``agent_only`` message; an import never widens it.
+        parent_message_id: The message that it answers, if that is visible too.
     """
 
     message_id: types.MessageId
@@ -61,7 +63,7 @@ class PayloadMessage(
 
 
 class PayloadSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A session apart from its messages."""
+    """A session without its messages."""
 
     session_id: types.SessionId
     purpose: types.Purpose
@@ -71,9 +73,9 @@ class PayloadSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     updated_at: types.Instant
     app_name: types.Name | None
     project_id: types.ProjectId | None
-    workspace_path: travel.WorkspacePath | None
-    tool: travel.ToolId | None
-    original_tool: travel.ToolId | None
+    workspace_path: session_context.WorkspacePath | None
+    tool: session_context.ToolId | None
+    original_tool: session_context.ToolId | None
     metadata: types.JsonObject
     state: types.JsonObject
 
@@ -82,45 +84,44 @@ class PayloadHead(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `ExportHead`.
 
     Attributes:
-        newest_id: Of the newest message that the exporter may see; 0 for none.
-        messages: How many it may see.
-        at: When this was.
-        briefing: What was recorded and said, in words, of what the exporter may see.
+        newest_id: The id of the newest visible message; 0 for none.
+        messages: The number of visible messages.
+        briefing: The briefing of the session for the exporter.
     """
 
     at: datetime
     session: PayloadSession
-    context: travel.SessionContext
-    migrations: list[travel.Migration]
+    context: session_context.SessionContext
+    migrations: list[session_context.Migration]
     newest_id: int
     messages: int
     briefing: str = ""
 
 
 class ExportHead(Message[PayloadHead], frozen=True, kw_only=True):
-    """Hand over everything but the messages, and log that somebody exports."""
+    """Read everything but the messages, and log the export."""
 
-    deed: ClassVar[str] = "export_session"
+    audit_action: ClassVar[str] = "export_session"
 
     to_tool: str | None = None
 
 
 class PayloadPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ExportMessages`: JSON of `PayloadMessage`, oldest first, and the id after which to go on."""
+    """Answers `ExportMessages`: JSON of `PayloadMessage`, oldest first; ``last_id`` continues it."""
 
     lines: list[msgspec.Raw]
     last_id: int | None
 
 
 class ExportMessages(Message[PayloadPage], frozen=True, kw_only=True):
-    """Hand over the messages that the asker may see, some at a time."""
+    """Read a page of the messages that the caller may see."""
 
     after_id: int
     up_to_id: int
 
 
 class StageMessages(Message[None], frozen=True, kw_only=True):
-    """Keep a piece of messages, checked JSON of `PayloadMessage`, until the session is made of them."""
+    """Stage a piece of messages (checked JSON of `PayloadMessage`) until the session is created."""
 
     attempt: Attempt
     number: int
@@ -128,13 +129,13 @@ class StageMessages(Message[None], frozen=True, kw_only=True):
 
 
 class DropStaged(Message[None], frozen=True, kw_only=True):
-    """The session's word to itself: forget what no session was made of."""
+    """Timer: drop staged messages that no session was created from."""
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `MakeRestored`; ``importing`` is the attempt at the import that its commit decided."""
+    """Answers `MakeRestored`; ``importing``: the attempt of the memory import that the commit decided."""
 
-    read: travel.ContextRead
+    read: session_context.ContextRead
     restored_at: datetime
     original_tool: str | None
     messages: int
@@ -142,36 +143,35 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MakeRestored(Message[Restored], frozen=True, kw_only=True):
-    """Make the session of what is staged, in one commit; the same attempt again changes nothing.
+    """Create the session from its staged pieces in one commit; a repeat changes nothing.
 
     Attributes:
-        pieces: How many were staged.
-        server: Where it was exported, unless that was here.
-        memories: Decides the import of its memories, which are staged, too.
+        server: The server that exported it, if another.
+        memories: Decides the import of its memories, which are staged too.
     """
 
-    deed: ClassVar[str] = "restore_session"
+    audit_action: ClassVar[str] = "restore_session"
 
     attempt: Attempt
     pieces: int
     session: PayloadSession
-    context: travel.SessionContext
-    migrations: list[travel.Migration]
+    context: session_context.SessionContext
+    migrations: list[session_context.Migration]
     tool: str
     project_id: str | None
     server: str | None = None
     memories: transfer.ReleaseImport | None = None
 
     def precheck(self) -> tuple[Address, Message[transfer.ImportProgress | None]] | None:
-        """Ask whether the memories are still there to be decided about."""
-        return None if self.memories is None else transfer.staged_question(self.memories)
+        """Check that the staged memories still exist."""
+        return None if self.memories is None else transfer.staged_query(self.memories)
 
 
 class FindExported(Message[bool], frozen=True, kw_only=True):
-    """Find out whether a session that was exported is there, the asker's to write, and no older than then.
+    """Check that the exported session exists, is writable for the caller, and is not older.
 
     Attributes:
-        newest_id: Of its newest message that was exported; 0 for none.
+        newest_id: The id of its newest exported message; 0 for none.
     """
 
     created_at: datetime
@@ -180,10 +180,10 @@ class FindExported(Message[bool], frozen=True, kw_only=True):
 
 
 Place = Literal["free", "made", "taken"]
-"""Of an attempt: no session is there, its own is, or another one."""
+"""For an attempt: the address is free, has the attempt's own session, or another one."""
 
 
 class FindAttempt(Message[Place], frozen=True, kw_only=True):
-    """Find out whether an attempt may make its session at an address, or has."""
+    """Check whether an attempt may create its session at an address, or has done so."""
 
     attempt: Attempt

@@ -1,4 +1,6 @@
-"""Requests to a session. A field of a tool's request is its parameter: name, type, limit and default.
+"""Requests to a session.
+
+A field of a tool's request is its parameter: name, type, limit and default.
 
 Those of the session service, from `AppendEvent` on, are no tools, so none of them is in `REQUESTS`.
 """
@@ -7,14 +9,17 @@ from datetime import datetime
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.core.auth.policy import Visibility, VisibilityFilter
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies import replies
-from greenroom.actors.core.replies.memory_types import QueryVectors, TimeSpan
+from greenroom.actors.core.replies.damage import Damaged
+from greenroom.actors.core.replies.memory_types import TimeSpan
 from greenroom.actors.core.replies.results_explained import ResultsOfMode, WhyThatResult
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.search.embedding.vectors import QueryVectors
 from greenroom.runtime import Message
 
 EventType = Literal["message", "action", "tool_call", "reflection"]
@@ -28,6 +33,17 @@ EventActor = Annotated[
 ]
 
 
+@operation(
+    "create_session",
+    scope="sessions:write",
+    route="session",
+    makes_id=True,
+    tool=ToolText(
+        title="Create session",
+        description="Make a shared session under an id of your choice. To begin or take over work: "
+        "start_session.",
+    ),
+)
 class CreateSession(Message[replies.SessionCreated], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Make a session; the caller becomes ``created_by``."""
 
@@ -43,12 +59,38 @@ class CreateSession(Message[replies.SessionCreated], frozen=True, metaclass=Chec
     idempotency_key: types.IdempotencyKey | None = None
 
 
+@operation(
+    "get_session",
+    scope="sessions:read",
+    route="session",
+    tool=ToolText(
+        title="Get session",
+        description="Look at one session: its purpose and status, who takes part, is it still "
+        "open, how many messages it holds, when it was last used.",
+        weight=4,
+    ),
+)
 class GetSession(Message[replies.SessionRead], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read a session with its newest visible messages."""
+
+    only_reads: ClassVar[bool] = True
 
     session_id: types.OrCurrent | None = None
 
 
+@operation(
+    "update_session",
+    scope="sessions:write",
+    route="session",
+    tool=ToolText(
+        title="Update session",
+        description="Change a session's status, metadata or state, for example to pause or terminate it.",
+        overwrites=True,
+        repeatable=True,
+        weight=4,
+    ),
+    after_notes=True,
+)
 class UpdateSession(Message[replies.SessionUpdated], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Change the status; merge top-level keys into metadata and state."""
 
@@ -59,6 +101,43 @@ class UpdateSession(Message[replies.SessionUpdated], frozen=True, metaclass=Chec
     idempotency_key: types.IdempotencyKey | None = None
 
 
+class SessionRenamed(replies.Reply, frozen=True, kw_only=True):
+    """Answers `RenameSession`."""
+
+    session_id: str
+    purpose: str
+
+
+@operation(
+    "rename_session",
+    scope="sessions:write",
+    route="session",
+    tool=ToolText(
+        title="Rename session",
+        description="Give a session another name: say anew what it is for.",
+        overwrites=True,
+        repeatable=True,
+    ),
+)
+class RenameSession(Message[SessionRenamed], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Replace a session's purpose; messages do not rename it afterwards."""
+
+    session_id: types.SessionId
+    purpose: types.Purpose
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+@operation(
+    "add_message",
+    scope="sessions:write",
+    route="session",
+    tool=ToolText(
+        title="Add message",
+        description="Tell the other agents who work with you, such as a planner, tester or "
+        "reviewer: let them know, warn, ask or answer a question, reply, pass on, "
+        "report or post results for everybody here.",
+    ),
+)
 class AddMessage(Message[replies.MessageAdded], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Append a message."""
 
@@ -71,8 +150,22 @@ class AddMessage(Message[replies.MessageAdded], frozen=True, metaclass=CheckedWh
     idempotency_key: types.IdempotencyKey | None = None
 
 
+@operation(
+    "get_messages",
+    scope="sessions:read",
+    route="session",
+    tool=ToolText(
+        title="Get messages",
+        description="Read what was said in a session, the whole conversation in order: from the "
+        "start, the latest replies, or with since_id the new ones: what has come in, "
+        "who has answered, what others have written since you last looked.",
+        weight=4,
+    ),
+)
 class GetMessages(Message[replies.MessagePage], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read visible messages, oldest first, in pages."""
+
+    only_reads: ClassVar[bool] = True
 
     session_id: types.OrCurrent | None = None
     limit: types.Limit1000 = 50
@@ -83,8 +176,19 @@ class GetMessages(Message[replies.MessagePage], frozen=True, metaclass=CheckedWh
     max_tokens: types.Budget | None = None
 
 
+@operation(
+    "search_context",
+    scope="sessions:read",
+    tool=ToolText(
+        title="Search session",
+        description="Find the place in a conversation or chat where something was said: who said, "
+        "mentioned, discussed, proposed or talked about it, brought it up, or what you "
+        "saw in this session earlier. For all that is known: memory_search.",
+        weight=4,
+    ),
+)
 class SearchContext(Message[replies.SearchResults], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Find messages by words, typing errors forgiven, and by what they mean."""
+    """Find messages by words, tolerating typing errors, and by meaning."""
 
     session_id: types.OrCurrent | None = None
     query: types.SearchText
@@ -100,17 +204,16 @@ class SearchContext(Message[replies.SearchResults], frozen=True, metaclass=Check
 
 
 class FindMessages(Message[replies.SearchResults], frozen=True, kw_only=True):
-    """Carry out a search with what its query means. Not a tool.
+    """Run a search with its interpreted query; not a tool.
 
     Attributes:
-        asked: The search.
-        text: Its query without the times that it names in its own words; None: as it is.
+        text: The query without the times that it names; None: unchanged.
         times: These times.
-        vectors: The query's; None to go by words alone.
-        absence: Why there are none, where another time there would be.
+        vectors: The vectors of the query; None to search by words only.
+        absence: Why there are no vectors at present.
     """
 
-    deed: ClassVar[str] = "search_context"
+    audit_action: ClassVar[str] = "search_context"
     asked: SearchContext
     text: str | None = None
     times: tuple[TimeSpan, ...] = ()
@@ -119,11 +222,13 @@ class FindMessages(Message[replies.SearchResults], frozen=True, kw_only=True):
 
 
 class ExplainMessages(Message["MessagesExplained"], frozen=True, kw_only=True):
-    """Carry out a search and say why it finds what it finds. Not a tool: `ExplainSessionSearch` asks it.
+    """Run a search and explain its results; not a tool.
+
+    `ExplainSessionSearch` sends it.
 
     Attributes:
-        asked: The search, with what its query means.
-        about: A message to tell of, too; None for none.
+        asked: The search with its interpreted query.
+        about: A message to explain as well; None for none.
     """
 
     asked: FindMessages
@@ -133,12 +238,26 @@ class ExplainMessages(Message["MessagesExplained"], frozen=True, kw_only=True):
 class MessagesExplained(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `ExplainMessages`."""
 
+    damaged: Damaged | UnsetType = UNSET
+
     mode: ResultsOfMode
     about: WhyThatResult | None
 
 
+@operation(
+    "search_by_sender",
+    scope="sessions:read",
+    route="session",
+    tool=ToolText(
+        title="Search by sender",
+        description="Read what one agent wrote in a session, newest first.",
+        weight=4,
+    ),
+)
 class SearchBySender(Message[replies.SenderMessages], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read one sender's visible messages, newest first."""
+
+    only_reads: ClassVar[bool] = True
 
     session_id: types.OrCurrent | None = None
     sender: types.Sender
@@ -146,10 +265,22 @@ class SearchBySender(Message[replies.SenderMessages], frozen=True, metaclass=Che
     max_tokens: types.Budget | None = None
 
 
+@operation(
+    "search_by_timerange",
+    scope="sessions:read",
+    route="session",
+    tool=ToolText(
+        title="Search by time",
+        description="Read what was written in a session between two times, oldest first.",
+        weight=4,
+    ),
+)
 class SearchByTimerange(
     Message[replies.TimeRangeMessages], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
 ):
     """Read the visible messages between two times, both included, oldest first."""
+
+    only_reads: ClassVar[bool] = True
 
     session_id: types.OrCurrent | None = None
     start_time: types.Start
@@ -158,12 +289,8 @@ class SearchByTimerange(
     max_tokens: types.Budget | None = None
 
 
-class StatusOfSession(Message[types.SessionStatus | None], frozen=True, kw_only=True):
-    """Ask a session for its status, None where the sender sees none; other requests depend on it."""
-
-
 class EventView(msgspec.Struct, frozen=True, kw_only=True):
-    """An event as a reader that may see it gets it; ``content`` is the JSON object that was given."""
+    """An event as its reader gets it; ``content`` is the JSON object of the sender."""
 
     event_id: str
     timestamp: datetime
@@ -175,14 +302,15 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """A session at one moment; the events of that moment are those with ids up to ``newest_id``.
+    """A session at one moment, with the events up to ``newest_id``.
 
     Attributes:
-        session: The session.
-        newest_id: Which message or event is the newest that the caller may see; 0 for none.
-        last_event_id: Which event is, messages of tools not counted; None for none.
+        newest_id: The newest message or event that the caller may see; 0 for none.
+        last_event_id: The newest event, not counting messages of tools; None for none.
         last_event_at: When that one happened.
     """
+
+    damaged: Damaged | UnsetType = UNSET
 
     session: replies.SessionView
     newest_id: int
@@ -191,25 +319,27 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Some events, oldest first; ``last_id`` is where the next page goes on, None at the end."""
+    """A page of events, oldest first; ``last_id`` continues it, None at the end."""
+
+    damaged: Damaged | UnsetType = UNSET
 
     events: list[EventView]
     last_id: int | None
 
 
 class StateValue(msgspec.Struct, frozen=True, kw_only=True):
-    """The value of a key of the state, or that there is none."""
+    """The value of a key of the state; ``found``: whether there is one."""
 
     found: bool
     value: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"null"))
 
 
 class AppendEvent(Message[EventView], frozen=True, kw_only=True):
-    """Append an event and merge the state's changes, or neither; a repeat of an event changes nothing.
+    """Append an event and merge its changes of state atomically; a repeat changes nothing.
 
     Attributes:
-        whole: The JSON of the content where that is too large for a message; then ``content`` is what agents
-            see in its place. Empty otherwise.
+        whole: The JSON of a content that is too large for a message; ``content`` is then the text that agents
+            see instead. Otherwise empty.
     """
 
     session_id: types.SessionId
@@ -225,14 +355,12 @@ class AppendEvent(Message[EventView], frozen=True, kw_only=True):
 
 
 class SharedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes of what sessions share: the state of one more session, which the first change makes.
+    """Changes of shared state: the state of a further session, which the first change creates.
 
     Attributes:
-        session_id: The session that holds what is shared.
-        app_name: The program that it belongs to.
-        user_id: The user whose it is; None: everybody's.
-        project_id: The project that it is in.
-        changes: Keys and values that replace those of its state.
+        session_id: The session that holds the shared state.
+        user_id: The user who owns it; None: all users.
+        changes: Keys and values that replace those of its state, as JSON.
     """
 
     session_id: types.SessionId
@@ -243,44 +371,43 @@ class SharedChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreateSharing(Message[replies.SessionCreated], frozen=True, kw_only=True):
-    """Make a session, and change with it what it shares with others: both or neither."""
+    """Create a session and change its shared state atomically."""
 
-    deed: ClassVar[str] = "create_session"
+    audit_action: ClassVar[str] = "create_session"
     session: CreateSession
     shared: list[SharedChange]
 
 
 class EventAppended(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `AppendSharing`: whether the event is new, or was there."""
+    """Answers `AppendSharing`: whether the event is new."""
 
     is_new: bool
 
 
 class AppendSharing(Message[EventAppended], frozen=True, kw_only=True):
-    """Append an event, and change with it what the session shares with others: both or neither.
+    """Append an event and change the session's shared state atomically.
 
     Attributes:
-        event: What is appended.
-        shared: What follows with it; a repeat of an event changes nothing.
-        after_event: The event that is to be the session's last one, as far as the caller sees, messages of
-            tools not counted; empty where it is to have none. Otherwise it is a conflict.
+        shared: The changes; a repeat of the event changes nothing.
+        after_event: The expected last visible event, not counting messages of tools; empty for none. Any
+            other one is a conflict.
     """
 
-    deed: ClassVar[str] = "append_event"
+    audit_action: ClassVar[str] = "append_event"
     event: AppendEvent
     shared: list[SharedChange]
     after_event: str
 
 
 class ChangeShared(Message[None], frozen=True, kw_only=True):
-    """Tell the session that holds what others share of a change, and by which agent it is."""
+    """Report a change, and its agent, to the session that holds the shared state."""
 
     change: SharedChange
     by: str
 
 
 class CheckShared(Message[None], frozen=True, kw_only=True):
-    """Ask the session that holds what others share whether it takes a change, or would get too large."""
+    """Check that the session that holds the shared state accepts a change."""
 
     change: SharedChange
 
@@ -290,7 +417,7 @@ class Deleted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeleteSession(Message[Deleted], frozen=True, kw_only=True):
-    """Delete a session with all that is in it."""
+    """Delete a session with all its contents."""
 
     session_id: types.SessionId
 
@@ -310,7 +437,7 @@ class GetEvents(Message[EventPage], frozen=True, kw_only=True):
 
 
 class AppendEvents(Message[None], frozen=True, kw_only=True):
-    """Append all of some events or none; those that the session has already are passed over.
+    """Append several events atomically; events that exist are skipped.
 
     Attributes:
         events: Of this session, without changes of its state.
@@ -325,8 +452,8 @@ class GetNewestEvents(Message[EventPage], frozen=True, kw_only=True):
 
     Attributes:
         before_id: None: from the end of the log.
-        limit: How many are wanted, of which a page may have fewer; None: all.
-        id_prefix: With what the ids of the events begin that count.
+        limit: How many; a page may have fewer. None: all.
+        id_prefix: Only events with ids that begin with this.
     """
 
     session_id: types.SessionId
@@ -347,7 +474,7 @@ class RemoveEvents(Message[EventsRemoved], frozen=True, kw_only=True):
 
     Attributes:
         limit: How many; None: all.
-        id_prefix: With what the ids of the events begin that count.
+        id_prefix: Only events with ids that begin with this.
     """
 
     session_id: types.SessionId
@@ -363,4 +490,4 @@ class GetState(Message[StateValue], frozen=True, kw_only=True):
 
 
 class MeasureSession(Message[int], frozen=True, kw_only=True):
-    """Ask how many bytes the contents of the messages have that the caller may see; not a tool."""
+    """Return the bytes of the contents of all visible messages; not a tool."""

@@ -1,35 +1,28 @@
-"""Sessions that move between tools: requests, and the context of the work done in them."""
+"""Requests about the work context of a session: files, searches, decisions, where the work stands."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.core.replies import memory_types as kinds
+from greenroom.actors.core.operations import ToolText, operation
+from greenroom.actors.core.replies import memory_types
 from greenroom.actors.core.replies.replies import Continued, Reply, ToolCall, UnlistedCall
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.actors.memories.requests import transfer
-from greenroom.runtime import Address, Message
+from greenroom.runtime import Message
 
 MOST_GIVEN = 100
-"""How much of each kind one request may record."""
-
+"""The most entries of each kind in one request."""
 ToolName = Annotated[str, Meta(min_length=1, max_length=100)]
 ToolId = Annotated[ToolName, Meta(description="such as cursor or zed; default this client")]
 WorkspacePath = Annotated[
     str, Meta(min_length=1, max_length=4_096, description="folder of the project; tells the project")
 ]
-SessionHere = Annotated[
-    str,
-    Meta(
-        pattern=r"^[A-Za-z0-9_.-]{1,128}(?!\n)$",
-        extra={"takes": "1 to 128 characters of A-Z, a-z, 0-9, _ . -"},
-    ),
-]
+
 Line = Annotated[str, Meta(min_length=1, max_length=500)]
 Paragraph = Annotated[str, Meta(min_length=1, max_length=2_000)]
 WorkStatus = Literal["active", "blocked", "done"]
@@ -37,22 +30,25 @@ MigrationOutcome = Literal["started", "handed_over", "resumed", "exported", "res
 
 
 class FileUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file that was read or changed; without ``importance`` it follows from how often that was."""
+    """A file that was read or changed.
+
+    Without ``importance`` its importance follows from the number of uses.
+    """
 
     path: Annotated[str, Meta(min_length=1, max_length=1_024)]
-    importance: Annotated[kinds.Fraction | None, Meta(description="0-1")] = None
+    importance: Annotated[memory_types.Fraction | None, Meta(description="0-1")] = None
     note: Line | None = None
 
 
 class DecisionMade(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was decided, and why."""
+    """A decision and its reason."""
 
     what: Paragraph
     why: Paragraph | None = None
 
 
 class WorkflowState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the work stands: the task, the step it is at, what comes next, what it waits for."""
+    """The state of the work: task, present step, next steps, blockers."""
 
     task: Line
     step: Line | None = None
@@ -66,15 +62,14 @@ Searches = Annotated[list[Line], Meta(max_length=MOST_GIVEN, description="made o
 Decisions = Annotated[list[DecisionMade], Meta(max_length=MOST_GIVEN, description="what was chosen, and why")]
 
 
-# -- the context: its limits are those of what may be recorded, and bind what passports bring ------
+# -- the context; passports are held to the same limits as requests -------------
 
 MOST_FILES = 200
-"""How much of each kind a context keeps."""
+"""The most entries of each kind in a context."""
 MOST_SEARCHES = 100
 MOST_MEMORIES = 500
 MOST_DECISIONS = 200
 MOST_MIGRATIONS = 200
-
 _Path = Annotated[str, Meta(max_length=1_024)]
 _Short = Annotated[str, Meta(max_length=100)]
 _Named = Annotated[str, Meta(max_length=1_024)]
@@ -82,16 +77,16 @@ _Uses = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 
 
 _Former = Annotated[int | UnsetType, Meta(extra_json_schema=types.UNLISTED)]
-_CALLED_BEFORE = {
+_OLDER_NAMES = {
     "files": "files_accessed",
     "searches": "recent_searches",
     "workflow": "workflow_state",
 }
 
 
-def _call_anew(struct: msgspec.Struct) -> None:
-    """Move what came by the names of older programs, in passports and answers that are kept."""
-    for before, today in _CALLED_BEFORE.items():
+def _move_renamed_fields(struct: msgspec.Struct) -> None:
+    """Move the values of renamed fields: older passports and stored replies have the older names."""
+    for before, today in _OLDER_NAMES.items():
         value = getattr(struct, before, UNSET)
         if value is not UNSET:
             msgspec.structs.force_setattr(struct, today, value)
@@ -99,10 +94,10 @@ def _call_anew(struct: msgspec.Struct) -> None:
 
 
 class FileView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file of a context, with how often it was used."""
+    """A file of a context, with the number of its uses."""
 
     path: _Path
-    importance: kinds.Fraction
+    importance: memory_types.Fraction
     uses: _Uses
     last_used: types.Instant
     note: Line | None = None
@@ -125,7 +120,7 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     at: types.Instant
 
 
-AT_THE_END: Final = "the session ended with this summary"
+SUMMARY_REASON: Final = "the session ended with this summary"
 """The reason of a decision that is the summary of `EndSession`."""
 
 
@@ -139,7 +134,7 @@ class DecisionView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class WorkflowView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the work stands, who said so last, and when."""
+    """The state of the work, with the agent and time of the last change."""
 
     task: Line
     step: Line | None
@@ -155,12 +150,14 @@ _SearchesSeen = Annotated[list[SearchView], Meta(max_length=MOST_SEARCHES)]
 
 
 class SessionContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was worked with in a session: most important files first, newest of everything else first.
+    """The work context of a session: files, searches, memories, decisions, state of the work.
+
+    Files are ordered by importance, everything else newest first.
 
     Attributes:
-        files_accessed: Of the reader's user alone, as are ``recent_searches`` and ``memories``.
-        decisions: Of everybody who may see the session, as is ``workflow_state``.
-        files: What older programs called ``files_accessed``; read and never written, as are ``searches`` and
+        files_accessed: Those of the reader's user only, as in ``recent_searches`` and ``memories``.
+        decisions: Those of the whole session, as is ``workflow_state``.
+        files: The older name of ``files_accessed``; read, never written. So are ``searches`` and
             ``workflow``.
     """
 
@@ -174,12 +171,12 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     workflow: Annotated[WorkflowView | UnsetType | None, Meta(extra_json_schema=types.UNLISTED)] = UNSET
 
     def __post_init__(self) -> None:
-        """Call by today's names what came by those of before."""
-        _call_anew(self)
+        """Accept the older names of fields."""
+        _move_renamed_fields(self)
 
 
 class Migration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One step on a session's way between tools; ``server`` is where it came from, if not from here."""
+    """One migration of a session between tools; ``server`` is its server of origin, if another."""
 
     from_tool: _Short | None
     to_tool: _Short | None
@@ -192,19 +189,17 @@ class Migration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 BriefContext = Annotated[SessionContext, Meta(extra_json_schema=types.BRIEF)]
-"""A context in an answer, which is listed without its insides."""
+"""A context whose schema is listed without its members."""
 BriefMigration = Annotated[Migration, Meta(extra_json_schema=types.BRIEF)]
 
 
 class TalkView(msgspec.Struct, frozen=True, kw_only=True):
-    """How much was said in a session, as far as the reader may see it, and how that is read.
+    """The number of messages that the reader may see, and the calls that read them.
 
     Attributes:
-        messages: How many messages there are.
-        last_at: When the newest was sent.
-        read: The call that reads the newest of them, and leads further back; None where there are none.
-        rest: The call that reads the newest whole, where it is so long that a briefing has its beginning.
-        earlier: The call that reads the session that this one continues.
+        read: The call that reads the newest messages and pages backwards; None if there are none.
+        rest: The call that reads the newest message in full, where the briefing truncates it.
+        earlier: The call that reads the messages of the session that this one continues.
     """
 
     messages: int = 0
@@ -217,51 +212,8 @@ class TalkView(msgspec.Struct, frozen=True, kw_only=True):
 BriefTalk = Annotated[TalkView, Meta(extra_json_schema=types.BRIEF)]
 
 
-# -- messages to a session ---------------------------------------------
-
-
-class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """A session of the same user and project that can be taken up with `RestoreSession`.
-
-    Attributes:
-        tool: The one that it is in; who created it, where no tool started it.
-        held: Whether another client works in it now.
-        held_by: The agents of those clients.
-        contents: What is in it, in words.
-        has_words: Whether anything was said or noted down in it, besides what the server saw of the work.
-        call: The call that goes on with it; for one that hooks keep, the call that gives its briefing.
-    """
-
-    session_id: str
-    purpose: str
-    status: types.SessionStatus
-    tool: str
-    last_used: datetime
-    held: bool
-    held_by: list[str] = []
-    contents: str
-    has_words: bool = True
-    call: ToolCall | UnsetType = UNSET
-
-
-def call_to_restore(session_id: str) -> ToolCall:
-    """Return the call that goes on with a session, or gives its briefing."""
-    return ToolCall(tool="start_session", arguments={"restore_from": session_id})
-
-
-class TakenUp(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a session comes from that was taken up."""
-
-    from_tool: str
-    last_used: datetime
-
-
-BriefOffer = Annotated[Offer, Meta(extra_json_schema=types.BRIEF)]
-BriefTakenUp = Annotated[TakenUp | None, Meta(extra_json_schema=types.BRIEF)]
-
-
 class ContextRecorded(Reply, frozen=True, kw_only=True):
-    """Answers `RecordContext`: how much of each kind the caller's context has now."""
+    """Answers `RecordContext`: the number of entries of each kind in the caller's context."""
 
     session_id: str
     files_accessed: int = 0
@@ -272,12 +224,25 @@ class ContextRecorded(Reply, frozen=True, kw_only=True):
     searches: _Former = UNSET
 
     def __post_init__(self) -> None:
-        """Call by today's names what an answer that was kept calls otherwise."""
-        _call_anew(self)
+        """Accept the older names of fields."""
+        _move_renamed_fields(self)
 
 
+@operation(
+    "record_context",
+    scope="sessions:write",
+    route="session",
+    tool=ToolText(
+        title="Record context",
+        description="Keep on the session's record, for the next agent or whoever follows you, "
+        "which files you opened, touched or changed, what you searched for, what you "
+        "chose and why, how far you got, what is done and what remains. Save it often, "
+        "as handover notes: you may be cut off.",
+    ),
+    after_notes=True,
+)
 class RecordContext(Message[ContextRecorded], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Record what was worked with, what was decided, and where the work stands."""
+    """Record files, searches, decisions and the state of the work."""
 
     session_id: types.OrCurrent | None = None
     files_accessed: Files = msgspec.field(default_factory=list)
@@ -291,12 +256,12 @@ class ContextRead(Reply, frozen=True, kw_only=True):
     """Answers `GetSessionContext`.
 
     Attributes:
-        briefing: The context and the conversation in words, for the caller's tool, as data.
-        talk: How much was said, and how that is read.
-        continues: The session that had ended and that this one continues.
-        tool: The tool that the session is in; None for one that no tool started.
+        briefing: The context and the conversation as text for the caller's tool; data, not instructions.
+        talk: The number of messages, and the calls that read them.
+        continues: The ended session that this one continues.
+        tool: The tool that the session is in; None if no tool started it.
         original_tool: The tool that it was started in.
-        migrations: Its way between tools and servers, oldest first.
+        migrations: Its migrations between tools and servers, oldest first.
     """
 
     purpose: str
@@ -314,8 +279,20 @@ class ContextRead(Reply, frozen=True, kw_only=True):
     migrations: list[BriefMigration]
 
 
+@operation(
+    "get_session_context",
+    scope="sessions:read",
+    route="session",
+    tool=ToolText(
+        title="Get session context",
+        description="Look at what a session keeps of the work: files, searches, decisions, "
+        "workflow state, and its way between tools.",
+        weight=1,
+    ),
+    after_notes=True,
+)
 class GetSessionContext(Message[ContextRead], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Read what a session keeps of the work done in it."""
+    """Read the work context of a session."""
 
     session_id: types.OrCurrent | None = None
     tool_id: ToolId | None = None
@@ -334,137 +311,44 @@ class SessionEnded(Reply, frozen=True, kw_only=True):
     searches: _Former = UNSET
 
     def __post_init__(self) -> None:
-        """Call by today's names what an answer that was kept calls otherwise."""
-        _call_anew(self)
+        """Accept the older names of fields."""
+        _move_renamed_fields(self)
 
 
-class SessionReopened(Reply, frozen=True, kw_only=True):
-    """Answers `ReopenSession`; ``ended_at`` is when it had ended."""
-
-    session_id: str
-    status: types.SessionStatus
-    reopened_at: datetime
-    ended_at: datetime
-
-
-class ReopenSession(Message[SessionReopened], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Open a session again that was terminated; what is in it is as it was, but for ``temp:`` state."""
-
-    session_id: Annotated[SessionHere, Meta(description="a terminated one")]
-    idempotency_key: types.IdempotencyKey | None = None
-
-
+@operation(
+    "end_session",
+    scope="sessions:write",
+    route="session",
+    tool=ToolText(
+        title="End session",
+        description="Close the session when all is done: finish, close it down, shut it, wrap the "
+        "work up, say what the result is. It stays readable.",
+        overwrites=True,
+        repeatable=True,
+    ),
+    after_notes=True,
+)
 class EndSession(Message[SessionEnded], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Terminate a session; what is in it stays readable, and it can still be exported."""
+    """Terminate a session; it stays readable and can still be exported."""
 
     session_id: types.OrCurrent | None = None
     summary: Annotated[Paragraph | None, Meta(description="the result")] = None
     idempotency_key: types.IdempotencyKey | None = None
 
 
-# -- internal ----------------------------------------------------------
-
-
-class Holder(msgspec.Struct, frozen=True, array_like=True):
-    """A client that works in a session.
-
-    Attributes:
-        token: Tells it from others.
-        at: When it began to (microseconds since 1970).
-        is_connected: Whether it has a connection, which says how long it does.
-        agent: Who it is; empty where an older program recorded it.
-    """
-
-    token: str
-    at: int
-    is_connected: bool
-    agent: str = ""
-
-    def topic(self, session_id: str) -> str:
-        """Return the topic to which it is subscribed as long as it works there."""
-        return f"held/{session_id}/{self.token}"
-
-
-class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `StartHere`; without a ``session_id`` it could not be taken up.
-
-    Attributes:
-        at: When this was.
-        offered: What else there is to be taken up.
-        kept: What hooks keep besides.
-        read: What is in the session, if it was taken up.
-        taken_up: Where it comes from, then.
-    """
-
-    session_id: str | None
-    project_id: str | None
-    created_at: datetime | None
-    at: datetime | None = None
-    offered: list[Offer] = []
-    kept: list[Offer] = []
-    read: ContextRead | None = None
-    taken_up: TakenUp | None = None
-
-
-class StartHere(Message[Started], frozen=True, kw_only=True):
-    """Begin a session here, or take this one up.
-
-    Attributes:
-        how: ``take_up`` leaves a session alone that somebody else holds or that has ended; ``resume`` one
-            that has ended.
-        purpose: None for one that nobody named.
-        holder: Who starts.
-        offered: What was found that can be taken up, this one included.
-        kept: What was found that hooks keep.
-    """
-
-    deed: ClassVar[str] = "start_session"
-
-    how: Literal["begin", "take_up", "resume"]
-    tool: str
-    holder: Holder
-    purpose: types.Purpose | None = None
-    project_id: str | None = None
-    workspace_path: str | None = None
-    offered: list[Offer] = msgspec.field(default_factory=list)
-    kept: list[Offer] = msgspec.field(default_factory=list)
-
-
 class ListDecisions(Message[list[DecisionView]], frozen=True, kw_only=True):
-    """List what was decided in a session, newest first."""
-
-
-class LookAtWork(Message[Offer | None], frozen=True, kw_only=True):
-    """Find out what the asker would find in a session; None for one that is closed or has no work in it."""
-
-    token: str
-
-
-class HoldSession(Message[None], frozen=True, kw_only=True):
-    """Word that a client works in a session from now on."""
-
-    holder: Holder
-
-
-class SweepSession(Message[None], frozen=True, kw_only=True):
-    """The session's word to itself: an hour ago it was begun without a name."""
-
-
-class LeaveSession(Message[None], frozen=True, kw_only=True):
-    """Word that a client moved from this session to another one."""
-
-    token: str
+    """List the decisions of a session, newest first."""
 
 
 class NotedFile(msgspec.Struct, frozen=True, array_like=True):
-    """A file that was read, and how often."""
+    """A file that was read, and the number of reads."""
 
     path: str
     uses: int = 1
 
 
 class NotedSearch(msgspec.Struct, frozen=True, array_like=True):
-    """A search; ``is_private``: for the agent alone, and not for others of its user."""
+    """A search; ``is_private``: visible to this agent only, not to others of its user."""
 
     query: str
     tool: str
@@ -480,11 +364,13 @@ class NotedMemory(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NoteContext(Message[None], frozen=True, kw_only=True):
-    """Word of what an agent did through the server; a session that is closed or hidden passes it over.
+    """Report the files, searches and memories that the server observed.
+
+    A closed or hidden session ignores it.
 
     Attributes:
         files: In the order of their last use, as are ``searches`` and ``memories`` in theirs.
-        search: What an older process says in the place of the lists: one search, or one memory.
+        search: Older processes send one search, or one memory, instead of the lists.
     """
 
     files: list[NotedFile] = msgspec.field(default_factory=list)
@@ -495,24 +381,3 @@ class NoteContext(Message[None], frozen=True, kw_only=True):
     memory_id: str | None = None
     key: str = ""
     namespace: str = ""
-
-
-class Move(Message[ContextRead], frozen=True, kw_only=True):
-    """Hand a session over to another tool, or take it up there.
-
-    Attributes:
-        to_tool: Where it goes.
-        outcome: What is logged; ``resumed`` makes ``to_tool`` the session's tool.
-        memories: Decides the import of memories that came along and are staged.
-    """
-
-    deed: ClassVar[str] = "migrate_session"
-
-    to_tool: str
-    outcome: MigrationOutcome
-    note: str | None = None
-    memories: transfer.ReleaseImport | None = None
-
-    def precheck(self) -> tuple[Address, Message[transfer.ImportProgress | None]] | None:
-        """Ask whether the memories are still there to be decided about."""
-        return None if self.memories is None else transfer.staged_question(self.memories)

@@ -1,29 +1,32 @@
-"""The index that a session keeps in memory, and the search over it. Needs numpy: import it to search."""
+"""The in-memory search index of a session.
+
+It needs numpy: import it only to search.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.content.text.analyze import Token, asks, stretches, tokens
-from greenroom.actors.core.base.unicode_forms import composed
-from greenroom.actors.core.replies.memory_types import QueryVectors, TimeSpan, Vectors
-from greenroom.actors.index import QUESTION, TEMPORAL, Document
-from greenroom.actors.ranking import RankQuery, View
+from greenroom.actors.content.text.analyze import Token, is_question, stretches, tokens
+from greenroom.actors.core.base.unicode_forms import compose
+from greenroom.actors.core.replies.memory_types import TimeSpan
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.index import QUESTION, TEMPORAL, Document
 from greenroom.actors.search.index.arrays import pack
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.document import Analysed, Field, is_temporal
-from greenroom.actors.search.ranking import rank
+from greenroom.actors.search.ranking import RankQuery, View, rank
 from greenroom.actors.sessions.search.messages import Messages
 from greenroom.actors.sessions.search.query_expansion import expand
 from greenroom.actors.sessions.search.scores import PHRASE, Reasons, Scores, no_scores, reasons, score
-from greenroom.runtime import Slices
+from greenroom.runtime import Slices, finish
 
 Mask = npt.NDArray[np.bool_]
 
@@ -32,25 +35,23 @@ _LOOK = 250_000  # characters looked through for a phrase between two looks at t
 _INSIDE_WORD = 70.0
 _LEAST = 0.01
 _SEALED_ROWS, _SEALED_SHARE = 64, 0.25
-"""Rows, and part of all rows, from which a search first puts new ones in order: that halves their memory."""
+"""The number and share of new rows from which a search sorts them first, which halves their memory."""
 _ROW_BYTES = 16  # a row's slots in the lists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """A search request: the query, and among which messages to look.
+    """A search request: the query, and the messages in scope.
 
     Attributes:
-        text: The query as typed.
-        partitions: The visibility classes that the asker may see; unknown ones are empty.
-        oldest_id: Older messages do not exist for this search.
-        threshold: Least score of a match, 0-100.
-        limit: Most matches wanted.
-        metadata: Whether the metadata's values are searched too.
-        words: The query without its times; None: all of it.
-        times: The times that it names in its own words; what names a date is taken as it stands.
-        vectors: The query's; None to go by words alone. Only its sentence's count, or those of its words
-            where it has none: messages have no vectors of tokens.
+        partitions: The partitions that the caller may see; unknown ones are empty.
+        oldest_id: The oldest message in scope.
+        threshold: The lowest score of a match, 0-100.
+        metadata: Whether to search the values of metadata too.
+        words: The query without times; None: all of it.
+        times: The times that it names in words; dates are read from ``text``.
+        vectors: The vectors of the query; None to search by words only. The sentence vector is used, or else
+            those of words: messages have no token vectors.
     """
 
     text: str
@@ -65,18 +66,17 @@ class SearchRequest:
 
 
 class Key(NamedTuple):
-    """Where a message lies."""
+    """A message with its partition."""
 
     id: int
     partition: Any
 
 
 class Match(NamedTuple):
-    """One message found.
+    """A match.
 
     Attributes:
-        id: The message's id.
-        score: 0-100, two decimals; 100 is the query as a phrase.
+        score: 0-100, two decimals; 100 for the query as a phrase.
     """
 
     id: int
@@ -84,15 +84,14 @@ class Match(NamedTuple):
 
 
 class SearchIndex:
-    """Messages of one session, prepared for searching.
+    """An index of the messages of one session.
 
-    Each message stands on one *partition*, its visibility class. A search looks at the
-    partitions that it is given, from an oldest id on, and its result is what an index
-    of these messages alone would give.
+    Each message is in one *partition*, its visibility class. A search covers some partitions from an oldest
+    id on. Its result is the same as from an index of these messages only.
     """
 
     def __init__(self) -> None:
-        """Make an empty index."""
+        """Create an empty index."""
         self._corpus = Corpus()
         self._texts: list[str] = []
         self._metadata: list[str] = []
@@ -114,9 +113,8 @@ class SearchIndex:
         *,
         created_at: int = 0,
     ) -> None:
-        """Add one message at once, see `add_in_slices`."""
-        for _ in self.add_in_slices(id, partition, sender, content, metadata, _never, created_at=created_at):
-            pass  # pragma: no cover - it never yields
+        """Add one message without yielding, see `add_in_slices`."""
+        finish(self.add_in_slices(id, partition, sender, content, metadata, created_at=created_at))
 
     def add_in_slices(
         self,
@@ -125,14 +123,12 @@ class SearchIndex:
         sender: str,
         content: str,
         metadata: str,
-        should_yield: Callable[[], bool],
         *,
         created_at: int = 0,
     ) -> Slices[None]:
-        """Add one message; a partition's message of the same id stays as it is.
+        """Add one message; an existing one of the same id and partition stays.
 
-        Yields when ``should_yield()``, for the message may be long. Nothing else may be done with the
-        index before the generator has returned.
+        The message may be long. Do not use the index before the generator returns.
 
         Args:
             id: 0 to 2**63 - 1, greater for newer messages. Any order is correct; newest last and
@@ -141,15 +137,14 @@ class SearchIndex:
             sender: The sender's name.
             content: The text.
             metadata: The metadata's values as text, see `metadata_text`.
-            should_yield: Whether to yield.
-            created_at: When it was written, in microseconds since 1970.
+            created_at: When it was written (microseconds since 1970).
         """
         if self._holds(id, partition):
             return
-        text, terms = yield from _prepare(content, should_yield)
-        values, value_terms = yield from _prepare(metadata, should_yield)
+        text, terms = yield from _prepare(content)
+        values, value_terms = yield from _prepare(metadata)
         names = tokens(sender)
-        temporal = yield from is_temporal(terms, should_yield)
+        temporal = yield from is_temporal(terms)
         document = Document(
             id=len(self._texts) + 1,
             partition=partition,
@@ -164,19 +159,19 @@ class SearchIndex:
             "tags": value_terms,
             "author": Counter(term for token in names for term in token.posted),
         }
-        flags = (QUESTION if asks(content) else 0) | (TEMPORAL if temporal else 0)
+        flags = (QUESTION if is_question(content) else 0) | (TEMPORAL if temporal else 0)
         counts = {field: counted for field, counted in every.items() if counted}
-        yield from self._corpus.add_analysed(document, Analysed(counts, flags), should_yield)
-        # The sender stands before the text, behind a mark that no phrase contains.
+        yield from self._corpus.add_analysed(document, Analysed(counts, flags))
+        # A mark that no phrase contains separates the sender from the text.
         self._texts.append(f" {_phrase_key(names)} \n {text} ")
         self._metadata.append(f" {values} " if values else "")
         self._key_bytes += _ROW_BYTES + sys.getsizeof(self._texts[-1])
         if values:
             self._key_bytes += sys.getsizeof(self._metadata[-1])
-        yield from self._corpus.compact(should_yield)
+        yield from self._corpus.compact()
 
     def set_vectors(self, space: str, vectors: Mapping[int, Vectors]) -> None:
-        """Give messages their vectors in a space, by their ids; unknown ones are passed over."""
+        """Set the vectors of messages in a space by id; ignore unknown ids."""
         ids = np.fromiter(vectors, np.int64, len(vectors))
         rows = np.flatnonzero(np.isin(self._corpus.position, ids))
         if len(rows):
@@ -185,55 +180,53 @@ class SearchIndex:
             self._corpus.set_vectors(space, numbers, values, scales)
 
     def without_vectors(self, space: str, limit: int, request: SearchRequest | None = None) -> list[Key]:
-        """Return the newest messages without a vector in a space; of those that a request sees, if given."""
+        """Return the newest messages without a vector, in scope of a request if given."""
         corpus = self._corpus
-        rows = np.flatnonzero(self._lacking(space, request))
+        rows = np.flatnonzero(self._lacks_vector(space, request))
         rows = rows[np.argsort(-corpus.position[rows], kind="stable")[:limit]]
         return [Key(int(corpus.position[row]), corpus.partitions[corpus.partition[row]]) for row in rows]
 
     def count_without(self, space: str, request: SearchRequest | None = None) -> int:
-        """Return how many messages have none; of those that a request sees, if given."""
-        return int(np.count_nonzero(self._lacking(space, request)))
+        """Return the number of messages without a vector, in scope of a request if given."""
+        return int(np.count_nonzero(self._lacks_vector(space, request)))
 
     def added_since(self, count: int) -> list[int]:
-        """Return the ids of the messages that were added after the first ``count``."""
+        """Return the ids of the messages added after the first ``count``."""
         found: list[int] = self._corpus.position[count:].tolist()
         return found
 
     def drop_vectors(self, space: str) -> None:
-        """Forget the vectors of a space."""
+        """Drop the vectors of a space."""
         self._corpus.drop_vectors(space)
 
     def resident_bytes(self) -> int:
-        """Return an estimate of the memory that the index holds, in bytes."""
+        """Return an estimate of the memory in use, in bytes."""
         view = 0 if self._view is None else self._view[2].resident_bytes()
         return self._key_bytes + self._corpus.resident_bytes() + view
 
-    def search(self, request: SearchRequest, should_yield: Callable[[], bool]) -> Slices[list[Match]]:
-        """Return the matches, best first; yields when ``should_yield()``.
+    def search(self, request: SearchRequest) -> Slices[list[Match]]:
+        """Return the matches, best first.
 
-        Equal scores: the stronger (of phrases: by who is named), then the shorter message (by powers of
-        two), then the newer.
-        The index must not be added to before the generator has returned.
+        Ties: the stronger message (for phrases: by the named sender), then the shorter (by powers of two),
+            then the newer. Do not add to the index before the generator returns.
         """
-        scores = yield from self._scored(request, should_yield)
+        scores = yield from self._score_rows(request)
         return self._best(scores, request)
 
     def explain(
-        self, request: SearchRequest, about: int | None, should_yield: Callable[[], bool]
+        self, request: SearchRequest, about: int | None
     ) -> Slices[tuple[list[tuple[Match, Reasons]], tuple[Match, Reasons] | None]]:
-        """Return the matches with their reasons, and the message of an id, whatever its score.
+        """Return the matches with reasons, and one message whatever its score.
 
-        That is None where no message has it that the request sees.
+        That one is None if no message in scope has the id.
         """
-        scores = yield from self._scored(request, should_yield, explain=True)
-        seen = self._seen(request)
+        scores = yield from self._score_rows(request, explain=True)
+        seen = self._visible_rows(request)
         matches: list[tuple[Match, Reasons]] = []
         for match in self._best(scores, request):
             (row,) = np.flatnonzero(seen & (self._corpus.position == match.id)).tolist()
             matches.append((match, reasons(scores, row)))
-            if should_yield():
-                yield
+            yield
         if about is None:
             return matches, None
         rows: list[int] = np.flatnonzero(seen & (self._corpus.position == about)).tolist()
@@ -242,39 +235,36 @@ class SearchIndex:
         row = rows[0]
         return matches, (Match(about, round(float(scores.score[row]), 2)), reasons(scores, row))
 
-    def _scored(
-        self, request: SearchRequest, should_yield: Callable[[], bool], *, explain: bool = False
-    ) -> Slices[Scores]:
-        """Return the scores of all messages."""
+    def _score_rows(self, request: SearchRequest, *, explain: bool = False) -> Slices[Scores]:
+        """Score all messages."""
         corpus = self._corpus
         if corpus.tail_rows >= max(_SEALED_ROWS, _SEALED_SHARE * corpus.size):
-            yield from corpus.seal(should_yield)
-        messages, view = self._viewed(request)
+            yield from corpus.seal()
+        messages, view = self._view_for(request)
         visible = view.visible
         if not view.count:
             return no_scores(corpus.size)
         query = RankQuery.read(request.text, request.vectors)
-        if request.words is not None and not query.dates:  # a date may be said in metadata, too
+        if request.words is not None and not query.dates:  # metadata may contain a date too
             query = RankQuery.read(request.words, request.vectors, times=request.times)
-        expanded = yield from expand(messages, view, query.terms, should_yield)
+        expanded = yield from expand(messages, view, query.terms)
         if expanded.terms or query.dates or query.times or query.vectors is not None:
             query = replace(query, terms=expanded.terms)
-            ranked = yield from rank(view, query, visible, should_yield, limit=corpus.size)
-            scores = yield from score(view, ranked, expanded.unknown, should_yield, explain=explain)
+            ranked = yield from rank(view, query, visible, limit=corpus.size)
+            scores = yield from score(view, ranked, expanded.unknown, explain=explain)
         else:
             scores = no_scores(corpus.size)
-        if should_yield():
-            yield
+        yield
         phrase = _phrase_key(tokens(request.text))
         keys = [self._texts, self._metadata] if request.metadata else [self._texts]
-        yield from _raise_phrases(scores, phrase, keys, visible, should_yield)
+        yield from _raise_phrases(scores, phrase, keys, visible)
         return scores
 
-    def _viewed(self, request: SearchRequest) -> tuple[Messages, View]:
-        """Return the messages for a request, of which nothing is learned yet, and what of them it may see."""
+    def _view_for(self, request: SearchRequest) -> tuple[Messages, View]:
+        """Return the messages without learned terms, and the view of a request."""
         key = self._corpus.arrangement, request.metadata
-        seen = self._seen(request)
-        # The oldest id moves with the clock, and what it lets be seen hardly ever.
+        seen = self._visible_rows(request)
+        # The oldest id moves with the clock, but the visible rows rarely change.
         if self._view is None or self._view[0] != key or not np.array_equal(self._view[2].visible, seen):
             messages = Messages(self._corpus, metadata=request.metadata)
             self._view = key, messages, View(messages, seen)
@@ -282,8 +272,8 @@ class SearchIndex:
         messages.forget()
         return messages, view
 
-    def _seen(self, request: SearchRequest) -> Mask:
-        """Return which rows exist for a request."""
+    def _visible_rows(self, request: SearchRequest) -> Mask:
+        """Return the mask of rows in scope of a request."""
         corpus = self._corpus
         allowed = np.zeros(len(corpus.partitions), np.bool_)
         for partition in request.partitions:
@@ -293,13 +283,13 @@ class SearchIndex:
         seen: Mask = allowed[corpus.partition] & (corpus.position >= request.oldest_id)
         return seen
 
-    def _lacking(self, space: str, request: SearchRequest | None) -> Mask:
-        missing = np.ones(self._corpus.size, np.bool_) if request is None else self._seen(request)
+    def _lacks_vector(self, space: str, request: SearchRequest | None) -> Mask:
+        missing = np.ones(self._corpus.size, np.bool_) if request is None else self._visible_rows(request)
         found = self._corpus.vectors(space)
         return missing if found is None else missing & ~found[2]
 
     def _holds(self, id: int, partition: Hashable) -> bool:
-        """Return whether a message is known, and take note of its id."""
+        """Return whether the index has a message, and record its id."""
         if self._lowest <= id <= self._highest:
             number = self._corpus.names["partition"].find(partition)
             same = (self._corpus.position == id) & (self._corpus.partition == number)
@@ -309,7 +299,7 @@ class SearchIndex:
         return False
 
     def _best(self, scores: Scores, request: SearchRequest) -> list[Match]:
-        """Return the best matches of all."""
+        """Return the best matches."""
         rounded = np.round(scores.score, 2)
         rows = np.flatnonzero(rounded >= max(request.threshold, _LEAST))
         if len(rows) > request.limit:
@@ -323,25 +313,20 @@ class SearchIndex:
         return [Match(int(ids[place]), float(rounded[rows[place]])) for place in order]
 
 
-def _never() -> bool:
-    return False
-
-
-def _prepare(text: str, should_yield: Callable[[], bool]) -> Slices[tuple[str, Counter[str]]]:
-    """Return the phrase key of ``text``, and how often it has each term."""
+def _prepare(text: str) -> Slices[tuple[str, Counter[str]]]:
+    """Return the phrase key of ``text`` and its term counts."""
     pieces: list[str] = []
     terms: Counter[str] = Counter()
-    for stretch in stretches(composed(text), _STRETCH):
+    for stretch in stretches(compose(text), _STRETCH):
         found = tokens(stretch)
         pieces.append(_phrase_key(found))
         terms.update([term for _, _, posted in found for term in posted])
-        if should_yield():
-            yield
+        yield
     return " ".join(pieces), terms
 
 
 def _phrase_key(found: Sequence[Token]) -> str:
-    """Return the pieces of ``found``, joined by single blanks."""
+    """Join the pieces of ``found`` by single blanks."""
     return " ".join([piece for piece, _, _ in found if piece])
 
 
@@ -350,29 +335,26 @@ def _raise_phrases(
     phrase: str,
     keys: Sequence[Sequence[str]],
     visible: Mask,
-    should_yield: Callable[[], bool],
 ) -> Slices[None]:
-    """Raise the scores of the messages that hold the query as it stands.
+    """Raise the scores of messages that contain the query literally.
 
-    A query of which no message has a word (stop words, symbols) is looked for in all, failing
-    that also inside of words.
+    A query without a word in any message (stop words, symbols) is searched for in all messages, at last also
+    inside words.
     """
     if scores.shared:
         rows = np.flatnonzero(scores.candidates & visible)
-        scores.score[(yield from _holding(f" {phrase} ", rows, keys, should_yield))] = PHRASE
+        scores.score[(yield from _holding(f" {phrase} ", rows, keys))] = PHRASE
     elif phrase:
         rows = np.flatnonzero(visible)
-        whole = yield from _holding(f" {phrase} ", rows, keys, should_yield)
+        whole = yield from _holding(f" {phrase} ", rows, keys)
         scores.score[whole] = PHRASE
         if not whole:
-            inside = yield from _holding(phrase, rows, keys, should_yield)
+            inside = yield from _holding(phrase, rows, keys)
             scores.score[inside] = _INSIDE_WORD
 
 
-def _holding(
-    phrase: str, rows: Iterable[int], keys: Sequence[Sequence[str]], should_yield: Callable[[], bool]
-) -> Slices[list[int]]:
-    """Return the rows whose keys have ``phrase`` in them."""
+def _holding(phrase: str, rows: Iterable[int], keys: Sequence[Sequence[str]]) -> Slices[list[int]]:
+    """Return the rows with ``phrase`` in a key."""
     found: list[int] = []
     looked = 0
     for row in rows:
@@ -383,6 +365,5 @@ def _holding(
                 break
         if looked > _LOOK:
             looked = 0
-            if should_yield():
-                yield
+            yield
     return found

@@ -1,4 +1,4 @@
-"""Messages as ranking reads them: what counts as the text of each, and who stands next to whom."""
+"""The messages of a session as a corpus for ranking."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ _NO_POSTINGS = np.empty(0, np.int32), np.empty(0, np.float32)
 
 
 class Messages:
-    """The corpus of a session for one search after the other, see `greenroom.actors.ranking.Corpus`.
+    """The corpus of a session, see `greenroom.actors.search.ranking.Corpus`.
 
-    All messages are neighbours in the order of their ids, but belong to no conversation: of the one that they
-    are, nothing can be said that does not hold for each. Metadata is searched as if it stood in the
-    text, but it makes no message longer and says nothing of when something was.
+    Messages are neighbours in the order of ids. They belong to no conversation, since one conversation for
+    all would not distinguish them. Metadata is searched like text, but adds no length and no times.
 
-    They are right until the corpus changes.
+    It is valid until the corpus changes.
 
     Args:
-        corpus: The prepared messages: ``position`` is the id, ``tags`` has the metadata's terms.
-        metadata: Whether the metadata is searched.
+        corpus: The prepared messages; ``position`` is the id, ``tags`` has the terms of metadata.
+        metadata: Whether to search metadata.
     """
 
     def __init__(self, corpus: Corpus, *, metadata: bool) -> None:
@@ -42,9 +41,9 @@ class Messages:
         self._lines: list[str] = []
 
     def learn(self, term: str, found: Iterable[Postings]) -> int:
-        """Take several lists of rows for those that hold ``term``, each row as often as it is there at most.
+        """Merge several posting lists into the one of ``term``, with the highest count by row.
 
-        Returns how many rows that are.
+        Returns the number of rows.
         """
         some = [(rows, times) for rows, times in found if len(rows)]
         if len(some) == 1:
@@ -59,7 +58,7 @@ class Messages:
         return len(rows)
 
     def forget(self) -> None:
-        """Forget what was learned."""
+        """Drop the learned terms."""
         self._learned.clear()
 
     # -- what ranking reads ------------------------------------------------
@@ -91,7 +90,7 @@ class Messages:
 
     @property
     def flags(self) -> npt.NDArray[np.uint8]:
-        """Of the texts alone."""
+        """Flags of the texts, without metadata."""
         return self._corpus.flags
 
     def lengths(self, field: Any) -> npt.NDArray[np.uint32]:
@@ -99,8 +98,8 @@ class Messages:
         return self._corpus.lengths(field)
 
     def postings(self, field: Any, term: str) -> Postings:
-        """Return the rows that hold ``term``, and how often."""
-        if field == "author":  # asked for each word of a query, and hardly ever there
+        """Return the rows with ``term``, and its counts."""
+        if field == "author":  # a fast path: most words of a query name no sender
             return self._corpus.postings("author", term) if term in self._names else _NO_POSTINGS
         if field != "text":
             return _NO_POSTINGS
@@ -124,16 +123,16 @@ class Messages:
             yield from self._corpus.vocabulary("tags")
 
     def lines(self) -> Iterator[str]:
-        """Yield the terms of texts in blocks again, each a text with a line for a term; they are kept."""
+        """Yield blocks of the terms of texts, one term a line; blocks are cached."""
         for place, block in enumerate(self.vocabulary("text")):
             if place == len(self._lines):
                 self._lines.append("\n".join(block))
             yield self._lines[place]
 
     def neighbours(self, mask: Mask) -> Neighbours:
-        """Return who stands next to whom among the rows of ``mask`` only, and each row's place."""
+        """Return the neighbours and places of rows among those of ``mask``."""
         rows = np.flatnonzero(mask).astype(np.int32)
-        # Rows were added in runs of ascending or descending ids, which a stable sort takes as they are.
+        # Rows are in runs of ascending or descending ids, on which a stable sort is fast.
         rows = rows[np.argsort(self._corpus.position[rows], kind="stable")]
         previous, following, place = (np.full(self.size, -1, np.int32) for _ in range(3))
         previous[rows[1:]] = rows[:-1]
@@ -146,5 +145,5 @@ class Messages:
         return self._corpus.vectors(space)
 
     def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]:
-        """Return the vectors of tokens; messages have none."""
+        """Return token vectors; messages have none."""
         return self._corpus.token_vectors(space, rows)

@@ -1,4 +1,4 @@
-"""The part of a message that shows why it was found."""
+"""The excerpt of a message around its match."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import NamedTuple
 from rapidfuzz import fuzz, process
 
 from greenroom.actors.content.text.analyze import STOP_WORDS, Token, is_unspaced, spans, tokens
-from greenroom.actors.core.base.unicode_forms import composed, place_in
+from greenroom.actors.core.base.unicode_forms import compose, map_offset
 
-# Characters in which single words are looked for at most (2 ms); the query as it stands is found anywhere.
+# The most characters to scan for single words (2 ms); the literal query is found anywhere.
 LOOKED_AT = 12_000
-_LOOSE_WORDS = 32  # words of a query for which similar words are looked for
+_LOOSE_WORDS = 32  # words of a query that may match similar words
 _TYPO_CUTOFF = 75.0
 _JOINER = "\u200d"
-_LONGEST_CLUSTER = 32  # characters that are kept together at a cut; a longer pile of marks is cut
-_TRIES = 64  # occurrences among which one between word boundaries is looked for
+_LONGEST_CLUSTER = 32  # the longest cluster of characters that a cut does not split
+_TRIES = 64  # occurrences to check for word boundaries
 
 
 class Preview(NamedTuple):
-    """A part of a message's content.
+    """An excerpt of the content of a message.
 
     Attributes:
-        text: The part, as it stands in the content.
-        start: Where the match begins in ``text``, in characters (code points).
-        end: Where it ends; equal to ``start`` if the content itself has no match (only its sender,
-            its metadata or its neighbours have).
+        text: The excerpt, unchanged.
+        start: The start of the match in ``text``, in characters (code points).
+        end: Its end; equal to ``start`` if the content has no match (only its sender, metadata or neighbours
+            have).
     """
 
     text: str
@@ -36,13 +36,12 @@ class Preview(NamedTuple):
 
 
 def preview(content: str, query: str, width: int = 150, *, looked_at: int = LOOKED_AT) -> Preview:
-    """Return the at most ``width`` characters of ``content`` around its best match with ``query``.
+    """Return at most ``width`` characters of ``content`` around its best match.
 
-    Single words are looked for in ``looked_at`` characters at most, from where the first one stands.
+    Single words are searched for in at most ``looked_at`` characters from the first one on.
 
-    The best match is the query as it stands, or else the stretch of no more than ``width``
-    characters that has the most different words of the query. Bounded: a few milliseconds for a
-    content of 1 MB.
+    The best match is the literal query, or else the span of at most ``width`` characters with the most
+    different words of the query. It takes a few milliseconds for a content of 1 MB.
     """
     start, end = _match(content, query, width, min(looked_at, LOOKED_AT))
     end = min(end, start + width)
@@ -66,10 +65,10 @@ def _match(content: str, query: str, width: int, most: int) -> tuple[int, int]:
 
 
 def _literal(content: str, query: str) -> tuple[tuple[int, int] | None, bool]:
-    """Return where the query stands in the content, and whether it stands there between word boundaries."""
-    whole = composed(content)
-    wanted, given = composed(query).strip().lower(), whole.lower()
-    # A few letters get longer in lower case; then the places would be wrong.
+    """Return the span of the literal query, and whether it is between word boundaries."""
+    whole = compose(content)
+    wanted, given = compose(query).strip().lower(), whole.lower()
+    # A few letters get longer in lower case, which would shift the places.
     if not wanted or len(given) != len(whole):
         return None, False
     first = at = given.find(wanted)
@@ -84,12 +83,12 @@ def _literal(content: str, query: str) -> tuple[tuple[int, int] | None, bool]:
 
 
 def _span(content: str, whole: str, start: int, end: int) -> tuple[int, int]:
-    """Return where in the content a stretch of its composed form, ``whole``, is."""
-    return (start, end) if whole == content else (place_in(content, start), place_in(content, end))
+    """Map a span of the composed form ``whole`` to the content."""
+    return (start, end) if whole == content else (map_offset(content, start), map_offset(content, end))
 
 
 def _densest(content: str, query: str, width: int, most: int) -> tuple[int, int]:
-    """Return the stretch of ``content`` that has the most of the query's words, (0, 0) if none."""
+    """Return the span of ``content`` with the most query words, or (0, 0)."""
     begin = _first_word(content, query, most)
     looked_at = content[begin : begin + most]
     words = list(spans(looked_at))
@@ -110,7 +109,7 @@ def _densest(content: str, query: str, width: int, most: int) -> tuple[int, int]
             inside[gone] -= 1
             length -= len(gone) if not inside[gone] else 0
             first += 1
-        # Longer words stand for rarer ones; between equals the tighter stretch wins.
+        # Long words are assumed to be rare; of equal spans the shorter one wins.
         value = length - min(0.5, (end - places[first][0]) / (4 * width))
         if value > worth:
             best, worth = (begin + places[first][0], begin + end), value
@@ -118,38 +117,38 @@ def _densest(content: str, query: str, width: int, most: int) -> tuple[int, int]
 
 
 def _first_word(content: str, query: str, most: int) -> int:
-    """Return where the first word stands that is spelt as asked, 0 if ``most`` characters reach so far."""
+    """Return the place of the first exact word; 0 if it is within ``most`` characters."""
     if len(content) <= most:
         return 0
-    whole = composed(content)
+    whole = compose(content)
     given = whole.lower()
-    words = [word for _, _, word in spans(composed(query).lower()) if word not in STOP_WORDS][:_LOOSE_WORDS]
+    words = [word for _, _, word in spans(compose(query).lower()) if word not in STOP_WORDS][:_LOOSE_WORDS]
     first = min((place for word in words if (place := given.find(word)) >= 0), default=0)
-    return place_in(content, first) if first >= most and len(given) == len(whole) else 0
+    return map_offset(content, first) if first >= most and len(given) == len(whole) else 0
 
 
 def _place(text: str, start: int, end: int, term: str) -> tuple[int, int]:
-    """Return where a term is in its word: the whole of it or, in a script without spaces, where it stands."""
+    """Return the span of a term: its word, or only itself in scripts without spaces."""
     at = text.find(term, start, end) if is_unspaced(term) else -1
     return (start, end) if at < 0 else (at, at + len(term))
 
 
 def _meanings(words: Collection[str], query: Sequence[Token]) -> dict[str, list[tuple[str, str]]]:
-    """Return, for words of the content, their terms and the term of the query that each stands for."""
+    """Map words of the content to their terms and the matching terms of the query."""
     here = {word: _terms(tokens(word)) for word in words}
     wanted = _terms([token for token in query if token.posted] or query)
-    meaning = _paired(wanted, set().union(*here.values()))
+    meaning = _pair_terms(wanted, set().union(*here.values()))
     known = meaning.keys()
     return {word: [(term, meaning[term]) for term in sorted(terms & known)] for word, terms in here.items()}
 
 
-def _paired(wanted: set[str], present: set[str]) -> dict[str, str]:
-    """Return, for terms of the content, the one of the query that each is, contains or misspells."""
+def _pair_terms(wanted: set[str], present: set[str]) -> dict[str, str]:
+    """Map terms of the content to equal, contained or misspelt query terms."""
     meaning = {term: term for term in wanted & present}
     spaced = [term for term in present if not is_unspaced(term)]
     for term in sorted(wanted - present)[:_LOOSE_WORDS]:
         longer = [other for other in spaced if len(term) > 1 and term in other]
-        for other in longer or _misspelt(term, spaced):
+        for other in longer or _find_misspelt(term, spaced):
             meaning.setdefault(other, term)
     return meaning
 
@@ -158,29 +157,29 @@ def _terms(found: Sequence[Token]) -> set[str]:
     return {term for token in found for term in token.posted or (token.piece,)}
 
 
-def _misspelt(term: str, here: Collection[str]) -> list[str]:
+def _find_misspelt(term: str, here: Collection[str]) -> list[str]:
     found = process.extract(term, here, scorer=fuzz.ratio, score_cutoff=_TYPO_CUTOFF, limit=3)
     return [other for other, _, _ in found]
 
 
 def _after_cluster(text: str, at: int) -> int:
-    """Return the first place from ``at`` on where a new character begins for the reader."""
+    """Return the first cluster boundary from ``at`` on."""
     for place in range(at, min(len(text), at + _LONGEST_CLUSTER)):
-        if not _joined(text, place):
+        if not _is_joined(text, place):
             return place
     return at
 
 
 def _before_cluster(text: str, at: int) -> int:
-    """Return the last place up to ``at`` where a new character begins for the reader."""
+    """Return the last cluster boundary up to ``at``."""
     for place in range(at, max(0, at - _LONGEST_CLUSTER), -1):
-        if not _joined(text, place):
+        if not _is_joined(text, place):
             return place
     return at
 
 
-def _joined(text: str, at: int) -> bool:
-    """Return whether the characters before and after ``at`` belong together."""
+def _is_joined(text: str, at: int) -> bool:
+    """Return whether the characters around ``at`` belong to one cluster."""
     if not 0 < at < len(text):
         return False
     mark = text[at]

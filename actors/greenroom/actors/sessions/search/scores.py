@@ -1,24 +1,24 @@
-"""Ranking's strength of a message on a scale from 0 to 100, which means the same for every query.
+"""Scores of messages from 0 to 100, comparable between queries.
 
-    strength = what the signals of ranking add up to; those that hold for any query (a message is long,
-               is a question) count less where little is asked: f / (f + 3) of it. What a conversation is
-               among several, the talk around a message is here; cosines are those above the average
-    f        = the strength of a message that says each word of the query once, by the sender and of the
-               time that it names, and means it
-    own      = how much of the query the message says itself, by the words' rarity              (0-1)
+    strength = the sum of the signals of ranking. Signals that hold for any query (a message is long,
+               is a question) count f / (f + 3), so less for short queries. In place of signals of whole
+               conversations there are those of nearby messages; cosines are those above the average
+    f        = the strength of a message with each word of the query once, by the sender and of the
+               time that the query names, with the same meaning
+    own      = the share of the query's words in the message itself, weighted by rarity         (0-1)
     score    = 97 * max(strength / (1.2 * f), own) ** (1 / max(1, 0.75 * log2(words)))          (0-97)
 
-The exponent is there because a short query asks for all of its words, while few messages have half of a
-long question's. It is 1.2 because neighbours mostly say some of the words too. With
+The exponent is needed because a good match has all words of a short query, but rarely half of a long
+question. The factor 1.2 is there because neighbours mostly have some of the words too. With
 
-    rarity   = ln(1 + (n + 50) / (df + 5))   for a word that df of n messages say
+    rarity   = ln(1 + (n + 50) / (df + 5))   for a word in df of n messages
 
 - the query as a phrase (stems, in order) scores 100;
-- a message that says all words, if misspelt or in part, scores by what it says itself: 97 if they are just
-  these; where a word is missing, it scores 95 at most;
-- a message without any word of the query stays below 60, whatever it means and is said around it: where
-  much is said, most of what a vector takes for like the query is not what was asked. In a query of up to
-  three words, the name of the message's sender is no such word;
+- a message with all words, even misspelt or in part, scores by its own words: 97 if it has just these; if
+  a word is missing, it scores 95 at most;
+- a message without any word of the query stays below 60, whatever its meaning and neighbours: in a long
+  session most of the messages with a similar vector are not relevant. In a query of up to three words, the
+  name of the message's sender does not count as a word;
 - a sender named in full is one word of double weight: 1 for that sender's messages, 0.7 for those that
   mention the name.
 """
@@ -26,60 +26,57 @@ long question's. It is 1.2 because neighbours mostly say some of the words too. 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.ranking import Ranked, View
-from greenroom.actors.ranking.sums import SignalSum
-from greenroom.actors.ranking.weights import VectorSet, weights
-from greenroom.actors.search.ranking.lexical import idf, pseudo_documents
+from greenroom.actors.search.ranking import Ranked, View
+from greenroom.actors.search.ranking.lexical import K_CONVERSATION, B, idf, pseudo_documents
 from greenroom.actors.search.ranking.query import name_terms
 from greenroom.actors.search.ranking.signals import QueryReading
-from greenroom.actors.session_search.surroundings import best_around, words_around
+from greenroom.actors.search.ranking.sums import SignalSum, weigh
+from greenroom.actors.search.ranking.weights import message_weights
 from greenroom.runtime import Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors.search.ranking.lexical import TermVariants
+    from greenroom.actors.search.ranking.view import Floats
 
 Doubles = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-
 PHRASE = 100.0
 _ALL = 97.0
 _LESS = 95.0
 _UNSHARED = 59.0
 _EXPECTED = 1.2
-_ANYWAY = frozenset({"length", "opening", "question", "temporal", "reply"})
+_GENERIC = frozenset({"length", "opening", "question", "temporal", "reply"})
 """Signals that hold for any query."""
 _DAMPED = 3.0
-_TOLD_OTHERWISE = frozenset({"conversation", "company", "theme", "meaning"})
-"""Signals by which ranking tells conversations apart, and one that is weighed anew."""
-AROUND = "What is said around a message counts too, the nearer the more."
-"""What the signal ``around`` is for, which ranking does not have."""
-_AROUND, _THEME = 0.16, 3.0
-"""Weights of what is said around a message, and of the best cosine there."""
-_MEANING: Mapping[VectorSet, float] = {"static": 6.0, "sentences": 8.0}
-"""More than in conversations alone, which lose nothing by it: much of what agents say stands for itself."""
 _MEANT = 0.3
-"""How much more than an average message's cosine that of a message is which says it all."""
+"""The cosine of a message with the full meaning, above that of an average message."""
 _NAME_WEIGHT = 2.0
 _MENTION = 0.7
 _SHORT = 3
 _CLOSE = 0.01  # scores have two decimals
+REACH = 10
+"""The number of visible messages before and after a message that count as near."""
+_STEPS = (1, 2, 4, 3)
+"""Widths with the sum `REACH`, none larger than the sum of those before plus one."""
+_ROUNDING = 1e-6
 
 
 class Scores(NamedTuple):
-    """By row of the corpus; 0 for hidden rows, and for those that have nothing to do with the query.
+    """Scores by row of the corpus; 0 for hidden and unrelated rows.
 
     Attributes:
         score: 0-97.
-        strength: Strength as a share of what is expected of a message with all words.
-        own: How much of the query the message says itself, 0-1.
-        candidates: Whether the message says all words, so that it may say them as a phrase.
-        shared: Whether any message says any word.
-        by_signals: What the signals alone make of the score.
-        ranked: The rows that have anything to do with the query.
-        sum: What the signals add up to, by their places in ``ranked``; None where nothing was ranked.
+        strength: Strength as a share of the expected strength of a message with all words.
+        own: The share of the query in the message itself, 0-1.
+        candidates: Whether the message has all words, and so perhaps the phrase.
+        shared: Whether any message has any word.
+        sum: The sum of signals by place in ``ranked``; None if nothing was ranked.
     """
 
     score: Doubles
@@ -93,11 +90,10 @@ class Scores(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """Why a message has its score.
+    """The reasons for the score of a message.
 
     Attributes:
-        parts: What each signal adds to the strength, as a share of what is expected.
-        decided: What made the score, in words.
+        parts: The part of each signal in the strength, as a share of the expected one.
     """
 
     parts: Mapping[str, float]
@@ -115,33 +111,29 @@ def score(
     view: View,
     ranked: Ranked,
     unknown: int,
-    should_yield: Callable[[], bool],
     *,
     explain: bool = False,
 ) -> Slices[Scores]:
-    """Return the scores of the ranked rows, which are all that have anything to do with the query.
+    """Score the ranked rows, which are all related rows.
 
     Args:
-        view: What was ranked.
-        ranked: How.
-        unknown: Words of the query that no visible message says.
-        should_yield: Whether to yield.
-        explain: Whether to tell what each signal adds.
+        view: The ranked view.
+        ranked: The result of ranking.
+        unknown: The number of query words in no visible message.
+        explain: Whether to record the part of each signal.
     """
-    if should_yield():
-        yield
+    yield
     unknown += len(ranked.unknown)
     own = _own(view, ranked.reading, unknown)
-    if should_yield():
-        yield
-    strong = yield from _strength(view, ranked, unknown, should_yield, explain=explain)
+    yield
+    strong = yield from _strength(view, ranked, unknown, explain=explain)
     exponent = 1 / max(1.0, 0.75 * math.log2(max(1, own.words)))
     candidates = own.shared >= max(1, own.shareable)
     rows = ranked.rows
-    said = _ALL * own.share[rows] ** exponent
+    by_words = _ALL * own.share[rows] ** exponent
     by_signals = _ALL * np.minimum(1.0, strong.total) ** exponent
-    found = np.minimum(_LESS, np.maximum(said, by_signals))
-    found = np.where(candidates[rows], said, found)
+    found = np.minimum(_LESS, np.maximum(by_words, by_signals))
+    found = np.where(candidates[rows], by_words, found)
     found = np.where(own.shared[rows] > 0, found, np.minimum(found, _UNSHARED))
     every = no_scores(len(view.visible))
     every.score[rows] = found
@@ -157,31 +149,31 @@ def score(
 
 
 def reasons(scores: Scores, row: int) -> Reasons:
-    """Return why a row has its score; the signals as far as `score` was to explain them."""
+    """Return the reasons for a score, with signals if `score` recorded them."""
     found, own = round(float(scores.score[row]), 2), float(scores.own[row])
     places = np.flatnonzero(scores.ranked == row)
     parts: Mapping[str, float] = {}
     if scores.sum is not None and len(places):
         parts = scores.sum.parts(int(places[0]))
     by_signals = float(scores.by_signals[row])
-    says = f"it says {own:.0%} of the query itself, by the rarity of the words"
+    says = f"it contains {own:.0%} of the query, by the rarity of the words"
     if found == PHRASE:
-        decided = "it holds the query as it stands"
+        decided = "it contains the literal query"
     elif not len(places):
-        decided = "it holds the query inside of words" if found else "it has nothing of the query"
+        decided = "it contains the query inside words" if found else "it has nothing of the query"
     elif scores.candidates[row]:
-        decided = f"{says}, and every word of it: that alone counts"
+        decided = f"{says}, and every word of it: only that counts"
     elif found == _UNSHARED < by_signals:
-        decided = "the signals, and 59 at most: it says no word of the query"
+        decided = "the signals, but at most 59: it contains no word of the query"
     elif found > by_signals + _CLOSE:
-        decided = f"{says}, which is worth more than the signals"
+        decided = f"{says}, which is more than the signals give"
     else:
         decided = f"the signals; {says}"
     return Reasons(parts, decided)
 
 
 def no_scores(size: int) -> Scores:
-    """Return the scores of ``size`` rows when no message says a word of the query."""
+    """Return zero scores for ``size`` rows."""
     none = np.zeros(size)
     return Scores(
         score=none,
@@ -195,49 +187,41 @@ def no_scores(size: int) -> Scores:
     )
 
 
-def _strength(
-    view: View, ranked: Ranked, unknown: int, should_yield: Callable[[], bool], *, explain: bool
-) -> Slices[SignalSum]:
-    """Return the strength of each ranked row, at its place, as a share of what is expected."""
-    table = weights("conversation", ranked.vectors)
-    asked, anyway = (SignalSum(len(ranked.rows), apart=explain, dtype=np.float64) for _ in range(2))
-    for name, weight in table.items():
-        if name in ranked.signals and name not in _TOLD_OTHERWISE:
-            part = anyway if name in _ANYWAY else asked
-            part.add(name, np.float32(weight) * ranked.signals[name])
-    if should_yield():
-        yield
-    around = yield from words_around(view, ranked.reading.groups, should_yield)
-    asked.add("around", _AROUND * around[ranked.rows])
+def _strength(view: View, ranked: Ranked, unknown: int, *, explain: bool) -> Slices[SignalSum]:
+    """Return the strength of the ranked rows as a share of the expected strength."""
+    table = message_weights(ranked.vectors)
+    signals = dict(ranked.signals)
+    yield
+    around = yield from words_around(view, ranked.reading.groups)
+    signals["around"] = around[ranked.rows]
     meant = 0.0
-    if "meaning" in ranked.signals:
+    if "meaning" in signals:
         meaning = np.zeros(len(view.visible), np.float32)
-        meaning[ranked.rows] = ranked.signals["meaning"]
-        of_message = _MEANING.get(ranked.vectors, table.get("meaning", 0.0))
-        meant = _MEANT * (of_message + _THEME)
-        for name, weight, values in (
-            ("meaning", of_message, meaning),
-            ("theme", _THEME, best_around(view, meaning)),
-        ):
+        meaning[ranked.rows] = signals["meaning"]
+        meant = _MEANT * (table["meaning"] + table["theme"])
+        for name, values in (("meaning", meaning), ("theme", best_around(view, meaning))):
             found = values[ranked.rows]
-            asked.add(name, weight * (found - found.mean(dtype=np.float64)))
-            if should_yield():
-                yield
+            signals[name] = found - found.mean(dtype=np.float64)
+            yield
+    specific, generic = (SignalSum(len(ranked.rows), explain=explain, dtype=np.float64) for _ in range(2))
+    for name, part in weigh(signals, table):
+        (generic if name in _GENERIC else specific).add(name, part)
+        yield
     full = _EXPECTED * max(1e-9, _full(view, ranked, table, unknown) + meant)
-    asked.join(anyway, full / (full + _DAMPED))
-    np.maximum(asked.total, 0.0, out=asked.total)
-    asked.divide(full)
-    return asked
+    specific.join(generic, full / (full + _DAMPED))
+    np.maximum(specific.total, 0.0, out=specific.total)
+    specific.divide(full)
+    return specific
 
 
 def _full(view: View, ranked: Ranked, table: Mapping[str, float], unknown: int) -> float:
-    """Return the strength of a message that says each word once, by the sender and of the time named."""
+    """Return the strength of a message with all words, named sender and time."""
     reading = ranked.reading
-    by_word = table.get("words", 0.0) + table["nearby"] + _AROUND / 2
+    by_word = table.get("words", 0.0) + table["nearby"] + table["around"] / 2
     count = view.count + pseudo_documents(view)
     full = by_word * sum(idf(len(group.rows), count) for group in reading.groups)
     full += by_word * unknown * idf(0, count)
-    # Where no message is of that time, none is asked for it.
+    # If no message is of the named time, the time is not expected.
     times = [name for name in ("month", "day", "time") if name in ranked.signals]
     full += sum(table[name] * float(ranked.signals[name].max(initial=0.0)) for name in times)
     if len(reading.authors) == 1:
@@ -247,14 +231,14 @@ def _full(view: View, ranked: Ranked, table: Mapping[str, float], unknown: int) 
 
 
 def _own(view: View, reading: QueryReading, unknown: int) -> _Own:
-    """Return how much of the query each row says itself, and how many of its words."""
+    """Return the share of the query in each row, and the number of its words."""
     size = len(view.visible)
-    said = np.zeros(size)
+    matched = np.zeros(size)
     shared = np.zeros(size, np.int32)
     total = unknown * _rarity(0, view.count)
     for group in reading.groups:
         weight = _rarity(len(group.rows), view.count)
-        said[group.rows] += weight * np.minimum(1.0, group.times.astype(np.float64))
+        matched[group.rows] += weight * np.minimum(1.0, group.times.astype(np.float64))
         shared[group.rows] += 1
         total += weight
     words = len(reading.groups) + unknown
@@ -262,21 +246,21 @@ def _own(view: View, reading: QueryReading, unknown: int) -> _Own:
     for written in reading.authors:
         weight = _NAME_WEIGHT * _rarity(int(np.count_nonzero(written)), view.count)
         mentions = _mentions(view, reading, written)
-        said += weight * np.maximum(written, _MENTION * mentions)
+        matched += weight * np.maximum(written, _MENTION * mentions)
         shared += (written | mentions) if enough else 0
         total += weight
-    share = said / total if total else said
+    share = matched / total if total else matched
     shareable = words + (len(reading.authors) if enough else 0)
     return _Own(np.minimum(1.0, share), shared, words + len(reading.authors), shareable)
 
 
 def _mentions(view: View, reading: QueryReading, written: Mask) -> Mask:
-    """Return which rows say the whole name of the sender of the rows ``written``."""
+    """Return the mask of rows that mention the full name of the sender of ``written``."""
     number = view.corpus.author[np.argmax(written)]
     name = set(name_terms(view.corpus.authors[number]))
     times = np.zeros(len(view.visible), np.int32)
     for group in reading.mentions:
-        if group.asked in name:
+        if group.term in name:
             times[group.rows] += 1
     found: Mask = times == len(name)
     return found
@@ -284,3 +268,49 @@ def _mentions(view: View, reading: QueryReading, written: Mask) -> Mask:
 
 def _rarity(count: int, of: int) -> float:
     return math.log(1 + (of + 50) / (count + 5))
+
+
+def words_around(view: View, groups: Sequence[TermVariants]) -> Slices[Floats]:
+    """Return BM25 of the messages near each visible row, as one text.
+
+    The minimum is subtracted, since a value that all rows have does not distinguish them. A session is one
+    conversation, so spans of some twenty messages take the role that conversations have in ranking.
+    """
+    order = view.neighbours.order
+    total = np.zeros(len(order))
+    lengths = _sums(view.lengths[order])
+    mean = max(1.0, float(lengths.mean())) if len(order) else 1.0
+    damping = K_CONVERSATION * (1 - B + B * lengths / mean)
+    count = view.count + pseudo_documents(view)
+    for group in groups:
+        counts = np.zeros(len(order))
+        counts[view.neighbours.place[group.rows]] = group.times
+        times = _sums(counts)
+        weight = idf(int(np.count_nonzero(times)), count)
+        total += weight * (K_CONVERSATION + 1) * times / (times + damping)
+        yield
+    return _by_row(view, total - total.min(initial=total.max(initial=0.0)))
+
+
+def best_around(view: View, values: Floats) -> Floats:
+    """Return the highest value near each visible row."""
+    best = values[view.neighbours.order]
+    for step in _STEPS:
+        before = best.copy()
+        np.maximum(best[step:], before[:-step], out=best[step:])
+        np.maximum(best[:-step], before[step:], out=best[:-step])
+    return _by_row(view, best)
+
+
+def _sums(values: npt.NDArray[Any]) -> Doubles:
+    """Return the sum of the values near each place."""
+    up_to = np.concatenate(([0.0], np.cumsum(values, dtype=np.float64)))
+    places = np.arange(len(values))
+    found = up_to[np.minimum(len(values), places + REACH + 1)] - up_to[np.maximum(0, places - REACH)]
+    return np.where(found < _ROUNDING, 0.0, found)
+
+
+def _by_row(view: View, values: npt.NDArray[Any]) -> Floats:
+    found = np.zeros(len(view.visible), np.float32)
+    found[view.neighbours.order] = values
+    return found

@@ -1,13 +1,13 @@
-"""The session directory: rows in a shared index that sessions write, and listings read without any session.
+"""The session directory: index rows that sessions write and listings read.
 
-What a reader gets must come in the order of what it may see, so a session has rows
-per audience that has something to see in it:
+A listing must be in the order of what its reader may see. So a session has rows for each audience that sees
+something in it:
 
     b                       the session: what a listing shows of it
-    s audience NUL time tie in order of activity, newest first (the time is inverted)
-    p audience              the same activity as a point: when, and how many messages
+    s audience NUL time tie the order of activity, newest first (the time is inverted)
+    p audience              the same activity by session: when, and how many messages
 
-The public audience's rows are there from the start and also move when the session itself changes.
+The rows of the public audience exist from the start, and move when the session itself changes.
 """
 
 import functools
@@ -20,13 +20,15 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.core.auth import policy
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies import paging, replies
+from greenroom.actors.core.replies.damage import damaged_entry, with_damage
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.core.validation.times import to_datetime
-from greenroom.actors.sessions import migrations
-from greenroom.actors.sessions.storage.records import Header, seen_status
-from greenroom.runtime import Address, Context, IndexReader, Query, Slices
+from greenroom.actors.sessions.storage import migrations
+from greenroom.actors.sessions.storage.records import Header, visible_status
+from greenroom.runtime import Address, Context, IndexReader, Procedure, RecordDamagedError, Slices, pass_over
 
 INDEX = "sessions"
 BASE = b"b"
@@ -37,9 +39,9 @@ _INVERTED = (1 << 64) - 1
 
 
 class BaseRow(msgspec.Struct, frozen=True, array_like=True):
-    """What a listing shows of a session; see `Header`.
+    """A session in a listing; see `Header`.
 
-    ``tool`` is the client tool that it is in; None where none took it up, or an older program wrote the row.
+    ``tool`` is the client tool that it is in; None if it is in none, or in rows of older programs.
     """
 
     purpose: str
@@ -53,9 +55,9 @@ class BaseRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ActivityRow(msgspec.Struct, frozen=True, array_like=True):
-    """The newest thing that an audience can see in a session, and how many messages it can see.
+    """The latest activity that an audience sees in a session, and its number of messages.
 
-    ``others`` of the ``messages`` are events that are no messages; older stores have none.
+    ``others`` of the ``messages`` are events other than messages; older stores have none.
     """
 
     at: int
@@ -64,8 +66,11 @@ class ActivityRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 def put_base(context: "Context", header: "Header") -> None:
-    """Stage what listings show of the session."""
-    work = context.get(migrations.WORK, migrations.ToolState)
+    """Stage the row of the session for listings."""
+    try:
+        work = context.get(migrations.TOOL_STATE, migrations.ToolState)
+    except RecordDamagedError:
+        work = None
     row = BaseRow(
         header.purpose,
         header.status,
@@ -80,7 +85,7 @@ def put_base(context: "Context", header: "Header") -> None:
 
 
 def move(context: "Context", audience: str, old: ActivityRow | None, new: ActivityRow) -> None:
-    """Stage the session's new place in the order of one audience."""
+    """Stage the new position of the session in the order of one audience."""
     if old is None or old.at != new.at:
         prefix, session_id = sort_prefix(audience), context.address.key
         if old is not None:
@@ -90,7 +95,7 @@ def move(context: "Context", audience: str, old: ActivityRow | None, new: Activi
 
 
 def remove(context: "Context", activities: "Mapping[str, ActivityRow]") -> None:
-    """Stage that the session is in no listing any more."""
+    """Stage the removal of the session from all listings."""
     context.delete_row(INDEX, BASE)
     for audience, activity in activities.items():
         context.delete_row(INDEX, sort_prefix(audience) + position(context.address.key, activity.at))
@@ -98,7 +103,7 @@ def remove(context: "Context", activities: "Mapping[str, ActivityRow]") -> None:
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Say where in a sort key the audience is, and the digest of the session's id."""
+    """Return the spans of the audience and of the session's digest in a sort key."""
     if len(key) == 1 or key[:1] not in {b"s", b"p"}:
         return ()
     if key[:1] == b"p":
@@ -112,18 +117,18 @@ def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
 
 @functools.lru_cache(maxsize=1_024)
 def sort_prefix(audience: str) -> bytes:
-    """Return the bytes before the positions of one audience's order."""
+    """Return the prefix of the positions of one audience."""
     return b"s" + audience.encode() + b"\0"
 
 
 @functools.lru_cache(maxsize=1_024)
 def point_key(audience: str) -> bytes:
-    """Return the sort key of a session's activity for one audience."""
+    """Return the sort key of the activity of a session for one audience."""
     return b"p" + audience.encode()
 
 
 def position(session_id: str, at: int) -> bytes:
-    """Return the position of a session last active ``at``: 8 bytes of time, 8 that break ties."""
+    """Return the position of a session: 8 bytes of time, 8 tie-breaking bytes."""
     return (_INVERTED - at).to_bytes(8) + _tie(session_id)
 
 
@@ -133,13 +138,13 @@ def _tie(session_id: str) -> bytes:
 
 
 def order_of(position: bytes, place: bytes) -> bytes:
-    """Return by what positions of several audiences are in one order, in which each of them is stored.
+    """Return a sort key that merges the orders of several audiences.
 
-    An encrypted store has something else for what breaks ties, so those are in another order.
+    An encrypted store changes the tie-breaking bytes, and with them the stored order of equal times.
 
     Args:
-        position: As written.
-        place: The `Row.place` of its row.
+        position: The position as written.
+        place: The `Row.place` of the row.
     """
     return position[:_TIME_BYTES] + place[-_TIME_BYTES - _TIE_BYTES :]
 
@@ -150,7 +155,7 @@ def time_of(place: bytes) -> int:
 
 
 class Place(NamedTuple):
-    """A session's place in one of the reader's orders; places sort as the listing does."""
+    """The place of a session in an order; places sort like the listing."""
 
     place: bytes
     order: int
@@ -158,19 +163,16 @@ class Place(NamedTuple):
     position: bytes
 
 
-class SessionsOfProgram(Query[list[str]], frozen=True, kw_only=True):
-    """Find the ids of a program's sessions, of one user or of all; not a tool.
+class SessionsOfProgram(Procedure[list[str]], frozen=True, kw_only=True):
+    """Find the ids of a program's sessions; not a tool."""
 
-    Attributes:
-        app_name: The program.
-        user_id: Of this user alone.
-    """
+    runs = "snapshot"
 
     app_name: str
     user_id: str | None = None
 
     def run(self, reader: IndexReader) -> Slices[list[str]]:
-        """Read what listings show of every session."""
+        """Scan the rows of all sessions."""
         found: list[str] = []
         for row in reader.rows(INDEX, BaseRow, prefix=BASE):
             base = row.value
@@ -180,38 +182,51 @@ class SessionsOfProgram(Query[list[str]], frozen=True, kw_only=True):
                 and policy.may_see_session(reader.principal, base.project_id)
             ):
                 found.append(row.address.key)
-            if reader.should_yield():
-                yield
+            yield
         return found
 
 
 class SessionsCounted(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `CountSessions`: how many, and whether there are more."""
+    """Answers `CountSessions`: the number counted, and whether there are more."""
 
     count: int
     is_more: bool
 
 
-class CountSessions(Query[SessionsCounted], frozen=True, kw_only=True):
-    """Count the sessions that the caller may see, up to a number; not a tool."""
+class CountSessions(Procedure[SessionsCounted], frozen=True, kw_only=True):
+    """Count the sessions that the caller may see, up to ``most``; not a tool."""
+
+    runs = "snapshot"
 
     most: int
 
     def run(self, reader: IndexReader) -> Slices[SessionsCounted]:
-        """Read what listings show of every session."""
+        """Scan the rows of all sessions."""
         found = 0
-        for row in reader.rows(INDEX, BaseRow, prefix=BASE):
+        for row in reader.rows(INDEX, BaseRow, prefix=BASE, on_damage=pass_over):
             if policy.may_see_session(reader.principal, row.value.project_id):
                 if found == self.most:
                     return SessionsCounted(count=found, is_more=True)
                 found += 1
-            if reader.should_yield():
-                yield
+            yield
         return SessionsCounted(count=found, is_more=False)
 
 
-class ListSessions(Query[replies.SessionList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+@operation(
+    "list_sessions",
+    scope="sessions:read",
+    tool=ToolText(
+        title="List sessions",
+        description="See all sessions, or those of one project: which pieces of work are open or "
+        "running, across all agents, what everybody is working on at the moment, which "
+        "you could join.",
+        weight=4,
+    ),
+)
+class ListSessions(Procedure[replies.SessionList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List the sessions that the caller may see, newest visible activity first."""
+
+    runs = "snapshot"
 
     status: Annotated[types.SessionStatus | None, Meta(description="only such")] = None
     project_id: Annotated[types.Name | None, Meta(description="only of this project")] = None
@@ -220,7 +235,7 @@ class ListSessions(Query[replies.SessionList], frozen=True, metaclass=CheckedWhe
     max_tokens: types.Budget | None = None
 
     def run(self, reader: IndexReader) -> Slices[replies.SessionList]:
-        """Merge the orders of the reader's audiences; a session counts where its activity is newest."""
+        """Merge the orders of the reader's audiences; list a session where its activity is newest."""
         binding = f"sessions {self.status} {self.project_id}"
         after = b"" if self.cursor is None else paging.decode(self.cursor, binding)
         audiences = policy.audiences(reader.principal)
@@ -235,19 +250,19 @@ class ListSessions(Query[replies.SessionList], frozen=True, metaclass=CheckedWhe
                     break
                 page.append(summary)
                 positions.append(place.position)
-            if reader.should_yield():
-                yield
-        kept = paging.take_in_order(page, self.max_tokens, lambda each: {"session_id": each.session_id})
+            yield
+        kept = paging.fit_to_budget(page, self.max_tokens, lambda each: {"session_id": each.session_id})
         next_cursor = None
         if has_more or kept.passed < len(page):
             next_cursor = paging.encode(positions[kept.passed - 1], binding)
-        return replies.SessionList(
+        answer = replies.SessionList(
             sessions=kept.kept,
             count=len(kept.kept),
             next_cursor=next_cursor,
             left_out=kept.left_out,
             over_budget=kept.over_budget,
         )
+        return with_damage(answer, reader) if reader.damage else answer
 
     def _summary(
         self, reader: IndexReader, place: Place, audiences: tuple[str, ...]
@@ -262,13 +277,17 @@ class ListSessions(Query[replies.SessionList], frozen=True, metaclass=CheckedWhe
 
 
 def places(reader: IndexReader, audiences: tuple[str, ...], after: bytes) -> Iterator[Place]:
-    """Yield the places of sessions in the orders of audiences, newest activity first, behind a position."""
+    """Yield the places of sessions for some audiences after a position, newest activity first."""
     return heapq.merge(*(_places(reader, *numbered, after) for numbered in enumerate(audiences)))
 
 
 def base_at(reader: IndexReader, place: Place) -> BaseRow | None:
-    """Return what listings show of the session at ``place``, or None where the reader may not know of it."""
-    base = reader.get(INDEX, BASE, place.address, BaseRow)
+    """Return the row of the session at ``place``, if the reader may see it."""
+    try:
+        base = reader.get(INDEX, BASE, place.address, BaseRow)
+    except RecordDamagedError as error:  # its project is unknown, so its readers are too
+        reader.note_damage(damaged_entry(error, "a session"))
+        return None
     if base is None or not policy.may_see_session(reader.principal, base.project_id):
         return None
     return base
@@ -277,13 +296,17 @@ def base_at(reader: IndexReader, place: Place) -> BaseRow | None:
 def summary_at(
     reader: IndexReader, place: Place, audiences: tuple[str, ...], base: BaseRow
 ) -> replies.SessionSummary | None:
-    """Return what to show of the session at ``place``, or None when it has no place there."""
-    activities = {
-        audience: activity
-        for audience in audiences
-        if (activity := reader.get(INDEX, point_key(audience), place.address, ActivityRow))
-    }
-    if not activities:  # they were lost in a repair; the session itself can be read
+    """Return the summary of the session at ``place``; None if its place is another one."""
+    activities: dict[str, ActivityRow] = {}
+    for audience in audiences:
+        try:
+            activity = reader.get(INDEX, point_key(audience), place.address, ActivityRow)
+        except RecordDamagedError as error:
+            reader.note_damage(damaged_entry(error, "the session", session_id=place.address.key))
+            return None
+        if activity:
+            activities[audience] = activity
+    if not activities:  # lost in a repair; the session itself is readable
         return None
     newest = max(activities, key=lambda audience: activities[audience].at)
     if audiences[place.order] != newest or activities[newest].at != time_of(place.position):
@@ -293,7 +316,7 @@ def summary_at(
     return replies.SessionSummary(
         session_id=place.address.key,
         purpose=base.purpose,
-        status=seen_status(base.status, messages - others),
+        status=visible_status(base.status, messages - others),
         created_at=to_datetime(base.created_at),
         created_by=base.created_by,
         app_name=base.app_name,
@@ -304,10 +327,24 @@ def summary_at(
     )
 
 
+def _lost_place(reader: IndexReader, error: RecordDamagedError) -> RecordDamagedError:
+    """Return the error for a damaged place, with a visible session's id."""
+    rows = reader.rows(INDEX, BaseRow, prefix=BASE, on_damage=pass_over)
+    base = next((row for row in rows if reader.is_of(error, row.address)), None)
+    is_seen = base is not None and policy.may_see_session(reader.principal, base.value.project_id)
+    return damaged_entry(
+        error, "a session", session_id=base.address.key if base is not None and is_seen else None
+    )
+
+
 def _places(reader: IndexReader, order: int, audience: str, after: bytes) -> Iterator[Place]:
     prefix = sort_prefix(audience)
     start = prefix + after if after else None
-    for row in reader.rows(INDEX, type(None), prefix=prefix, start=start):
+
+    def report(error: RecordDamagedError) -> None:
+        reader.note_damage(_lost_place(reader, error))
+
+    for row in reader.rows(INDEX, type(None), prefix=prefix, start=start, on_damage=report):
         position = row.sort_key[len(prefix) :]
         if position != after:
             yield Place(order_of(position, row.place), order, row.address, position)

@@ -1,6 +1,6 @@
-"""A session's metadata and state: JSON objects kept one top-level key a record.
+"""Metadata and state of a session: JSON objects, one record for each top-level key.
 
-So a change rewrites what changed, and every value stays the bytes that were received.
+So a write touches only the changed keys, and every value stays byte for byte as received.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 from greenroom.actors.core.auth.errors import MAX_VALUE_BYTES, too_large
-from greenroom.runtime import Context, Slices
+from greenroom.actors.core.replies.damage import damaged_entry, filter_damage, note_damage
+from greenroom.runtime import Context, RecordDamagedError, Slices, pass_over
 
 
 class Field(msgspec.Struct, frozen=True, array_like=True):
@@ -22,7 +23,7 @@ class Field(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NumberedField(NamedTuple):
-    """A field and the number in its record's key."""
+    """A field with the number in its record's key."""
 
     ordinal: int
     field: Field
@@ -31,49 +32,53 @@ class NumberedField(NamedTuple):
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def load(context: Context, prefix: bytes) -> Slices[dict[str, NumberedField]]:
-    """Return the object stored under ``prefix``, in the order in which its keys first came."""
+def load(
+    context: Context, prefix: bytes, on_damage: Callable[[RecordDamagedError], None] = lambda _: None
+) -> Slices[dict[str, NumberedField]]:
+    """Return the object stored under ``prefix``, its keys in the order of creation.
+
+    A damaged field is left out: its key is unknown, and setting the key again creates a new field.
+    """
     fields: dict[str, NumberedField] = {}
-    for key, field in context.scan(Field, prefix=prefix):
+    for key, field in context.scan(Field, prefix=prefix, on_damage=on_damage):
         fields[field.key] = NumberedField(int.from_bytes(key[len(prefix) :]), field)
-        if context.should_yield():
-            yield
+        yield
     return fields
 
 
 def load_json(context: Context, prefix: bytes) -> Slices[msgspec.Raw]:
-    """Return the object stored under ``prefix`` as JSON."""
-    return msgspec.Raw((yield from to_json(context, (yield from load(context, prefix)))))
+    """Return the object stored under ``prefix`` as JSON; the reply reports damaged fields."""
+
+    def report(error: RecordDamagedError) -> None:
+        note_damage(context, damaged_entry(error, "a field"))
+
+    fields = yield from load(context, prefix, filter_damage(context, prefix, report))
+    return msgspec.Raw((yield from to_json(fields)))
 
 
-def merged(
-    context: Context, name: str, stored: dict[str, NumberedField], given: msgspec.Raw
-) -> Slices[list[NumberedField]]:
-    """Return the fields to write so that ``given``'s keys replace those of ``stored``.
+def merge(name: str, stored: dict[str, NumberedField], given: msgspec.Raw) -> Slices[list[NumberedField]]:
+    """Return the fields to write so that the keys of ``given`` replace those of ``stored``.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: the whole would exceed 1 MB; ``name`` says of what.
+        Refusal: ``VALIDATION_ERROR``: the object ``name`` would exceed 1 MB.
     """
-    changes = yield from replaced(context, stored, given)
+    changes = yield from merge_any_size(stored, given)
     changed = {placed.field.key: placed for placed in changes}
-    whole = yield from to_json(context, {**stored, **changed})
+    whole = yield from to_json({**stored, **changed})
     if changes and len(whole) > MAX_VALUE_BYTES:
         raise too_large(name, len(whole))
     return changes
 
 
-def replaced(
-    context: Context, stored: dict[str, NumberedField], given: msgspec.Raw
-) -> Slices[list[NumberedField]]:
-    """Return what `merged` does, however large the whole gets."""
+def merge_any_size(stored: dict[str, NumberedField], given: msgspec.Raw) -> Slices[list[NumberedField]]:
+    """Merge as `merge` does, without a limit of size."""
     fresh = 1 + max((placed.ordinal for placed in stored.values()), default=-1)
     changes: dict[str, NumberedField] = {}
     for key, value in _split(given).items():
         old = stored.get(key)
         changes[key] = NumberedField(fresh if old is None else old.ordinal, Field(key, bytes(value)))
         fresh += old is None
-        if context.should_yield():
-            yield
+        yield
     return list(changes.values())
 
 
@@ -81,24 +86,21 @@ def put(context: Context, prefix: bytes, changes: Iterable[NumberedField]) -> Sl
     """Stage changed fields."""
     for ordinal, field in changes:
         context.put(prefix + ordinal.to_bytes(4), field)
-        if context.should_yield():
-            yield
+        yield
 
 
 def drop(context: Context, prefix: bytes, unwanted: Callable[[str], bool]) -> Slices[None]:
-    """Stage the removal of the fields whose key is unwanted."""
-    for key, field in list(context.scan(Field, prefix=prefix)):
+    """Stage the removal of the fields with unwanted keys."""
+    for key, field in list(context.scan(Field, prefix=prefix, on_damage=pass_over)):
         if unwanted(field.key):
             context.delete(key)
-        if context.should_yield():
-            yield
+        yield
 
 
-def to_json(context: Context, fields: dict[str, NumberedField]) -> Slices[bytes]:
+def to_json(fields: dict[str, NumberedField]) -> Slices[bytes]:
     """Return the JSON object of these fields."""
     pairs: list[bytes] = []
     for _, field in fields.values():
         pairs.append(msgspec.json.encode(field.key) + b":" + field.value)
-        if context.should_yield():
-            yield
+        yield
     return b"{" + b",".join(pairs) + b"}"

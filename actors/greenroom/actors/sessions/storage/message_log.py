@@ -1,40 +1,43 @@
-"""The messages of a session, walked in order over the partitions that a reader may see.
+"""The message log of a session, read in order over the reader's partitions.
 
-Each partition is a stream of its own in the store, so a walk touches nothing hidden
-and costs what is visible. Walks are lazy and long ones are generators that yield
-between slices; none holds more than its page.
+Each partition is a separate stream in the store. So a walk reads no hidden message and costs only what is
+visible. Walks are lazy, long ones yield between slices, and none holds more than its page.
 
-Counts of messages are kept by sender and partition, from which those of each reader are made. There is no
-figure over a whole session: it would tell of messages that the reader may not see.
+Messages are counted by sender and partition; the counts of a reader are sums of these. A count over the whole
+session would reveal hidden messages.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import TypeVar
 
 import msgspec
 
 from greenroom.actors.core.auth.policy import Partition
+from greenroom.actors.core.replies.damage import damaged_entry, filter_damage, note_damage
 from greenroom.actors.sessions.storage.records import (
     COUNTERS,
+    MESSAGES,
     CountedMessage,
     Entry,
     SenderCounter,
     StoredMessage,
     counter_key,
     message_key,
+    partition_in,
     partition_prefix,
 )
-from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, RecordDamagedError, Slices, pass_over
 
 T = TypeVar("T")
 
+_ID_BYTES = 8
 HIGHEST_ID = (1 << 53) - 1
 PAGE_BYTES = 7_300_000
-"""How much of an answer the messages of a page may take (`answer_bytes`), so that it fits a frame."""
+"""The most bytes of the messages of a page in a reply (`answer_bytes`), so that it fits a frame."""
 
 _ENVELOPE_BYTES = 1_000  # a message without its content and metadata, twice
 TALLY_BYTES = 400  # of memory, roughly
@@ -48,60 +51,65 @@ def walk(
     highest: int = HIGHEST_ID,
     reverse: bool = False,
 ) -> Iterator[Entry]:
-    """Yield the messages with ids from ``lowest`` to ``highest``, both included, by id."""
-    streams = [
-        _entries(partition, stream)
-        for partition, stream in _streams(
-            context, partitions, StoredMessage, lowest, highest, reverse=reverse
-        )
-    ]
+    """Yield the messages with ids from ``lowest`` to ``highest``, both included, in order.
+
+    Damaged messages are skipped, and the reply names them.
+    """
+    streams = [_entries(context, partition, lowest, highest, reverse=reverse) for partition in partitions]
     return heapq.merge(*streams, key=itemgetter(0), reverse=reverse)
 
 
 def count(context: Context, partitions: Iterable[Partition], lowest: int) -> Slices[int]:
-    """Return how many messages there are from the id ``lowest`` on."""
+    """Return the number of messages from the id ``lowest`` on."""
     found = 0
-    for _, stream in _streams(context, partitions, CountedMessage, lowest, HIGHEST_ID):
-        for _ in stream:
+    for partition in partitions:
+        for _ in _stream(context, partition, CountedMessage, lowest, HIGHEST_ID):
             found += 1
-            if context.should_yield():
-                yield
+            yield
     return found
 
 
 def content_bytes(context: Context, partitions: Iterable[Partition]) -> Slices[int]:
-    """Return how many bytes of UTF-8 the contents of the messages have."""
+    """Return the bytes of UTF-8 of the contents of the messages."""
     found = 0
     for entry in walk(context, partitions):
         found += len(entry.message.content.encode())
-        if context.should_yield():
-            yield
+        yield
     return found
 
 
 def skip(context: Context, partitions: Iterable[Partition], lowest: int, number: int) -> Slices[int]:
-    """Return the id from which a walk goes on after ``number`` messages from ``lowest`` on."""
-    streams = [stream for _, stream in _streams(context, partitions, CountedMessage, lowest, HIGHEST_ID)]
+    """Return the id at which a walk continues after ``number`` messages from ``lowest`` on."""
+    streams = [_stream(context, each, CountedMessage, lowest, HIGHEST_ID) for each in partitions]
     for message_id, _ in heapq.merge(*streams, key=itemgetter(0)):
         if number == 0:
             return message_id
         number -= 1
-        if context.should_yield():
-            yield
+        yield
     return HIGHEST_ID + 1
 
 
 def find(context: Context, partitions: Iterable[Partition], message_id: int) -> Entry | None:
-    """Return one message if it lies on one of these partitions."""
+    """Return one message if it is in one of these partitions.
+
+    Raises:
+        RecordDamagedError: the message is damaged.
+    """
+    damage: RecordDamagedError | None = None
     for partition in partitions:
-        message = context.get(message_key(partition, message_id), StoredMessage)
+        try:
+            message = context.get(message_key(partition, message_id), StoredMessage)
+        except RecordDamagedError as error:  # another partition may have it
+            damage = damage or error
+            continue
         if message is not None:
             return Entry(message_id, partition, message)
+    if damage is not None:
+        raise damaged_entry(damage, "the message", message_id=str(message_id))
     return None
 
 
-def take(
-    context: Context,
+def take_page(
     entries: Iterator[Entry],
     limit: int,
     wanted: Callable[[Entry], bool] = lambda _: True,
@@ -112,12 +120,11 @@ def take(
     """Return the first wanted entries, and whether there are more.
 
     Args:
-        context: The message's context.
         entries: A walk.
-        limit: How many to return; fewer when they fill a page.
-        wanted: Which entries count.
-        there: How many wanted ones there are, when known, so that the walk can end at the last.
-        whole: Whether the answer has contents in parts, too, which agents never get.
+        limit: The most entries to return; fewer if they fill a page.
+        wanted: Selects the entries.
+        there: The number of wanted entries, if known, so that the walk can end at the last.
+        whole: Whether the reply has contents in parts too, which agents never get.
     """
     page: list[Entry] = []
     size = 0
@@ -129,13 +136,12 @@ def take(
             page.append(entry)
             if len(page) == there:
                 return page, False
-        if context.should_yield():
-            yield
+        yield
     return page, False
 
 
 def answer_bytes(message: StoredMessage) -> int:
-    """Return what a message takes of an answer: there it stands as JSON and again as JSON in a string."""
+    """Return the bytes of a message in a reply: as JSON, and as escaped JSON."""
     content = msgspec.json.encode(message.content)
     escaped = sum(json.count(mark) for json in (content, message.metadata) for mark in (b'"', b"\\"))
     return 2 * (len(content) + len(message.metadata)) + escaped + _ENVELOPE_BYTES
@@ -145,33 +151,28 @@ def _bytes_in_parts(message: StoredMessage) -> int:
     return 0 if message.event is None else message.event.whole_bytes
 
 
-def _entries(partition: Partition, stream: Iterator[tuple[int, StoredMessage]]) -> Iterator[Entry]:
-    return (Entry(message_id, partition, message) for message_id, message in stream)
-
-
-def _streams(
-    context: Context,
-    partitions: Iterable[Partition],
-    of: type[T],
-    lowest: int,
-    highest: int,
-    *,
-    reverse: bool = False,
-) -> Sequence[tuple[Partition, Iterator[tuple[int, T]]]]:
-    return [
-        (partition, _stream(context, partition, of, lowest, highest, reverse=reverse))
-        for partition in partitions
-    ]
+def _entries(
+    context: Context, partition: Partition, lowest: int, highest: int, *, reverse: bool
+) -> Iterator[Entry]:
+    for message_id, message in _stream(context, partition, StoredMessage, lowest, highest, reverse=reverse):
+        yield Entry(message_id, partition, message)
 
 
 def _stream(
-    context: Context, partition: Partition, of: type[T], lowest: int, highest: int, *, reverse: bool
+    context: Context, partition: Partition, of: type[T], lowest: int, highest: int, *, reverse: bool = False
 ) -> Iterator[tuple[int, T]]:
     if lowest > highest:
         return
     prefix = partition_prefix(partition)
     start = message_key(partition, highest if reverse else lowest)
-    for key, message in context.scan(of, prefix=prefix, start=start, reverse=reverse):
+
+    def note_lost(error: RecordDamagedError) -> None:
+        message_id = int.from_bytes(error.key[-_ID_BYTES:])
+        if lowest <= message_id <= highest:
+            note_damage(context, damaged_entry(error, "the message", message_id=str(message_id)))
+
+    report = filter_damage(context, prefix, note_lost)  # a neighbour may be a hidden message
+    for key, message in context.scan(of, prefix=prefix, start=start, reverse=reverse, on_damage=report):
         message_id = int.from_bytes(key[len(prefix) :])
         if not lowest <= message_id <= highest:
             return
@@ -179,10 +180,10 @@ def _stream(
 
 
 class SenderCounters:
-    """The counters of one session, all of them in memory.
+    """The counters of one session, in memory.
 
     Attributes:
-        last_id: The highest message id, hidden ones included; it must not get out.
+        last_id: The highest message id, hidden ones included; never return it to a caller.
     """
 
     def __init__(self) -> None:
@@ -190,15 +191,41 @@ class SenderCounters:
         self.last_id = 0
 
     def load(self, context: Context) -> None:
-        """Read them from the store."""
-        for _, counter in context.scan(SenderCounter, prefix=COUNTERS):
+        """Read the counters from the store; recount damaged ones."""
+        damage: list[RecordDamagedError] = []
+        for _, counter in context.scan(SenderCounter, prefix=COUNTERS, on_damage=damage.append):
             self._partitions.setdefault(Partition(counter.audience, counter.visibility), {})[
                 counter.sender
             ] = counter
             self.last_id = max(self.last_id, counter.last_id)
+        if damage:
+            self._recount(context)
+
+    def _recount(self, context: Context) -> None:
+        """Count the messages of senders without a counter."""
+        anew: dict[tuple[Partition, str], SenderCounter] = {}
+        messages = context.scan(StoredMessage, prefix=MESSAGES, on_damage=pass_over)
+        for key, message in messages:
+            partition, message_id = partition_in(key), int.from_bytes(key[-_ID_BYTES:])
+            if message.sender in self._partitions.get(partition, {}):
+                continue
+            old = anew.get((partition, message.sender))
+            others = int(not message.is_talk)
+            anew[partition, message.sender] = SenderCounter(
+                partition.audience,
+                partition.visibility,
+                message.sender,
+                1 if old is None else old.count + 1,
+                message_id,
+                max(message.timestamp, 0 if old is None else old.last_at),
+                others if old is None else old.others + others,
+            )
+        for (partition, sender), counter in anew.items():
+            self._partitions.setdefault(partition, {})[sender] = counter
+            self.last_id = max(self.last_id, counter.last_id)
 
     def record(self, context: Context, partition: Partition, message_id: int, message: StoredMessage) -> None:
-        """Count a message and stage its sender's tally."""
+        """Count a message and stage the counter of its sender."""
         sender, last_at, others = message.sender, message.timestamp, int(not message.is_talk)
         senders = self._partitions.setdefault(partition, {})
         old = senders.get(sender)
@@ -212,10 +239,10 @@ class SenderCounters:
         self.last_id = max(self.last_id, message_id)
         context.put(counter_key(partition, sender), counter)
 
-    def uncount(self, context: Context, partition: Partition, sender: str, count: int, others: int) -> None:
-        """Stage that messages of a sender were removed, of which ``others`` are no talk.
+    def subtract(self, context: Context, partition: Partition, sender: str, count: int, others: int) -> None:
+        """Stage the removal of messages of a sender; ``others`` of them are events.
 
-        The counter stays, so that no later id is below one that somebody has read to.
+        The counter stays, so that no later id is below one that a reader has reached.
         """
         old = self._partitions[partition][sender]
         counter = msgspec.structs.replace(old, count=old.count - count, others=old.others - others)
@@ -223,37 +250,37 @@ class SenderCounters:
         context.put(counter_key(partition, sender), counter)
 
     def count(self, partitions: Iterable[Partition], sender: str | None = None) -> int:
-        """Return how many messages lie in these partitions, of one sender or of all."""
+        """Return the number of messages in these partitions, of one sender or of all."""
         return sum(
             counter.count for counter in self._of(partitions) if sender is None or counter.sender == sender
         )
 
     def all_partitions(self) -> list[Partition]:
-        """Return every partition in which a message lies; which there are must not get out."""
+        """Return every partition with a message; never return the list to a caller."""
         return list(self._partitions)
 
-    def talk(self, partitions: Iterable[Partition]) -> int:
-        """Return how many of the messages in these partitions are talk, and no events."""
+    def count_talk(self, partitions: Iterable[Partition]) -> int:
+        """Return the number of messages in these partitions, without events."""
         return sum(counter.count - counter.others for counter in self._of(partitions))
 
-    def senders(self, partitions: Iterable[Partition]) -> int:
-        """Return how many agents have messages in these partitions."""
+    def count_senders(self, partitions: Iterable[Partition]) -> int:
+        """Return the number of agents with messages in these partitions."""
         return len({counter.sender for counter in self._of(partitions) if counter.count})
 
     def writers(self, partitions: Iterable[Partition]) -> dict[str, tuple[int, int]]:
-        """Return by sender how many messages lie in these partitions, and the latest time of one."""
+        """Return the number of messages and the latest time by sender."""
         found: dict[str, tuple[int, int]] = {}
         for counter in self._of(partitions):
             count, last_at = found.get(counter.sender, (0, 0))
             found[counter.sender] = (count + counter.count, max(last_at, counter.last_at))
         return {sender: counted for sender, counted in found.items() if counted[0]}
 
-    def newest(self, partitions: Iterable[Partition]) -> int:
-        """Return the highest id that a message in these partitions ever had, or 0."""
+    def newest_id(self, partitions: Iterable[Partition]) -> int:
+        """Return the highest id ever used in these partitions, or 0."""
         return max((counter.last_id for counter in self._of(partitions)), default=0)
 
     def audiences(self) -> dict[str, tuple[int, int, int]]:
-        """Return by audience the latest time of a message, how many there are, and how many are no talk."""
+        """Return latest time, number of messages and number of events by audience."""
         found: dict[str, tuple[int, int, int]] = {}
         for counter in self._of(self._partitions):
             at, count, others = found.get(counter.audience, (0, 0, 0))

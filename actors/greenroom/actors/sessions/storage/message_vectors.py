@@ -1,10 +1,9 @@
-"""The vectors of a session's messages that are kept: those of a model, which takes its time to make them.
+"""Stored vectors of a session's messages: those of a model, which are slow to compute.
 
-    v                   the spaces in which some messages have vectors, the oldest first
+    v                   the spaces in which messages have vectors, the oldest first
     v space id          one message's vector
 
-Vectors of words are not kept. They are made as the rest of what is searched is, in memory, when a session is
-searched.
+Word vectors are not stored: a search computes them in memory.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from greenroom.actors.core.replies.memory_types import Vectors
 from greenroom.actors.search.embedding import rows
-from greenroom.runtime import Context, Slices
+from greenroom.actors.search.embedding.vectors import Vectors
+from greenroom.runtime import Context, RecordDamagedError, Slices
 
 VECTORS = b"v"
 
@@ -24,8 +23,7 @@ class Spaces(msgspec.Struct, frozen=True, array_like=True):
     """The spaces of a session.
 
     Attributes:
-        numbers: What stands for each in keys, the oldest first.
-        next_number: The next one's number.
+        numbers: The number of each space in keys, the oldest first.
     """
 
     numbers: dict[str, int] = {}
@@ -33,35 +31,41 @@ class Spaces(msgspec.Struct, frozen=True, array_like=True):
 
 
 class MessageVector(msgspec.Struct, frozen=True, array_like=True):
-    """One message's vector, as in `Vectors`."""
+    """The vector of one message, as in `Vectors`."""
 
     scale: float
     values: bytes
 
 
 class MessageVectors:
-    """The kept vectors of one session. The oldest space serves until those of another are complete."""
+    """The stored vectors of one session.
+
+    The oldest space serves searches until the vectors of another space are complete.
+    """
 
     def __init__(self) -> None:
         self._spaces: Spaces | None = None
 
     def spaces(self, context: Context) -> list[str]:
         """Return the spaces in which messages have vectors, the oldest first."""
-        return list(self._known(context).numbers)
+        return list(self._load_spaces(context).numbers)
 
     def serving(self, context: Context) -> str | None:
-        """Return the space in which searches compare."""
-        return next(iter(self._known(context).numbers), None)
+        """Return the space that searches use."""
+        return next(iter(self._load_spaces(context).numbers), None)
 
     def find(self, context: Context, space: str, message_id: int) -> Vectors | None:
-        """Return one message's vector."""
-        number = self._known(context).numbers[space]
-        found = context.get(_key(number, message_id), MessageVector)
+        """Return the vector of one message."""
+        number = self._load_spaces(context).numbers[space]
+        try:
+            found = context.get(_key(number, message_id), MessageVector)
+        except RecordDamagedError:  # computed again
+            return None
         return None if found is None else Vectors(scale=found.scale, values=found.values)
 
     def put(self, context: Context, space: str, vectors: Iterable[tuple[int, Vectors]]) -> None:
-        """Stage vectors, by the ids of the messages."""
-        known = self._known(context)
+        """Stage vectors by the ids of messages."""
+        known = self._load_spaces(context)
         if space not in known.numbers:
             if not known.numbers:
                 rows.put_serving(context, None, space)
@@ -72,49 +76,49 @@ class MessageVectors:
             context.put(_key(known.numbers[space], message_id), stored)
 
     def ids(self, context: Context, spaces: Iterable[str]) -> Slices[set[int]]:
-        """Return the ids of the messages with vectors in one of ``spaces``."""
+        """Return the ids of messages with vectors in one of ``spaces``."""
         found: set[int] = set()
         for number in self._numbers(context, spaces):
-            for key, _ in context.scan(msgspec.Raw, prefix=_prefix(number)):
+            for key in context.keys(_prefix(number)):
                 found.add(int.from_bytes(key[-_ID_BYTES:]))
-                if context.should_yield():
-                    yield
+                yield
         return found
 
     def drop_all_but(self, context: Context, space: str | None) -> Slices[None]:
-        """Stage that no space is left but one, and those that are kept."""
-        known = self._known(context)
+        """Stage the removal of all spaces but one and those that are retained."""
+        known = self._load_spaces(context)
         others = [other for other in known.numbers if other != space and not rows.is_kept(context, other)]
         if not others:
             return
         for number in self._numbers(context, others):
-            for key, _ in context.scan(msgspec.Raw, prefix=_prefix(number)):
+            for key in context.keys(_prefix(number)):
                 context.delete(key)
-                if context.should_yield():
-                    yield
+                yield
         left = {name: number for name, number in known.numbers.items() if name not in others}
         rows.put_serving(context, self.serving(context), next(iter(left), None))
         self._put_spaces(context, Spaces(left, known.next_number))
 
     def forget(self, context: Context, message_ids: Sequence[int]) -> Slices[None]:
-        """Stage that these messages have no vectors."""
-        for number in self._known(context).numbers.values():
+        """Stage the removal of the vectors of these messages."""
+        for number in self._load_spaces(context).numbers.values():
             for message_id in message_ids:
                 context.delete(_key(number, message_id))
-                if context.should_yield():
-                    yield
+                yield
 
     def list_again(self, context: Context) -> None:
-        """Stage the row again by which the embedder finds the session."""
+        """Stage the embedder's row of the session again."""
         rows.put_serving(context, None, self.serving(context))
 
     def unlist(self, context: Context) -> None:
-        """Stage that the embedder finds no such session."""
+        """Stage the removal of the embedder's row of the session."""
         rows.put_serving(context, self.serving(context), None)
 
-    def _known(self, context: Context) -> Spaces:
+    def _load_spaces(self, context: Context) -> Spaces:
         if self._spaces is None:
-            self._spaces = context.get(VECTORS, Spaces) or Spaces()
+            try:
+                self._spaces = context.get(VECTORS, Spaces) or Spaces()
+            except RecordDamagedError:  # computed again
+                self._spaces = Spaces()
         return self._spaces
 
     def _put_spaces(self, context: Context, spaces: Spaces) -> Spaces:
@@ -126,7 +130,7 @@ class MessageVectors:
         return spaces
 
     def _numbers(self, context: Context, spaces: Iterable[str]) -> list[int]:
-        known = self._known(context).numbers
+        known = self._load_spaces(context).numbers
         return [known[space] for space in spaces if space in known]
 
 

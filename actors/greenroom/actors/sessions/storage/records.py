@@ -1,27 +1,29 @@
-"""A session's records and keys. No record grows with the session, so a write costs what the first one cost.
+"""Records of a session and their keys.
+
+No record grows with the session, so the cost of a write is constant.
 
     h                       the header
     d ordinal, s ordinal    one top-level key of the metadata, of the state
     m partition NUL id          one message
     p partition NUL id part     a part of an event's content that is too large for its message
     e partition NUL event id    the id of the message that is this event
-    t partition NUL sender      how much one sender has written in one partition
+    t partition NUL sender      the counter of one sender in one partition
     v ...                       vectors of messages, see `message_vectors`
-    k time digest               when a client's context was made shorter, see `compactions`
+    k time digest               a compaction of a client's context, by its time and its hook event
 
-Records end with what came later: fields with a default, so that older stores can be read.
+New fields come last and have a default, so that older stores can be read. Compactions are visible to every
+reader of the session, and no passport has them.
 
-The kernel's keys take 200 bytes: a partition has at most 107, senders and event ids are hashed.
+Keys of the kernel have at most 200 bytes: a partition has up to 107, senders and event ids are hashed.
 
-Message ids are 53 bits that grow, of time and random bits, so that gaps tell nothing. An id is 47 bits of
-time, in units of 16 microseconds since 2020, and 6 random bits. A hidden message between two visible ones
-leaves no trace in them: each id comes from the clock, not from the id before it. Only when the clock has
-not passed the last id (it stands still, or jumped back) must the next one be built on the last, by a random
-step so heavy-tailed that any gap can be a single one. From there the ids run ahead of the clock by a
-constant, on their own again, until the clock has passed them.
+Message ids ascend and have 53 bits: 47 bits of time, in units of 16 microseconds since 2020, and 6 random
+bits. A gap between two ids reveals no hidden message, since each id comes from the clock and not from the id
+before it. Only if the clock has not passed the last id (it stands still, or jumped back) does the next id
+build on the last one. It adds a random step with a tail so heavy that any gap can be a single step. From
+there the ids run ahead of the clock by a constant until the clock has passed them.
 
-When a clock jumps decades ahead the ids leave time behind at `LAST_UNIT` and go on by such
-steps through the remaining eighth of the 53 bits.
+If a clock jumps decades ahead, ids stop following time at `LAST_UNIT` and use such steps for the remaining
+eighth of the 53 bits.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from __future__ import annotations
 import functools
 import random
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -38,24 +40,28 @@ from greenroom.actors.core.auth.policy import PUBLIC, Partition, Visibility, may
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.replies import replies
 from greenroom.actors.core.validation import types
-from greenroom.actors.core.validation.times import to_datetime
+from greenroom.actors.core.validation.times import to_datetime, with_datetime
 from greenroom.actors.core.validation.types import SessionStatus
-from greenroom.actors.sessions.requests import requests as events
+from greenroom.actors.sessions.requests import requests
+from greenroom.actors.sessions.requests.session_views import Compaction
+from greenroom.runtime import Context, pass_over
 
 HEADER = b"h"
+MESSAGES = b"m"
 METADATA = b"d"
 STATE = b"s"
 COUNTERS = b"t"
 PARTS = b"p"
-KEPT_FOR_IT = b"u"
-"""Under it lies whether anything is kept for the session elsewhere: memories, checkpoints."""
-
+HAS_DEPENDENTS = b"u"
+"""The key of the mark that memories or checkpoints belong to the session."""
 _WITH_IDS = frozenset({b"m", PARTS})
 _OF_OWNERS = frozenset({b"c", b"l"})  # of `work_context` and `migrations`
 _OWNER_BYTES = 8
 _WITH_DIGESTS = frozenset({b"f", b"m"})
 _DIGEST_BYTES = 16
+_COMPACTION_DIGEST_BYTES = 8
 _LETTERS: dict[str, bytes] = {"public": b"p", "private": b"v", "agent_only": b"o"}
+_VISIBILITIES: dict[bytes, Visibility] = {b"p": "public", b"v": "private", b"o": "agent_only"}
 OPEN: tuple[SessionStatus, ...] = ("active", "paused", "terminated")
 STEPS: dict[SessionStatus, tuple[SessionStatus, ...]] = {
     "created": OPEN,
@@ -64,9 +70,9 @@ STEPS: dict[SessionStatus, tuple[SessionStatus, ...]] = {
     "terminated": ("archived",),
     "archived": (),
 }
-CLOSED: frozenset[SessionStatus] = frozenset({"terminated", "archived"})
+
 BY_PERSON = "human_input"
-"""The type of messages that hold what a person said."""
+"""The type of messages by a person."""
 EPOCH = 1_577_836_800_000_000  # 2020-01-01 UTC in microseconds since 1970
 UNIT_SHIFT = 4
 RANDOM_BITS = 6
@@ -75,12 +81,12 @@ LONGEST_STEP = 1 << 20
 
 
 class Naming(msgspec.Struct, frozen=True, array_like=True):
-    """How a session gets its name from what is said in it.
+    """The state of naming a session by its messages.
 
     Attributes:
-        left: How many more messages may give it a name.
-        by: Who sent the message that gave the one that it has; empty for nobody.
-        by_person: Whether a person said that.
+        left: The number of further messages that may name it.
+        by: The sender of the message that named it; empty if none did.
+        by_person: Whether a person wrote that message.
     """
 
     left: int
@@ -89,13 +95,12 @@ class Naming(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
-    """The header record of a session: everything but its messages.
+    """The header record of a session.
 
-    ``status`` does not know of messages: a session that nobody changed stays ``created`` here, and is
-    ``active`` for those who see a message in it. Otherwise a hidden first message would show.
-    ``ahead`` is an upper bound of how far message ids ran ahead of the clock.
-    ``continues`` is the session that had ended and that this one goes on with. ``naming`` is there where the
-    purpose was not given.
+    ``status`` ignores messages: an unchanged session stays ``created`` here, and readers who see a message in
+    it get ``active``. Otherwise the status would reveal a hidden first message. ``ahead`` is an upper bound
+    of how far message ids ran ahead of the clock. ``continues`` is the ended session that this one continues.
+    ``naming`` is set if the caller gave no purpose.
     """
 
     purpose: str
@@ -115,14 +120,14 @@ class Header(msgspec.Struct, frozen=True, array_like=True):
 class StoredEvent(msgspec.Struct, frozen=True, array_like=True):
     """The event part of a message, for the session service.
 
-    ``at`` is the event's own time (microseconds since 1970); its place in the log is when it was
-    appended. ``is_json``: the message's content is the event's JSON, else it is its text.
-    ``whole_bytes``: how many bytes its content has in parts, see `large_events`; 0 where the message has it.
+    ``at`` is the event's own time (microseconds since 1970); its place in the log follows the time of
+    appending. ``is_json``: the content of the message is the event's JSON, else its text. ``whole_bytes``:
+    the size of a content in parts, see `events`; 0 if the message has it.
     """
 
     event_id: str
     at: int
-    event_type: events.EventType
+    event_type: requests.EventType
     actor: str
     is_final_response: bool
     is_json: bool
@@ -130,10 +135,10 @@ class StoredEvent(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A message; its id, audience and visibility are its key's. ``metadata`` is JSON as received.
+    """A message; its key has the id, audience and visibility.
 
-    ``parent`` comes with its audience, since not everyone who sees an answer sees what it answers.
-    ``words`` is what other agents of the user may be told of a turn that hooks kept; nothing else writes it.
+    ``metadata`` is JSON as received. ``parent`` has its audience, since a reader of the reply may not see the
+    parent. ``words``: the part of a hook's turn that other agents of the user may read; only hooks write it.
     ``of_another``: whether an agent of another user than the session's sent it.
     """
 
@@ -149,25 +154,26 @@ class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_talk(self) -> bool:
-        """Whether this is talk, which makes a session active, and no event."""
+        """Whether this is a message, which makes a session active, and not another event."""
         return self.event is None or self.event.event_type == "message"
 
 
 def is_by_person(message: StoredMessage) -> bool:
-    """Return whether it holds what a person said, as its sender has it: an agent of the session's user."""
+    """Return whether a person wrote it, according to an agent of the session's user."""
     if message.of_another:
         return False
     return message.message_type == BY_PERSON or (message.event is not None and message.event.actor == "user")
 
 
 class CountedMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A message that is only counted: nothing of it is decoded."""
+    """A message decoded without its fields, for counting."""
 
 
 class SenderCounter(msgspec.Struct, frozen=True, array_like=True):
-    """One sender's messages in one partition, counted; ``last_at`` (microseconds since 1970) is the latest.
+    """The counter of one sender in one partition.
 
-    ``others`` of the ``count`` are events that are no messages.
+    ``last_at`` is the latest time (microseconds since 1970). ``others`` of the ``count`` are events other
+    than messages.
     """
 
     audience: str
@@ -180,7 +186,7 @@ class SenderCounter(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Entry(NamedTuple):
-    """A stored message with what its key says."""
+    """A stored message with its id and partition, from its key."""
 
     message_id: int
     partition: Partition
@@ -188,7 +194,7 @@ class Entry(NamedTuple):
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Say where a key has a partition's audience, and digests of senders, event ids, owners and paths."""
+    """Return the spans of names and digests in a key: audience, sender, event, owner, path."""
     letter, length = key[:1], len(key)
     if letter in _OF_OWNERS and length > 1:
         owner = (1, 1 + _OWNER_BYTES)
@@ -206,8 +212,13 @@ def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
 
 @functools.lru_cache(maxsize=1_024)
 def partition_prefix(partition: Partition) -> bytes:
-    """Return the bytes before the ids of a partition's messages."""
-    return b"m" + _LETTERS[partition.visibility] + partition.audience.encode() + b"\0"
+    """Return the prefix of the keys of a partition's messages."""
+    return MESSAGES + _LETTERS[partition.visibility] + partition.audience.encode() + b"\0"
+
+
+def partition_in(key: bytes) -> Partition:
+    """Return the partition in the record key of a message."""
+    return Partition(key[2 : key.index(0)].decode(), _VISIBILITIES[key[1:2]])
 
 
 def message_key(partition: Partition, message_id: int) -> bytes:
@@ -217,14 +228,14 @@ def message_key(partition: Partition, message_id: int) -> bytes:
 
 @functools.lru_cache(maxsize=1_024)
 def counter_key(partition: Partition, sender: str) -> bytes:
-    """Return the record key of a sender's counter in a partition."""
+    """Return the record key of the counter of a sender in a partition."""
     return (
         COUNTERS + partition_prefix(partition) + blake2b(sender.encode(), digest_size=_DIGEST_BYTES).digest()
     )
 
 
 def view(entry: Entry, reader: Principal) -> replies.MessageView:
-    """Return a message as ``reader`` gets it; a parent hidden from it is left out."""
+    """Return a message as ``reader`` gets it, without a hidden parent."""
     message_id, partition, message = entry
     parent, audience = message.parent or (None, PUBLIC)
     return replies.MessageView(
@@ -239,16 +250,16 @@ def view(entry: Entry, reader: Principal) -> replies.MessageView:
     )
 
 
-def named(message: replies.MessageView) -> dict[str, int]:
-    """Return by what a message is known."""
+def identify(message: replies.MessageView) -> dict[str, int]:
+    """Return the fields that identify a message."""
     return {"message_id": message.message_id}
 
 
 def check_step(old: SessionStatus, new: SessionStatus) -> None:
-    """Check that a session may go from ``old`` to ``new``, or has that status already.
+    """Check that a session may change from ``old`` to ``new``, or has that status already.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR`` naming both and the steps that are allowed.
+        Refusal: ``VALIDATION_ERROR`` with both and the allowed changes.
     """
     allowed = STEPS[old]
     if new not in {old, *allowed}:
@@ -260,13 +271,13 @@ def check_step(old: SessionStatus, new: SessionStatus) -> None:
         )
 
 
-def seen_status(status: SessionStatus, visible_messages: int) -> SessionStatus:
-    """Return the status as a reader sees it: its first message makes a session active."""
+def visible_status(status: SessionStatus, visible_messages: int) -> SessionStatus:
+    """Return the status for a reader: a visible message makes a session active."""
     return "active" if status == "created" and visible_messages else status
 
 
 class NextId(NamedTuple):
-    """An id, and by how many units the ids run ahead of the clock now."""
+    """An id, and the units by which ids now run ahead of the clock."""
 
     message_id: int
     ahead: int
@@ -287,21 +298,21 @@ def next_id(last_id: int, ahead: int, now: int, random: random.Random) -> NextId
 
 
 def lowest_id(time: int) -> int:
-    """Return a bound that no id of a message at or after ``time`` (microseconds since 1970) lies below."""
+    """Return the lower bound of message ids from ``time`` (microseconds since 1970) on."""
     return min(_units(time), LAST_UNIT) << RANDOM_BITS
 
 
 def highest_id(time: int, ahead: int) -> int:
-    """Return a bound that no id of a message at or before ``time`` (microseconds since 1970) lies above.
+    """Return the upper bound of message ids up to ``time`` (microseconds since 1970).
 
-    ``ahead`` bounds by how many units ids ever ran ahead of the clock.
+    ``ahead`` is the most units by which ids ever ran ahead of the clock.
     """
     unit = _units(time) + ahead
     return (1 << 53) - 1 if unit >= LAST_UNIT else (unit + 1 << RANDOM_BITS) - 1
 
 
 def ahead_of(message_id: int, time: int) -> int:
-    """Return by how many units an id runs ahead of the time of its message; negative when it lies behind."""
+    """Return the units by which an id runs ahead of its message's time."""
     return (message_id >> RANDOM_BITS) - min(_units(time), LAST_UNIT)
 
 
@@ -310,5 +321,40 @@ def _units(time: int) -> int:
 
 
 def _step(random: random.Random) -> int:
-    """Return a random number of at least 1 whose tail is so heavy that a sum of two looks like one."""
+    """Return a heavy-tailed random number of at least 1.
+
+    A sum of two looks like one, so a gap does not reveal the number of messages in it.
+    """
     return min(int(max(random.random(), 1e-9) ** -2), LONGEST_STEP)
+
+
+COMPACTIONS: Final = b"k"
+MOST_COMPACTIONS: Final = 200
+"""The most compactions of a session; the oldest are deleted."""
+
+
+class StoredCompaction(msgspec.Struct, frozen=True, array_like=True):
+    """A stored `Compaction`."""
+
+    at: int
+    by: str
+    client: str
+    reason: str
+
+
+def read_compactions(context: Context) -> list[Compaction]:
+    """Return the session's compactions, oldest first."""
+    return [
+        with_datetime(Compaction, each)
+        for _, each in context.scan(StoredCompaction, prefix=COMPACTIONS, on_damage=pass_over)
+    ]
+
+
+def put_compaction(context: Context, event_id: str, made: StoredCompaction) -> None:
+    """Stage a compaction; a repeat of the event changes nothing."""
+    digest = blake2b(event_id.encode(), digest_size=_COMPACTION_DIGEST_BYTES).digest()
+    key = COMPACTIONS + max(0, made.at).to_bytes(8) + digest
+    keys = set(context.keys(COMPACTIONS))
+    context.put(key, made)
+    for oldest in sorted(keys | {key})[:-MOST_COMPACTIONS]:
+        context.delete(oldest)

@@ -1,16 +1,16 @@
-"""The work context of a session: files, searches, memories, decisions, workflow; bounded in number.
+"""Stored work context of a session: files, searches, memories, decisions, state of the work.
 
     c tag f digest          a file, by the digest of its path
     c tag s time number     a search
     c tag m digest          a memory stored, by the digest of its id
     c tag d time number     a decision
-    c tag w                 where the work stands
-    c tag p agent s time number     a search that is for one agent of the owner alone
+    c tag w                 the state of the work
+    c tag p agent s time number     a search that only one agent of the owner sees
 
-The tag stands for whose it is. Files, searches and memories are the user's who worked with them (the
-agent's, where no user is known), so that nobody learns what others looked for. What an agent looked for
-among what it alone may see is for that agent alone. Decisions and the state of the work are the session's:
-their tag is that of no owner.
+The tag stands for the owner. Files, searches and memories belong to the user who worked with them (the agent,
+if no user is known), so that no one sees what others searched for. A search of an agent's private memories is
+visible to that agent only. Decisions and the state of the work belong to the session, and have the tag of no
+owner. The number of entries of each kind is bounded.
 """
 
 from __future__ import annotations
@@ -22,24 +22,28 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from greenroom.actors.core.auth import policy
+from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.replies.damage import damaged_entry, filter_damage, note_damage
 from greenroom.actors.core.validation.times import to_datetime, with_datetime
-from greenroom.actors.sessions.requests import session_context as travel
+from greenroom.actors.sessions.requests import session_context
 from greenroom.actors.sessions.requests.session_context import (
     MOST_DECISIONS,
     MOST_FILES,
     MOST_MEMORIES,
     MOST_SEARCHES,
 )
-from greenroom.runtime import Context
+from greenroom.runtime import Context, RecordDamagedError
 
-V = TypeVar("V", travel.DecisionView, travel.WorkflowView)
+T = TypeVar("T")
+
+V = TypeVar("V", session_context.DecisionView, session_context.WorkflowView)
 
 CONTEXT: Final = b"c"
 COMMON: Final = ""
-"""The owner of what everybody sees who sees the session."""
+"""The owner of entries that every reader of the session sees."""
 
-_ALONE: Final = b"p"
+_PRIVATE: Final = b"p"
 _TAG_BYTES: Final = 8
 _DIGEST_BYTES: Final = 16
 ENTRY_BYTES: Final = 600  # of memory, roughly
@@ -47,7 +51,7 @@ _PLACES: Final = 4
 
 
 class StoredFile(msgspec.Struct, frozen=True, array_like=True):
-    """A file; ``given`` is the importance that somebody gave it."""
+    """A file; ``given`` is the importance that an agent gave it."""
 
     path: str
     uses: int
@@ -74,7 +78,7 @@ class StoredMemoryUse(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredDecision(msgspec.Struct, frozen=True, array_like=True):
-    """A decision; ``user`` is whose agent recorded it, empty for nobody's, None where that is not known."""
+    """A decision; ``user`` is the user of its agent, empty for none, None if unknown."""
 
     what: str
     why: str | None
@@ -84,11 +88,11 @@ class StoredDecision(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredWorkflow(msgspec.Struct, frozen=True, array_like=True):
-    """Where the work stands; ``user`` as in `StoredDecision`."""
+    """The state of the work; ``user`` as in `StoredDecision`."""
 
     task: str
     step: str | None
-    status: travel.WorkStatus
+    status: session_context.WorkStatus
     next: list[str]
     blockers: list[str]
     at: int
@@ -97,27 +101,27 @@ class StoredWorkflow(msgspec.Struct, frozen=True, array_like=True):
 
 
 def prefix_of(owner: str) -> bytes:
-    """Return the bytes before everything of one owner."""
+    """Return the prefix of the entries of one owner."""
     return CONTEXT + blake2b(owner.encode(), digest_size=_TAG_BYTES).digest()
 
 
 def importance_of(given: float | None, uses: int) -> float:
-    """Return how important a file is, 0 to 1: as somebody said, else by how often it was used."""
+    """Return the importance of a file, 0 to 1: given, or from its uses."""
     return round(1 - 0.7**uses if given is None else given, _PLACES)
 
 
 class WorkContext:
-    """One owner's part of a session's context; that of `COMMON` is visible to every reader.
+    """The part of one owner in the work context; every reader sees that of `COMMON`.
 
     Args:
-        owner: The user's namespace, the agent's where no user is known, or `COMMON`.
-        agent: The agent that it is for alone; empty for all of the owner's.
+        owner: The user's namespace, the agent's if no user is known, or `COMMON`.
+        agent: The only agent that sees it; empty for all agents of the owner.
     """
 
     def __init__(self, owner: str, agent: str = "") -> None:
         self._prefix = prefix_of(owner)
         if agent:
-            self._prefix += _ALONE + blake2b(agent.encode(), digest_size=_TAG_BYTES).digest()
+            self._prefix += _PRIVATE + blake2b(agent.encode(), digest_size=_TAG_BYTES).digest()
         self.files: dict[bytes, StoredFile] = {}
         self.searches: dict[bytes, StoredSearch] = {}
         self.memories: dict[bytes, StoredMemoryUse] = {}
@@ -125,30 +129,42 @@ class WorkContext:
         self.workflow: StoredWorkflow | None = None
 
     def load(self, context: Context) -> None:
-        """Read it from the store."""
-        self.files = dict(context.scan(StoredFile, prefix=self._prefix + b"f"))
-        self.searches = dict(context.scan(StoredSearch, prefix=self._prefix + b"s"))
-        self.memories = dict(context.scan(StoredMemoryUse, prefix=self._prefix + b"m"))
-        self.decisions = dict(context.scan(StoredDecision, prefix=self._prefix + b"d"))
-        self.workflow = context.get(self._prefix + b"w", StoredWorkflow)
+        """Read the part from the store."""
+        self.files = self._scan(context, StoredFile, b"f")
+        self.searches = self._scan(context, StoredSearch, b"s")
+        self.memories = self._scan(context, StoredMemoryUse, b"m")
+        self.decisions = self._scan(context, StoredDecision, b"d")
+        try:
+            self.workflow = context.get(self._prefix + b"w", StoredWorkflow)
+        except RecordDamagedError as error:
+            note_damage(context, damaged_entry(error, "a part of the session's work"))
+
+    def _scan(self, context: Context, of: type[T], letter: bytes) -> dict[bytes, T]:
+        """Return the sound records of a kind; the reply reports damaged ones."""
+        prefix = self._prefix + letter
+
+        def report(error: RecordDamagedError) -> None:
+            note_damage(context, damaged_entry(error, "a part of the session's work"))
+
+        return dict(context.scan(of, prefix=prefix, on_damage=filter_damage(context, prefix, report)))
 
     def __len__(self) -> int:
-        """Return how many entries it has."""
+        """Return the number of entries."""
         return len(self.files) + len(self.searches) + len(self.memories) + len(self.decisions)
 
     def newest_decisions(self) -> list[StoredDecision]:
         """Return the decisions, newest first."""
         return [self.decisions[key] for key in sorted(self.decisions, reverse=True)]
 
-    def seen_memories(self, principal: Principal) -> list[StoredMemoryUse]:
-        """Return those memories, newest first, that ``principal`` may know of as their owner."""
+    def visible_memories(self, principal: Principal) -> list[StoredMemoryUse]:
+        """Return the memories that ``principal`` may see, newest first."""
         seen = (each for each in self.memories.values() if policy.may_see_about(principal, each.namespace))
         return sorted(seen, key=lambda each: (each.at, each.memory_id), reverse=True)
 
     # -- writing -----------------------------------------------------------
 
-    def record_file(self, context: Context, use: travel.FileUse, times: int = 1) -> None:
-        """Record uses of a file; beyond the most there may be, the least important one goes."""
+    def record_file(self, context: Context, use: session_context.FileUse, times: int = 1) -> None:
+        """Record uses of a file; beyond the limit delete the least important one."""
         key = self._prefix + b"f" + _digest(use.path)
         old = self.files.get(key)
         given, note, uses = use.importance, use.note, times
@@ -159,7 +175,7 @@ class WorkContext:
         self.put_file(context, StoredFile(use.path, uses, context.now, given, note))
 
     def put_file(self, context: Context, file: StoredFile) -> None:
-        """Stage a file as it is."""
+        """Stage a file unchanged."""
         key = self._prefix + b"f" + _digest(file.path)
         self.files[key] = file
         context.put(key, file)
@@ -179,7 +195,7 @@ class WorkContext:
         self.put_search(context, StoredSearch(query, tool, context.now))
 
     def put_search(self, context: Context, search: StoredSearch) -> None:
-        """Stage a search as it is."""
+        """Stage a search unchanged."""
         self._append(context, self.searches, b"s", search, MOST_SEARCHES)
 
     def put_memory(self, context: Context, memory: StoredMemoryUse) -> None:
@@ -198,7 +214,7 @@ class WorkContext:
         self._append(context, self.decisions, b"d", decision, MOST_DECISIONS)
 
     def put_workflow(self, context: Context, workflow: StoredWorkflow) -> None:
-        """Record where the work stands."""
+        """Record the state of the work."""
         self.workflow = workflow
         context.put(self._prefix + b"w", workflow)
 
@@ -207,9 +223,8 @@ class WorkContext:
     ) -> None:
         prefix = self._prefix + letter + max(0, entry.at).to_bytes(8)
         taken = [key for key in table if key.startswith(prefix)]
-        number = (
-            int.from_bytes(max(taken)[len(prefix) :]) + 1 if taken else 0
-        )  # what was dropped leaves a gap
+        # Not the count: deleted entries leave gaps.
+        number = int.from_bytes(max(taken)[len(prefix) :]) + 1 if taken else 0
         key = prefix + number.to_bytes(2)
         table[key] = entry
         context.put(key, entry)
@@ -220,17 +235,17 @@ class WorkContext:
 
 
 def view(
-    own: WorkContext, common: WorkContext, principal: Principal, alone: WorkContext | None = None
-) -> travel.SessionContext:
-    """Return a reader's view: its own part, the common one, and what is for it alone where that is given."""
-    searches = [*_newest(own.searches), *_newest({} if alone is None else alone.searches)]
+    own: WorkContext, common: WorkContext, principal: Principal, private: WorkContext | None = None
+) -> session_context.SessionContext:
+    """Merge a reader's own part, the common part, and its private part if given."""
+    searches = [*_newest(own.searches), *_newest({} if private is None else private.searches)]
     searches.sort(key=lambda search: search.at, reverse=True)
     newest = {search.query: search for search in reversed(searches)}
     files = sorted(own.files.values(), key=_rank, reverse=True)
     workflow = common.workflow
-    return travel.SessionContext(
+    return session_context.SessionContext(
         files_accessed=[
-            travel.FileView(
+            session_context.FileView(
                 path=file.path,
                 importance=importance_of(file.given, file.uses),
                 uses=file.uses,
@@ -240,25 +255,63 @@ def view(
             for file in files
         ],
         recent_searches=[
-            with_datetime(travel.SearchView, search) for search in searches if newest[search.query] is search
+            with_datetime(session_context.SearchView, search)
+            for search in searches
+            if newest[search.query] is search
         ][:MOST_SEARCHES],
-        memories=[with_datetime(travel.MemoryUse, memory) for memory in own.seen_memories(principal)],
-        decisions=[_without_user(travel.DecisionView, made) for made in common.newest_decisions()],
-        workflow_state=None if workflow is None else _without_user(travel.WorkflowView, workflow),
+        memories=[
+            with_datetime(session_context.MemoryUse, memory) for memory in own.visible_memories(principal)
+        ],
+        decisions=[_without_user(session_context.DecisionView, made) for made in common.newest_decisions()],
+        workflow_state=None if workflow is None else _without_user(session_context.WorkflowView, workflow),
     )
 
 
-def view_of_user(own: WorkContext, common: WorkContext, principal: Principal) -> travel.SessionContext:
-    """Return as much of a reader's view as agents of its own user made."""
-    part = WorkContext(COMMON)
-    part.decisions = {key: made for key, made in common.decisions.items() if is_own(made, principal)}
-    if common.workflow is not None and is_own(common.workflow, principal):
-        part.workflow = common.workflow
-    return view(own, part, principal)
+class SessionWorkContext:
+    """The parts of a session's work context, each loaded on first use."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[str, str], WorkContext] = {}
+
+    def own(self, context: Context) -> WorkContext:
+        """Return the part of the sender's user."""
+        return self._part(context, user_namespace(context.principal))
+
+    def private(self, context: Context) -> WorkContext:
+        """Return the part that only the sender sees, not other agents of its user."""
+        return self._part(context, user_namespace(context.principal), context.principal.agent_id)
+
+    def common(self, context: Context) -> WorkContext:
+        """Return the common part."""
+        return self._part(context, COMMON)
+
+    def view(self, context: Context) -> session_context.SessionContext:
+        """Return the sender's view."""
+        return view(self.own(context), self.common(context), context.principal, self.private(context))
+
+    def view_of_user(self, context: Context) -> session_context.SessionContext:
+        """Return the sender's view, limited to entries by agents of its user."""
+        common, part = self.common(context), WorkContext(COMMON)
+        made = common.decisions.items()
+        part.decisions = {key: each for key, each in made if is_own(each, context.principal)}
+        if common.workflow is not None and is_own(common.workflow, context.principal):
+            part.workflow = common.workflow
+        return view(self.own(context), part, context.principal)
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use."""
+        return ENTRY_BYTES * sum(map(len, self._parts.values()))
+
+    def _part(self, context: Context, owner: str, agent: str = "") -> WorkContext:
+        found = self._parts.get((owner, agent))
+        if found is None:
+            found = self._parts[owner, agent] = WorkContext(owner, agent)
+            found.load(context)
+        return found
 
 
 def is_own(made: StoredDecision | StoredWorkflow, principal: Principal) -> bool:
-    """Return whether an agent of the same user noted something down."""
+    """Return whether an agent of the same user recorded an entry."""
     if principal.user is None:
         return made.user == "" and made.by == principal.agent_id
     return made.user == principal.user

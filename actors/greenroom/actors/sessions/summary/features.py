@@ -1,7 +1,7 @@
-"""What tells that a unit of a conversation must be known, as numbers of 0 to 1.
+"""Features of a unit of a conversation, from 0 to 1, that predict its importance.
 
-Most are of form and place, so they hold in every language. The others are short lists of words for five
-languages; in another one they are 0.
+Most depend on form and position, so they hold in every language. The others use word lists for five
+languages, and are 0 in any other.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from greenroom.actors.content.text.analyze import asks
+from greenroom.actors.content.text.analyze import is_question
 from greenroom.actors.sessions.summary.units import Unit
 
 _NEAR: Final = 4
-"""Messages that are the last ones, and that are around a unit."""
+"""The number of last messages, and of messages around a unit."""
 _LONG: Final = 160
 """Characters of a long unit."""
 _TINY_MESSAGE: Final = 40
 _SHARE_OF_RARE: Final = 8
-"""A word that more than this part of the messages have names no matter of its own."""
+"""A word in more than one of so many messages is not rare."""
 _LEAST_RARE: Final = 4
 _LOOKED_AT: Final = 1_200
 _OPENING: Final = 60
-"""Characters in which a message begins."""
+"""Characters of the opening of a message."""
 _FIRST_WORDS: Final = 3
 _WORD: Final = re.compile(r"\w[\w./-]*\w")
 
@@ -65,16 +65,14 @@ no nope not never hm hmm wait hold but careful wrong instead rather drop correct
 however still reject veto damn ugh ouch ah nein nee nicht kein keine aber statt dann non pas mais attends
 pero sino mejor entonces
 """)
-"""With one of these begins a message that objects to the one before."""
+"""Words that begin a message that objects to the one before."""
 
 
-class Said(NamedTuple):
+class Utterance(NamedTuple):
     """A message of a conversation.
 
     Attributes:
-        sender: Who sent it.
-        text: What it says.
-        by_person: Whether a person said it, and no agent.
+        by_person: Whether a person wrote it, and not an agent.
     """
 
     sender: str
@@ -83,28 +81,27 @@ class Said(NamedTuple):
 
 
 class Features(NamedTuple):
-    """The features of a unit, or what each adds to the log-odds that the unit must be known.
+    """The features of a unit, or their weights in its log-odds of importance.
 
     Attributes:
         position: How late its message is.
         among_last: Its message is one of the last four.
         first_request: Its message is the first of a person.
         length: How long it is.
-        length_by_person: The same, if a person said it.
+        length_by_person: The same, if a person wrote it.
         tiny_message: Its message has fewer than 40 characters.
-        asks: It is a question.
-        resumes: The share of its words that the four messages before have: what was discussed is settled.
-        goes_on: The share of its words that the four messages after it have: it is not settled yet.
-        comes_back: The share of its rare words that any later message has: the last statement holds.
-        opposed: The next message is another's and begins with an objection.
-        questioned: The next message is another's and a question.
+        resumes: The share of its words that the four messages before have: it settles the discussion.
+        goes_on: The share of its words that the four messages after it have: the discussion goes on.
+        comes_back: The share of its rare words that any later message has: the later statement holds.
+        opposed: The next message is by another sender and begins with an objection.
+        questioned: The next message is by another sender and a question.
         block: It is a row of a table, or a line of code or of a log.
-        late_in_message: How late it is in its message.
+        late_in_message: Its position within its message.
         constrains: It has a word of constraint.
-        denied_by_person: It has a word of denial, if a person said it.
-        requested_by_person: It has a word of request, if a person said it.
+        denied_by_person: It has a word of denial, and a person wrote it.
+        requested_by_person: It has a word of request, and a person wrote it.
         settles: It has a word of decision.
-        states: It has a word of how far the work is.
+        states: It has a word for the progress of the work.
         hedges: It has a word of doubt or proposal.
     """
 
@@ -134,34 +131,34 @@ class Conversation:
     """A conversation cut into units, with the words of each message.
 
     Args:
-        said: Its messages, the oldest first.
+        utterances: Its messages, oldest first.
         cut: The units of each.
     """
 
-    def __init__(self, said: Sequence[Said], cut: Sequence[Sequence[Unit]]) -> None:
-        self.said = said
+    def __init__(self, utterances: Sequence[Utterance], cut: Sequence[Sequence[Unit]]) -> None:
+        self.utterances = utterances
         self.cut = cut
         self._unit_words = [[words_of(unit.text) for unit in each] for each in cut]
         self._words = [frozenset[str]().union(*each) for each in self._unit_words]
         counts = Counter(chain.from_iterable(self._words))
-        most = max(_LEAST_RARE, len(said) // _SHARE_OF_RARE)
+        most = max(_LEAST_RARE, len(utterances) // _SHARE_OF_RARE)
         self._common = frozenset(word for word, number in counts.items() if number > most)
-        self._last = [set[str]() for _ in said]
+        self._last = [set[str]() for _ in utterances]
         for word, place in {word: place for place, each in enumerate(self._words) for word in each}.items():
             self._last[place].add(word)
-        self._first_request = next((place for place, each in enumerate(said) if each.by_person), -1)
+        self._first_request = next((place for place, each in enumerate(utterances) if each.by_person), -1)
 
     def features(self, number: int) -> Iterator[Features]:
         """Yield the features of the units of one message."""
-        message, parts = self.said[number], self.cut[number]
+        message, parts = self.utterances[number], self.cut[number]
         by_person = message.by_person
-        answer = self.said[number + 1] if number + 1 < len(self.said) else None
+        answer = self.utterances[number + 1] if number + 1 < len(self.utterances) else None
         if answer is not None and answer.sender == message.sender:
             answer = None
         opposed = answer is not None and not _OBJECTIONS.isdisjoint(
             _WORD.findall(answer.text[:_OPENING].lower())[:_FIRST_WORDS]
         )
-        questioned = answer is not None and asks(answer.text)
+        questioned = answer is not None and is_question(answer.text)
         before = frozenset[str]().union(*self._words[max(0, number - _NEAR) : number])
         after = frozenset[str]().union(*self._words[number + 1 : number + 1 + _NEAR])
         for place, unit in enumerate(parts):
@@ -171,13 +168,13 @@ class Conversation:
             share, share_of_rare = 1 / (len(words) or 1), 1 / (len(rare) or 1)
             length = min(1.0, len(text) / _LONG)
             yield Features(
-                position=(number + 1) / len(self.said),
-                among_last=number >= len(self.said) - _NEAR,
+                position=(number + 1) / len(self.utterances),
+                among_last=number >= len(self.utterances) - _NEAR,
                 first_request=number == self._first_request,
                 length=length,
                 length_by_person=by_person * length,
                 tiny_message=len(message.text) < _TINY_MESSAGE,
-                asks=asks(text),
+                asks=is_question(text),
                 resumes=len(words & before) * share,
                 goes_on=len(words & after) * share,
                 comes_back=len(rare - self._last[number]) * share_of_rare,
@@ -201,5 +198,5 @@ def _constrains(text: str, words: frozenset[str]) -> bool:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the words of a text in small letters; of a long one those of its beginning."""
+    """Return the words of the beginning of a text, in lower case."""
     return frozenset(_WORD.findall(text[:_LOOKED_AT].lower()))

@@ -1,9 +1,9 @@
-"""A conversation in few words: the units that the next agent must know, in the order of time.
+"""Extractive summary: the most important units of a conversation, in order of time.
 
-The method is extractive. Each unit gets the chance that it must be known, by a logistic regression on
-its `Features`. Units are chosen greedily by chance for each byte, and one line shows what is in of a message.
-`bench/briefing.py` measures the choice on ten sessions; the weights were fitted on 26 others, where a
-statement that was taken back counted as much as six that need not be known.
+A logistic regression on its `Features` gives each unit a probability of importance. Units are selected
+greedily by probability per byte, and each line has the units of one message. `bench/briefing.py` measures the
+selection on ten sessions. The weights were fitted on 26 others, where a retracted statement cost as much as
+six unimportant ones.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from itertools import accumulate, chain, count
 from operator import mul
 from typing import Final, NamedTuple
 
-from greenroom.actors.sessions.summary.features import Conversation, Features, Said
+from greenroom.actors.sessions.summary.features import Conversation, Features, Utterance
 from greenroom.actors.sessions.summary.units import units
 from greenroom.runtime import Slices
 
 MOST_MESSAGES: Final = 1_000
-"""Messages that are looked at, the newest."""
+"""The most messages to read, the newest."""
 GAP: Final = "… "
-"""Stands where something of a message is left out between two units."""
+"""Marks an omission between two units."""
 WEIGHTS: Final = Features(
     position=1.0,
     among_last=0.7,
@@ -45,15 +45,15 @@ WEIGHTS: Final = Features(
     hedges=-0.8,
 )
 NONE: Final = -3.7
-"""The log-odds of a unit that has none of the features."""
+"""The log-odds of a unit without any feature."""
 _OVERHEAD: Final = 80
-"""Bytes that count besides those of a unit, so that three words are not worth the most."""
+"""Bytes added to the size of each unit, so that very short units do not win."""
 _LEAST: Final = 3
-"""Characters of a unit that says something."""
+"""The fewest characters of a unit."""
 BEGINNING: Final = 240
-"""Bytes of the beginning of the last message, which is always in."""
+"""Bytes of the beginning of the last message, which is always included."""
 _AT_ONCE: Final = 50
-"""Units between two chances for others to run."""
+"""Units between two yields."""
 
 
 class _Candidate(NamedTuple):
@@ -65,7 +65,7 @@ class _Candidate(NamedTuple):
 
 
 def summarize(
-    said: Sequence[Said],
+    utterances: Sequence[Utterance],
     most_bytes: int,
     *,
     weights: Features = WEIGHTS,
@@ -73,32 +73,32 @@ def summarize(
 ) -> Slices[list[str]]:
     """Return lines of at most ``most_bytes`` bytes of UTF-8.
 
-    The first line says who is who. Empty where nothing fits.
+    The first line explains the short names of senders. Empty if nothing fits.
 
     Args:
-        said: The conversation, the oldest message first; of more than `MOST_MESSAGES` the newest.
-        most_bytes: For all lines.
-        weights: Of the features.
-        none: The log-odds of a unit without any.
+        utterances: The conversation, oldest message first; of more than `MOST_MESSAGES` the newest.
+        most_bytes: The most bytes of all lines.
+        weights: The weights of the features.
+        none: The log-odds of a unit without any feature.
     """
-    said = said[-MOST_MESSAGES:]
+    utterances = utterances[-MOST_MESSAGES:]
     cut = []
-    for number, message in enumerate(said, 1):  # of the last message also "ok" is in
-        least = _LEAST if number < len(said) else 1
+    for number, message in enumerate(utterances, 1):  # of the last message also "ok" is in
+        least = _LEAST if number < len(utterances) else 1
         cut.append([unit for unit in units(message.text) if len(unit.text) >= least])
         yield
-    conversation = Conversation(said, cut)
+    conversation = Conversation(utterances, cut)
     yield
     candidates: list[_Candidate] = []
-    for number in range(len(said)):
+    for number in range(len(utterances)):
         candidates += _candidates(conversation, number, weights, none)
         yield
-    names = _short_names(said)
+    names = _short_names(utterances)
     legend = f"Who: {', '.join(f'{short}={name}' for name, short in names.items())}"
     heads = {name: len(f"{short}: \n".encode()) for name, short in names.items()}
     room = most_bytes - len(f"{legend}\n".encode())
-    chosen = yield from _chosen(candidates, [each.sender for each in said], heads, room)
-    return [legend, *_lines(said, names, chosen)] if chosen else []
+    chosen = yield from _select(candidates, [each.sender for each in utterances], heads, room)
+    return [legend, *_lines(utterances, names, chosen)] if chosen else []
 
 
 def _candidates(
@@ -110,12 +110,12 @@ def _candidates(
         yield _Candidate(number, place, text, len(text.encode()), 1 / (1 + math.exp(-logit)))
 
 
-def _chosen(
+def _select(
     candidates: Sequence[_Candidate], senders: Sequence[str], heads: Mapping[str, int], room: int
 ) -> Slices[dict[int, list[_Candidate]]]:
-    """Return what fits by message: how the last one begins, and the rest by chance for each byte.
+    """Select units by message: the beginning of the last message, then by probability per byte.
 
-    Of what is said again in the same words the last time counts.
+    Of repeated text only the last occurrence is a candidate.
     """
     chosen: dict[int, list[_Candidate]] = {}
     ending = [each for each in candidates if each.message == len(senders) - 1]
@@ -142,12 +142,12 @@ def _chosen(
 
 
 def _length(line: Sequence[_Candidate]) -> int:
-    """Return the bytes of the units of a message as a line shows them."""
+    """Return the bytes of a line with these units."""
     return len("".join(_joints(line)).encode()) + sum(part.size for part in line)
 
 
 def _joints(line: Sequence[_Candidate]) -> list[str]:
-    """Return what stands before each unit of a line."""
+    """Return the separator before each unit of a line."""
     return [
         "" if number == 0 else " " if part.place == line[number - 1].place + 1 else GAP
         for number, part in enumerate(line)
@@ -155,20 +155,20 @@ def _joints(line: Sequence[_Candidate]) -> list[str]:
 
 
 def _lines(
-    said: Sequence[Said], names: Mapping[str, str], chosen: Mapping[int, Sequence[_Candidate]]
+    utterances: Sequence[Utterance], names: Mapping[str, str], chosen: Mapping[int, Sequence[_Candidate]]
 ) -> list[str]:
     return [
-        f"{names[said[message].sender]}: "
+        f"{names[utterances[message].sender]}: "
         + "".join(joint + part.text for joint, part in zip(_joints(line), line, strict=True))
         for message, line in sorted(chosen.items())
     ]
 
 
-def _short_names(said: Sequence[Said]) -> dict[str, str]:
-    """Return for each sender the shortest beginning of the name, or that with a number, that is free."""
+def _short_names(utterances: Sequence[Utterance]) -> dict[str, str]:
+    """Return the shortest unused prefix of each sender's name, with a number if needed."""
     names: dict[str, str] = {}
-    for name in dict.fromkeys(message.sender for message in said):
-        plain = "".join(name.lower().split())  # blanks are no part of it: a reader does not see them
+    for name in dict.fromkeys(message.sender for message in utterances):
+        plain = "".join(name.lower().split())  # without blanks, which a reader does not see
         beginnings = (plain[:length] for length in range(1, len(plain) + 1))
         numbered = (f"{plain[:1]}{number}" for number in count(2))
         names[name] = next(short for short in chain(beginnings, numbered) if short not in names.values())

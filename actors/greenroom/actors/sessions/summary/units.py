@@ -1,8 +1,8 @@
-"""Messages cut into units that a summary keeps or leaves out: sentences, list items, rows, telling lines.
+"""Units of messages for summaries: sentences, list items, rows, informative lines.
 
-A block of code or of a log shrinks to at most three telling lines: those that name an error, each kind of
-line once, and the last ones. A log is found without a fence, too, by four lines in a row that look like one.
-Patterns see at most `LOOKED_AT` characters of a line, so that no long token makes them slow.
+A block of code or of a log is reduced to at most three lines: those that name an error, each kind once, the
+last ones. A log without a fence is recognised by four consecutive lines that look like one. Patterns read at
+most `LOOKED_AT` characters of a line, so that no long token makes them slow.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Final, Literal, NamedTuple
 
 from greenroom.actors.content.text.sentences import sentences
 
-Kind = Literal["prose", "row", "telling"]
+Kind = Literal["prose", "row", "block"]
 
 LOOKED_AT: Final = 300
-"""Characters of a line that patterns see."""
+"""The most characters of a line that patterns read."""
 LONGEST: Final = 400
-"""Characters of a unit; the rest of a longer one is left out."""
+"""The most characters of a unit; longer ones are truncated."""
 MOST_TEXT: Final = 100_000
-"""Characters of a message that are read; of a longer one its beginning and its end."""
-_MOST_TELLING: Final = 3
+"""The most characters of a message to read, from its two ends."""
+_MAX_LINES: Final = 3
 _LOG_RUN: Final = 4
-"""So many lines in a row that look like a log are one."""
+"""So many consecutive lines that look like a log are a log."""
 _LETTERS: Final = 0.62
-"""A line of a log has a smaller share of letters than this, prose hardly ever."""
+"""A line of a log has a smaller share of letters than this; prose hardly ever does."""
 _SHORT: Final = 12
 _FENCE: Final = re.compile(r"\s{0,8}(?:[-*+>]\s+)?(`{3,}|~{3,})")
 _ROW: Final = re.compile(r"\s*\|")
@@ -44,23 +44,18 @@ _DIGITS: Final = re.compile(r"[0-9a-fA-F]*\d[0-9a-fA-F]*")
 
 
 class Unit(NamedTuple):
-    """A stretch of a message.
-
-    Attributes:
-        text: What it says, on one line.
-        kind: What it is.
-    """
+    """A span of a message."""
 
     text: str
     kind: Kind
 
 
 def units(text: str) -> Iterator[Unit]:
-    """Yield a message's units in its order."""
+    """Yield the units of a message in order."""
     for is_block, lines in _blocks(_bounded(text)):
         if is_block:
-            for line in _telling(lines):
-                yield Unit(_cut(line), "telling")
+            for line in _find_informative(lines):
+                yield Unit(_cut(line), "block")
             continue
         for line in lines:
             if _ROW.match(line):
@@ -80,7 +75,7 @@ def _bounded(text: str) -> str:
 
 
 def _blocks(text: str) -> Iterator[tuple[bool, Sequence[str]]]:
-    """Yield stretches of lines, each with whether it is a block of code or of a log."""
+    """Yield spans of lines; True marks a block of code or of a log."""
     plain: list[str] = []
     block: list[str] | None = None
     fence = ""
@@ -100,7 +95,7 @@ def _blocks(text: str) -> Iterator[tuple[bool, Sequence[str]]]:
 
 
 def _with_logs(lines: Sequence[str]) -> Iterator[tuple[bool, Sequence[str]]]:
-    """Yield lines outside of fences, those of a log apart."""
+    """Yield lines outside of fences, with logs as separate blocks."""
     begin = at = 0
     while at < len(lines):
         end = at
@@ -127,15 +122,15 @@ def _looks_logged(line: str) -> bool:
     return len(seen) >= _SHORT and sum(map(str.isalpha, seen)) < _LETTERS * len(seen.replace(" ", ""))
 
 
-def _telling(lines: Iterable[str]) -> list[str]:
-    """Return the lines of a block that tell most, in their order."""
+def _find_informative(lines: Iterable[str]) -> list[str]:
+    """Return the most informative lines of a block, in order."""
     there = [line for line in lines if line.strip()]
-    if len(there) <= _MOST_TELLING and sum(map(len, there)) <= LOOKED_AT:
+    if len(there) <= _MAX_LINES and sum(map(len, there)) <= LOOKED_AT:
         return there
     chosen: dict[str, int] = {}
     for place, line in reversed(list(enumerate(there))):
         seen = line[:LOOKED_AT]
-        if len(chosen) < _MOST_TELLING and _ERROR.search(seen):
+        if len(chosen) < _MAX_LINES and _ERROR.search(seen):
             chosen.setdefault(_DIGITS.sub("0", seen.strip()), place)
     if not chosen and there:
         return [there[-1]]

@@ -1,7 +1,7 @@
-"""The actor of workflows: what one user does in one project, step by step.
+"""The workflow actor: the steps of one user in one project.
 
-Its key is the owner, a slash and the project. What is made of steps it keeps in memory: the timeline from
-its first message on, and patterns until the next step.
+Its key is the owner, a slash and the project. It caches the timeline from its first message on, and the
+patterns until the next step.
 """
 
 from __future__ import annotations
@@ -17,24 +17,35 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import segment
 from greenroom.actors.core.auth.scopes import SESSIONS
+from greenroom.actors.core.erasure import ErasedPart, EraseFrom
 from greenroom.actors.core.resources.resource_uris import pattern_of_uri, project_topic, workflow_uri
+from greenroom.actors.core.resources.resources import ReadResource, ResourceInfo
 from greenroom.actors.core.validation.times import to_datetime
-from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
-from greenroom.actors.schemas.resources import PatternResource, ReadResource, ResourceInfo
 from greenroom.actors.sessions.workflows import records, requests
-from greenroom.actors.sessions.workflows.patterns import Match, Pattern, matched, mined
-from greenroom.actors.sessions.workflows.prediction import Prediction, predicted
+from greenroom.actors.sessions.workflows.patterns import Match, Pattern, match_patterns, mine
+from greenroom.actors.sessions.workflows.prediction import Prediction, predict
 from greenroom.actors.sessions.workflows.records import PatternRow, StoredCheckpoint, StoredStep, WorkflowRow
-from greenroom.actors.sessions.workflows.shapes import Shape, Word, shape_of
+from greenroom.actors.sessions.workflows.requests import PatternResource
+from greenroom.actors.sessions.workflows.shapes import Shape, Word, build_shape
 from greenroom.actors.sessions.workflows.timeline import MOST_CONTEXT, MOST_STEPS, Step, Timeline
-from greenroom.runtime import Actor, Context, IndexReader, Query, Refusal, Restate, Slices, handles
+from greenroom.runtime import (
+    Actor,
+    Context,
+    IndexReader,
+    Procedure,
+    Refusal,
+    Restate,
+    Slices,
+    handles,
+    pass_over,
+)
 
 INDEX: Final = "workflows"
 ROW: Final = b"w"
 LISTED: Final = 20
 """Patterns in listings."""
 LEAST_BETWEEN_LISTINGS: Final = 20
-"""Patterns are listed anew after so many steps, or a tenth of all of them: then they are looked for."""
+"""Patterns are mined and listed again after so many steps, or a tenth of all."""
 _ERASED_AT_ONCE: Final = 1_000
 _WORDS: Final = "greenroom/workflow/word"
 _WORD_BYTES: Final = 8
@@ -52,8 +63,8 @@ class WorkflowActor(Actor):
         self._patterns: list[Pattern] | None = None
         self._unlisted = 0
 
-    def activate(self, context: Context) -> None:  # noqa: ARG002 - the store is read by the first message, in slices
-        """Forget what was made of steps."""
+    def activate(self, context: Context) -> None:  # noqa: ARG002 - the first message reads the store, in slices
+        """Drop the cached timeline and patterns."""
         self._timeline = self._patterns = None
         self._unlisted = 0
 
@@ -64,9 +75,9 @@ class WorkflowActor(Actor):
 
     @handles(requests.RecordStep)
     def record(self, request: requests.RecordStep, context: Context) -> Slices[requests.StepRecorded]:
-        """Record a step that somebody tells of."""
+        """Record a step that a client reports."""
         _check(context)
-        timeline = yield from self._loaded(context)
+        timeline = yield from self._load(context)
         shape = self._shape(context, timeline, request.command, passed=request.passed)
         step = Step(
             timeline.newest + 1,
@@ -78,7 +89,7 @@ class WorkflowActor(Actor):
             words=[_digest(context, word) for word in shape.words],
         )
         yield from self._add(context, timeline, step, request.project_id)
-        audit_record.record(context, request.deed, request.session_id, passed=request.passed)
+        audit_record.record(context, request.audit_action, request.session_id, passed=request.passed)
         return requests.StepRecorded(
             command=step.command,
             project_id=request.project_id,
@@ -87,29 +98,29 @@ class WorkflowActor(Actor):
         )
 
     @handles(requests.NoteStep)
-    def note(self, told: requests.NoteStep, context: Context) -> Slices[None]:
-        """Record a tool call that is over; a tool's name needs no shape."""
+    def note(self, request: requests.NoteStep, context: Context) -> Slices[None]:
+        """Record a finished tool call; a tool's name needs no shape."""
         _check(context)
-        timeline = yield from self._loaded(context)
+        timeline = yield from self._load(context)
         step = Step(
             timeline.newest + 1,
-            told.tool,
-            session=told.thread,
-            passed=told.passed,
+            request.tool,
+            session=request.thread,
+            passed=request.passed,
             at=context.now,
-            duration_ms=told.duration_ms,
+            duration_ms=request.duration_ms,
         )
-        yield from self._add(context, timeline, step, told.project_id)
+        yield from self._add(context, timeline, step, request.project_id)
 
     @handles(requests.FindPatterns)
     def find(self, request: requests.FindPatterns, context: Context) -> Slices[requests.PatternsFound]:
-        """Answer the patterns that go on from a context."""
+        """Return the patterns that continue a context."""
         _check(context)
-        timeline = yield from self._loaded(context)
+        timeline = yield from self._load(context)
         after = self._shapes(context, timeline, request.context)
-        patterns = yield from self._mined(context, timeline)
-        found = matched(patterns, after, request.limit)
-        audit_record.record_read(context, context.principal, request.deed, None, results=len(found))
+        patterns = yield from self._mine(context, timeline)
+        found = match_patterns(patterns, after, request.limit)
+        audit_record.record_read(context, context.principal, request.audit_action, None, results=len(found))
         return requests.PatternsFound(
             patterns=[_view(context, match) for match in found],
             total_found=len(found),
@@ -121,16 +132,18 @@ class WorkflowActor(Actor):
     def suggest(
         self, request: requests.SuggestActions, context: Context
     ) -> Slices[requests.ActionsSuggested]:
-        """Answer what may come next."""
+        """Return likely next commands."""
         _check(context)
-        timeline = yield from self._loaded(context)
+        timeline = yield from self._load(context)
         if request.context is None:
             after = timeline.last_of(request.thread)
         else:
             after = self._shapes(context, timeline, request.context)
-        found = yield from predicted(timeline, after, context.now, context.should_yield)
+        found = yield from predict(timeline, after, context.now)
         suggestions = [_action(timeline, each, after) for each in found[: request.limit]]
-        audit_record.record_read(context, context.principal, request.deed, None, results=len(suggestions))
+        audit_record.record_read(
+            context, context.principal, request.audit_action, None, results=len(suggestions)
+        )
         return requests.ActionsSuggested(suggestions=suggestions, context=after, steps=len(timeline))
 
     @handles(requests.KeepCheckpoint)
@@ -142,35 +155,35 @@ class WorkflowActor(Actor):
         if request.state is None:
             if stored is None:
                 raise _checkpoint_not_found(context, request.name)
-            audit_record.record_read(context, context.principal, request.deed, stored.session)
-            return _kept("restored", request.name, stored)
+            audit_record.record_read(context, context.principal, request.audit_action, stored.session)
+            return _checkpoint_reply("restored", request.name, stored)
         if (size := len(bytes(request.state))) > requests.MAX_STATE_BYTES:
             raise auth_errors.too_large("state", size, requests.MAX_STATE_BYTES)
         most = requests.MOST_CHECKPOINTS
-        if stored is None and sum(1 for _ in context.scan(msgspec.Raw, prefix=records.CHECKPOINTS)) >= most:
+        if stored is None and sum(1 for _ in context.keys(records.CHECKPOINTS)) >= most:
             raise Refusal(
                 "QUOTA_EXCEEDED",
-                f"there are {most} checkpoints, which is the limit; save under a name that there is already",
+                f"there are {most} checkpoints, which is the limit; use an existing name",
                 limit=most,
             )
-        timeline = yield from self._loaded(context)
+        timeline = yield from self._load(context)
         steps = timeline.last_of(request.thread)
         agent = context.principal.agent_id
         stored = StoredCheckpoint(bytes(request.state), context.now, agent, request.session_id, steps)
         context.put(key, stored)
         if not timeline:
             self._list(context, [])
-        audit_record.record(context, request.deed, request.session_id, bytes=size)
-        return _kept("saved", request.name, stored)
+        audit_record.record(context, request.audit_action, request.session_id, bytes=size)
+        return _checkpoint_reply("saved", request.name, stored)
 
     @handles(ReadResource)
     def read(self, request: ReadResource, context: Context) -> Slices[PatternResource]:
-        """Answer one pattern to whoever may see it."""
+        """Return one pattern, if the caller may see it."""
         named = pattern_of_uri(request.uri)
         if named is None or not policy.may_see_workflows(context.principal, context.address.key):
             raise auth_errors.denial(auth_errors.resource_not_found(request.uri))
-        timeline = yield from self._loaded(context)
-        patterns = yield from self._mined(context, timeline)
+        timeline = yield from self._load(context)
+        patterns = yield from self._mine(context, timeline)
         found = next((pattern for pattern in patterns if pattern.id == named[1]), None)
         if found is None:
             raise auth_errors.resource_not_found(request.uri)
@@ -184,17 +197,17 @@ class WorkflowActor(Actor):
 
     @handles(Restate)
     def restate(self, _restate: Restate, context: Context) -> Slices[None]:
-        """Write the row again by which listings know of it."""
+        """Write the index row again."""
         context.use_reserve()
-        timeline = yield from self._loaded(context)
-        self._list(context, (yield from self._mined(context, timeline)))
+        timeline = yield from self._load(context)
+        self._list(context, (yield from self._mine(context, timeline)))
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
         """Erase a person's steps and checkpoints."""
         if not request.person.has_root(context.address.key.partition("/")[0]):
             return ErasedPart(counts={})
-        keys = [key for key, _ in context.scan(msgspec.Raw)]
+        keys = [key for key, _ in context.scan(msgspec.Raw, on_damage=pass_over)]
         left = 0 if request.dry_run else max(0, len(keys) - context.most_rows(_ERASED_AT_ONCE))
         keys = keys[: len(keys) - left]
         counts = {
@@ -207,33 +220,31 @@ class WorkflowActor(Actor):
                 context.delete_row(INDEX, ROW)
             for key in keys:
                 context.delete(key)
-                if context.should_yield():
-                    yield
+                yield
             self._timeline = self._patterns = None
         found = {kind: count for kind, count in counts.items() if count}
         return ErasedPart(counts=found, remaining=left > 0)
 
-    def _loaded(self, context: Context) -> Slices[Timeline]:
-        """Return the timeline, which is read from the store once."""
+    def _load(self, context: Context) -> Slices[Timeline]:
+        """Return the timeline, read from the store once."""
         if self._timeline is None:
             timeline = Timeline()
             for key, record in context.scan(StoredStep, prefix=records.STEPS):
-                timeline.add(records.restored(key, record))
-                if context.should_yield():
-                    yield
+                timeline.add(records.from_record(key, record))
+                yield
             self._timeline = timeline
         return self._timeline
 
-    def _mined(self, context: Context, timeline: Timeline) -> Slices[list[Pattern]]:
-        """Return the patterns of the present timeline."""
+    def _mine(self, context: Context, timeline: Timeline) -> Slices[list[Pattern]]:
+        """Return the patterns of the timeline."""
         if self._patterns is None:
-            self._patterns = yield from mined(timeline, context.now, context.should_yield)
+            self._patterns = yield from mine(timeline, context.now)
         return self._patterns
 
     def _add(self, context: Context, timeline: Timeline, step: Step, project_id: str | None) -> Slices[None]:
-        """Add a step; the oldest one makes room for it."""
+        """Add a step; beyond the limit delete the oldest."""
         is_first = not timeline
-        context.put(records.step_key(step.number), records.stored(step))
+        context.put(records.step_key(step.number), records.to_record(step))
         timeline.add(step)
         self._patterns = None
         while len(timeline) > MOST_STEPS:
@@ -241,7 +252,7 @@ class WorkflowActor(Actor):
         self._unlisted += 1
         if self._unlisted >= max(LEAST_BETWEEN_LISTINGS, len(timeline) // 10):
             self._unlisted = 0
-            patterns = yield from self._mined(context, timeline)
+            patterns = yield from self._mine(context, timeline)
             label = policy.workflow_label(context.principal, project_id)
             for row in self._list(context, patterns):
                 context.publish(workflow_uri(context.address.key.partition("/")[2], row.id), label)
@@ -251,10 +262,10 @@ class WorkflowActor(Actor):
             self._list(context, [])
 
     def _list(self, context: Context, patterns: list[Pattern]) -> list[PatternRow]:
-        """Stage the row that listings see, and return the patterns in it."""
+        """Stage the index row, and return its patterns."""
         rows = [
             PatternRow(match.pattern.id, list(match.pattern.commands), match.pattern.last_seen)
-            for match in matched(patterns, (), LISTED)
+            for match in match_patterns(patterns, (), LISTED)
         ]
         owner, _, project = context.address.key.partition("/")
         context.put_row(INDEX, ROW, WorkflowRow(owner, project, rows))
@@ -264,14 +275,16 @@ class WorkflowActor(Actor):
         def is_frequent(word: Word) -> bool:
             return timeline.is_frequent(_digest(context, word))
 
-        return shape_of(command, is_frequent, passed=passed)
+        return build_shape(command, is_frequent, passed=passed)
 
     def _shapes(self, context: Context, timeline: Timeline, commands: list[str]) -> list[str]:
         return [self._shape(context, timeline, command).text for command in commands[-MOST_CONTEXT:]]
 
 
-class VisiblePatterns(Query[list[tuple[WorkflowRow, PatternRow]]], frozen=True, kw_only=True):
-    """List the patterns that the caller may see, those of one project after the other; internal."""
+class VisiblePatterns(Procedure[list[tuple[WorkflowRow, PatternRow]]], frozen=True, kw_only=True):
+    """List the visible patterns, ordered by project; internal."""
+
+    runs = "snapshot"
 
     def run(self, reader: IndexReader) -> Slices[list[tuple[WorkflowRow, PatternRow]]]:
         """Read all rows."""
@@ -279,29 +292,28 @@ class VisiblePatterns(Query[list[tuple[WorkflowRow, PatternRow]]], frozen=True, 
         for row in reader.rows(INDEX, WorkflowRow):
             if policy.may_see_workflows(reader.principal, row.address.key):
                 found += [(row.value, pattern) for pattern in row.value.patterns]
-            if reader.should_yield():
-                yield
+            yield
         return sorted(found, key=lambda each: each[0].project)
 
 
 def _digest(context: Context, word: Word) -> bytes:
-    """Return what a word is counted by: nobody finds the word from it who has only the store."""
+    """Return the keyed digest of a word, which hides the word."""
     key = context.derive(_WORDS)
     return hmac.digest(key, "\0".join(word).encode(), hashlib.sha256)[:_WORD_BYTES]
 
 
 def _check(context: Context) -> None:
-    """Check that the sender may know of the steps.
+    """Check that the sender may see the steps.
 
     Raises:
-        Refusal: ``PERMISSION_DENIED``: they are another's.
+        Refusal: ``PERMISSION_DENIED``: they belong to another user.
     """
     if not policy.may_see_workflows(context.principal, context.address.key):
-        raise auth_errors.permission_denied("project_id", "project_id: these are the steps of somebody else")
+        raise auth_errors.permission_denied("project_id", "project_id: these are another user's steps")
 
 
 def _checkpoint_not_found(context: Context, name: str) -> Refusal:
-    """There is no checkpoint of the name among those of the user in this project."""
+    """Return the refusal for an unknown checkpoint, with the known names."""
     there = [key[1:].decode() for key, _ in context.scan(msgspec.Raw, prefix=records.CHECKPOINTS)]
     known = ", ".join(there[:10]) if there else "none yet"
     return Refusal(
@@ -311,7 +323,7 @@ def _checkpoint_not_found(context: Context, name: str) -> Refusal:
     )
 
 
-def _kept(outcome: str, name: str, stored: StoredCheckpoint) -> requests.CheckpointKept:
+def _checkpoint_reply(outcome: str, name: str, stored: StoredCheckpoint) -> requests.CheckpointKept:
     return requests.CheckpointKept(
         outcome="saved" if outcome == "saved" else "restored",
         name=name,

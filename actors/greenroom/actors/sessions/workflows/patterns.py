@@ -1,17 +1,17 @@
-"""Sequences of commands that come again and again, also with another command in between.
+"""Frequent sequences of commands, with at most one other command in between.
 
-None has a command twice: there it begins anew.
+No sequence has a command twice.
 
-They are grown from their beginnings, and each is looked for only where its beginning was found (PrefixSpan:
-Pei and others, "Mining sequential patterns by pattern-growth", 2004), heaviest first. What is part of a
-longer one that came nearly as often is left out (closed sequences: Yan, Han and Afshar, "CloSpan", 2003).
+They grow from their prefixes, and each is searched for only where its prefix occurred, heaviest first
+(PrefixSpan: Pei and others, "Mining sequential patterns by pattern-growth", 2004). A part of a longer
+sequence that is nearly as frequent is left out (closed sequences: Yan, Han and Afshar, "CloSpan", 2003).
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import count
 from typing import Final, NamedTuple
@@ -21,19 +21,19 @@ from greenroom.actors.sessions.workflows.timeline import Step, Timeline
 from greenroom.runtime import Slices
 
 LEAST: Final = 2
-"""How often a sequence has to come."""
+"""The fewest occurrences of a sequence."""
 LONGEST: Final = 8
-"""Commands of a sequence."""
+"""The most commands of a sequence."""
 MOST_GAPS: Final = 1
-"""Other commands within one occurrence."""
+"""The most other commands within one occurrence."""
 MOST_FOUND: Final = 500
-"""Sequences that are kept, the heaviest ones."""
+"""The most sequences, the heaviest ones."""
 _MOST_VISITS: Final = 200_000
-"""Occurrences that are looked at in all; what is lighter than all that is not found."""
+"""The most occurrences to visit in all; lighter sequences are not found."""
 LEFT_OPEN: Final = 0.5
-"""How many times as much as Witten and Bell say a beginning leaves open.
+"""The factor on Witten and Bell's estimate of what a prefix leaves open.
 
-Fitted by `bench/workflows.py`: what comes behind it after another command is among its kinds.
+Fitted by `bench/workflows.py`; commands after a gap are among its kinds.
 """
 _NEARLY: Final = 0.8
 _DIGITS: Final = 6
@@ -42,7 +42,7 @@ _ID_BYTES: Final = 8
 
 
 class _Occurrence(NamedTuple):
-    """Where a sequence came: its steps, and how many others are between them."""
+    """An occurrence of a sequence: its steps, and the number of other steps between them."""
 
     steps: tuple[Step, ...]
     gaps: int
@@ -52,15 +52,14 @@ class Pattern(NamedTuple):
     """A sequence of commands.
 
     Attributes:
-        commands: Their shapes.
-        times: How often it came.
-        weight: The same, where less counts what is long ago.
-        chances: By how many of its commands were done, how probable it was that all others followed.
-        success_rate: In how many occurrences every step passed, from 0 to 1.
-        duration_ms: How long its steps took together on average, where that is known.
-        last_seen: When it came last (microseconds since 1970).
-        goes_on: Whether one with more behind it came nearly as often.
-        is_part: Whether one with more behind or before it did.
+        times: The number of occurrences.
+        weight: The same, with less weight for older ones.
+        chances: By the number of done commands, the probability that the others follow.
+        success_rate: The share of occurrences with all steps passed, 0 to 1.
+        duration_ms: The mean duration of all steps together, if known.
+        last_seen: Its last occurrence (microseconds since 1970).
+        goes_on: Whether a longer sequence with this prefix is nearly as frequent.
+        is_part: Whether a longer sequence with this prefix or suffix is.
     """
 
     commands: tuple[str, ...]
@@ -75,12 +74,12 @@ class Pattern(NamedTuple):
 
     @property
     def id(self) -> str:
-        """What it is known by: 16 hexadecimal digits of its commands."""
+        """The id: 16 hexadecimal digits of a digest of its commands."""
         return blake2b("\n".join(self.commands).encode(), digest_size=_ID_BYTES).hexdigest()
 
 
 class _Node(NamedTuple):
-    """A sequence on its way to longer ones, and for each of its beginnings what its chance is a part of."""
+    """A sequence to grow, and for each prefix the denominator of its probability."""
 
     commands: tuple[str, ...]
     places: Sequence[_Occurrence]
@@ -88,13 +87,12 @@ class _Node(NamedTuple):
     grounds: tuple[float, ...]
 
 
-def mined(timeline: Timeline, now: int, should_yield: Callable[[], bool]) -> Slices[list[Pattern]]:
-    """Return the sequences that come again and again, heaviest first.
+def mine(timeline: Timeline, now: int) -> Slices[list[Pattern]]:
+    """Return the frequent sequences, heaviest first.
 
     Args:
-        timeline: Where they are looked for.
+        timeline: The steps.
         now: The time (microseconds since 1970).
-        should_yield: Says that the slice is over.
     """
     numbers = count()
     waiting: list[tuple[float, int, _Node]] = []
@@ -103,8 +101,7 @@ def mined(timeline: Timeline, now: int, should_yield: Callable[[], bool]) -> Sli
         if len(places) >= LEAST and command != NAMELESS:
             weight = sum(timeline.weight(step, now) for step in timeline.of(command))
             heapq.heappush(waiting, (-weight, next(numbers), _Node((command,), places, weight, ())))
-        if should_yield():
-            yield
+        yield
     found: list[Pattern] = []
     visits = 0
     while waiting and len(found) < MOST_FOUND and visits < _MOST_VISITS:
@@ -113,17 +110,14 @@ def mined(timeline: Timeline, now: int, should_yield: Callable[[], bool]) -> Sli
         if len(node.commands) > 1 and (pattern := _pattern(node)).success_rate > 0:
             found.append(pattern)
         if len(node.commands) < LONGEST:
-            for longer in (yield from _grown(node, timeline, now, should_yield)):
+            for longer in (yield from _grow(node, timeline, now)):
                 heapq.heappush(waiting, (-longer.weight, next(numbers), longer))
-        if should_yield():
-            yield
-    return _marked(found)
+        yield
+    return _mark(found)
 
 
-def _grown(
-    node: _Node, timeline: Timeline, now: int, should_yield: Callable[[], bool]
-) -> Slices[list[_Node]]:
-    """Return the sequences that have one command more."""
+def _grow(node: _Node, timeline: Timeline, now: int) -> Slices[list[_Node]]:
+    """Return the sequences with one more command."""
     ends: defaultdict[str, dict[int, _Occurrence]] = defaultdict(dict)
     ground = 0.0
     for number, place in enumerate(node.places, 1):
@@ -136,7 +130,7 @@ def _grown(
             if known is None or known.gaps > gaps:
                 ends[after.command][after.number] = _Occurrence((*place.steps, after), gaps)
             after, gaps = after.after, gaps + 1
-        if number % _SLICE == 0 and should_yield():
+        if number % _SLICE == 0:
             yield
     longer: list[_Node] = []
     for command, places in ends.items():
@@ -144,8 +138,7 @@ def _grown(
             weight = sum(timeline.weight(place.steps[-1], now) for place in places.values())
             grounds = (*node.grounds, ground + LEFT_OPEN * len(ends))
             longer.append(_Node((*node.commands, command), list(places.values()), weight, grounds))
-        if should_yield():
-            yield
+        yield
     return longer
 
 
@@ -168,28 +161,28 @@ def _pattern(node: _Node) -> Pattern:
 
 
 class Match(NamedTuple):
-    """A pattern whose beginning is done: how much of it, and how probable it is that the rest follows."""
+    """A pattern with its done prefix, and the probability of the rest."""
 
     pattern: Pattern
     done: int
     confidence: float
 
 
-def matched(patterns: Sequence[Pattern], context: Sequence[str], limit: int) -> list[Match]:
-    """Return the patterns that go on from a context, by the longest beginning that is done, surest first.
+def match_patterns(patterns: Sequence[Pattern], context: Sequence[str], limit: int) -> list[Match]:
+    """Return the patterns that continue a context, by longest done prefix and confidence.
 
-    Without a context it is all of them, those first that save most steps, and all but the last is done.
-    One that leaves out commands of another one before it adds nothing, and is passed over; so is, without a
-    context, what goes round the same circle from another command on.
+    Without a context all patterns match, with all but the last command done, and those that save most steps
+    come first. A subsequence of an earlier pattern is skipped. Without a context a rotation of an earlier
+    pattern is skipped too.
 
     Args:
-        patterns: All there are.
+        patterns: All patterns.
         context: Shapes of the last commands, oldest first.
-        limit: How many are wanted.
+        limit: The most patterns to return.
     """
     found: list[Match] = []
     for pattern in patterns:
-        done = _done(pattern.commands, context) if context else len(pattern.commands) - 1
+        done = _count_done(pattern.commands, context) if context else len(pattern.commands) - 1
         if done and not (pattern.goes_on if context else pattern.is_part):
             found.append(Match(pattern, done, pattern.chances[done - 1]))
     if context:
@@ -213,21 +206,21 @@ def _by_confidence(match: Match) -> tuple[int, float, int, tuple[str, ...]]:
 
 
 def _leaves_out(commands: Sequence[str], longer: Sequence[str]) -> bool:
-    """Return whether all commands come in a longer sequence in their order."""
+    """Return whether the commands are a proper subsequence of a longer sequence."""
     following = iter(longer)
     return len(commands) < len(longer) and all(command in following for command in commands)
 
 
-def _done(commands: Sequence[str], context: Sequence[str]) -> int:
-    """Return how many of a pattern's first commands the last ones of a context are; never all."""
+def _count_done(commands: Sequence[str], context: Sequence[str]) -> int:
+    """Return the length of the longest pattern prefix that ends a context; never all."""
     for done in range(min(len(commands) - 1, len(context)), 0, -1):
         if tuple(context[-done:]) == tuple(commands[:done]):
             return done
     return 0
 
 
-def _marked(found: Sequence[Pattern]) -> list[Pattern]:
-    """Return patterns that know whether a longer one came nearly as often."""
+def _mark(found: Sequence[Pattern]) -> list[Pattern]:
+    """Set ``goes_on`` and ``is_part`` of patterns."""
     behind: defaultdict[tuple[str, ...], float] = defaultdict(float)
     before: defaultdict[tuple[str, ...], float] = defaultdict(float)
     for pattern in found:

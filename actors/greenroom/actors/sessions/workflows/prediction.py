@@ -1,18 +1,18 @@
-"""The next command of a session, by a Markov model of variable order with back-off.
+"""Prediction of the next command: a Markov model of variable order with back-off.
 
-The longest context that occurred before counts most; what it leaves open is given to the next shorter
-one, down to how often commands come at all. How much it leaves open is Witten and Bell's estimate: as
-many times as it had something new after it. It is method C of prediction by partial matching (Moffat,
+The longest context that occurred before counts most; its remaining probability goes to the next shorter
+context, down to the plain frequency of commands. The remainder is Witten and Bell's estimate: the number of
+different commands that followed. It is method C of prediction by partial matching (Moffat,
 "Implementing the PPM data compression scheme", 1990; Witten and Bell, "The zero-frequency problem", 1991;
 Cleary and Witten, "Data compression using adaptive coding and partial string matching", 1984), interpolated
-as Chen and Goodman do ("An empirical study of smoothing techniques for language modeling", 1998). Steps
-count less the older they are, and those that failed count against what they would have done.
+as Chen and Goodman do ("An empirical study of smoothing techniques for language modeling", 1998). Older steps
+count less, and failed steps count against their command.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from greenroom.actors.sessions.workflows.shapes import NAMELESS
@@ -20,11 +20,11 @@ from greenroom.actors.sessions.workflows.timeline import Step, Timeline
 from greenroom.runtime import Slices
 
 MOST_ORDER: Final = 4
-"""Commands of the longest context."""
+"""The most commands of a context."""
 ESCAPES: Final = (1.0, 1.0, 4.0, 4.0, 4.0)
-"""By the length of a context, how many times as much it leaves open as Witten and Bell say.
+"""The factor on Witten and Bell's estimate, by the length of the context.
 
-Fitted by `bench/workflows.py`: contexts of several commands are rarer and promise too much.
+Fitted by `bench/workflows.py`: longer contexts are rare and overconfident.
 """
 _SLICE: Final = 256
 
@@ -33,9 +33,8 @@ class Prediction(NamedTuple):
     """A command that may come next.
 
     Attributes:
-        command: Its shape.
-        probability: That it comes next and passes, from 0 to 1.
-        order: How many commands of the context it was seen after.
+        probability: The probability that it comes next and passes, 0 to 1.
+        order: The number of context commands that it followed before.
     """
 
     command: str
@@ -44,27 +43,24 @@ class Prediction(NamedTuple):
 
 
 class _Followers(NamedTuple):
-    """What came after a context: by command what passed of it, what all of it weighs, how many there are."""
+    """Commands after a context: passed weight by command, total weight, number of kinds."""
 
     passed: dict[str, float]
     total: float
     kinds: int
 
 
-def predicted(
-    timeline: Timeline, context: Sequence[str], now: int, should_yield: Callable[[], bool]
-) -> Slices[list[Prediction]]:
-    """Return what may come after a context, most probable first.
+def predict(timeline: Timeline, context: Sequence[str], now: int) -> Slices[list[Prediction]]:
+    """Predict the commands after a context, most probable first.
 
-    A command is left out that never passed, or never after the last one of the context.
+    A command that never passed, or never after the last command of the context, is left out.
 
     Args:
-        timeline: What came before.
+        timeline: The earlier steps.
         context: Shapes of the last commands, oldest first.
         now: The time (microseconds since 1970).
-        should_yield: Says that the slice is over.
     """
-    followers = yield from _weighed(timeline, list(timeline), now, should_yield)
+    followers = yield from _weigh(timeline, list(timeline), now)
     probabilities = {
         command: followers.passed.get(command, 0.0) / (followers.total + followers.kinds)
         for command in timeline.commands
@@ -78,7 +74,7 @@ def predicted(
         following = [step.after for step in places if step.after is not None]
         if not following:
             break
-        followers = yield from _weighed(timeline, following, now, should_yield)
+        followers = yield from _weigh(timeline, following, now)
         if order == 1:
             useless |= {step.command for step in following} - followers.passed.keys()
         left_open = followers.kinds * ESCAPES[order]
@@ -97,7 +93,7 @@ def predicted(
 
 
 def _is_after(step: Step, distance: int, command: str) -> bool:
-    """Return whether a command came so many steps before a step in its session."""
+    """Return whether a command came ``distance`` steps before a step in its session."""
     before: Step | None = step
     for _ in range(distance):
         if before is None:
@@ -106,9 +102,7 @@ def _is_after(step: Step, distance: int, command: str) -> bool:
     return before is not None and before.command == command
 
 
-def _weighed(
-    timeline: Timeline, steps: Sequence[Step], now: int, should_yield: Callable[[], bool]
-) -> Slices[_Followers]:
+def _weigh(timeline: Timeline, steps: Sequence[Step], now: int) -> Slices[_Followers]:
     passed: defaultdict[str, float] = defaultdict(float)
     kinds: set[str] = set()
     total = 0.0
@@ -118,6 +112,6 @@ def _weighed(
         kinds.add(step.command)
         if step.passed:
             passed[step.command] += weight
-        if place % _SLICE == _SLICE - 1 and should_yield():
+        if place % _SLICE == _SLICE - 1:
             yield
     return _Followers(passed, total, len(kinds))

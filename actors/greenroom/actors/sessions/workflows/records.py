@@ -1,4 +1,4 @@
-"""Records of the actor of workflows.
+"""Records of the workflow actor.
 
 s number        a step
 c name          a checkpoint
@@ -28,7 +28,7 @@ class StoredStep(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredCheckpoint(msgspec.Struct, frozen=True, array_like=True):
-    """A checkpoint: the JSON of a state as it was given, and the commands before it."""
+    """A checkpoint: the JSON of a state, unchanged, and the commands before it."""
 
     state: bytes
     at: int
@@ -46,12 +46,12 @@ class PatternRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class WorkflowRow(msgspec.Struct, frozen=True, array_like=True):
-    """What a shared index says of the steps of one owner and project.
+    """The index row of one owner and project.
 
     Attributes:
-        owner: Whose they are: a user's namespace, or an agent's.
+        owner: The namespace of the user or agent.
         project: The project, as in the actor's key; empty for none.
-        patterns: The patterns as they were when they were last looked for, the most useful first.
+        patterns: The patterns of the last mining, the most useful first.
     """
 
     owner: str
@@ -69,12 +69,12 @@ def checkpoint_key(name: str) -> bytes:
     return CHECKPOINTS + name.encode()
 
 
-def stored(step: Step) -> StoredStep:
+def to_record(step: Step) -> StoredStep:
     """Return the record of a step."""
     return StoredStep(step.command, step.session, step.passed, step.at, step.duration_ms, list(step.words))
 
 
-def restored(key: bytes, record: StoredStep) -> Step:
+def from_record(key: bytes, record: StoredStep) -> Step:
     """Return the step of a record."""
     return Step(
         int.from_bytes(key[len(STEPS) :]),
@@ -88,10 +88,10 @@ def restored(key: bytes, record: StoredStep) -> Step:
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Say where in a key names of checkpoints are."""
+    """Return the span of a checkpoint's name in a key."""
     return ((1, len(key)),) if key.startswith(CHECKPOINTS) and len(key) > 1 else ()
 
 
 def row_names(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Say that a whole sort key is a name."""
+    """Return the whole sort key as a name."""
     return ((0, len(key)),) if key else ()

@@ -1,4 +1,4 @@
-"""Workflows: what agents do step by step, what tends to come next, and where work can be taken up again."""
+"""Requests about workflows: steps, patterns, suggestions, checkpoints."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Annotated, ClassVar, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from greenroom.actors.core.replies import memory_types as kinds
+from greenroom.actors.core.replies import memory_types
 from greenroom.actors.core.replies.replies import ListReply, Reply
+from greenroom.actors.core.resources.resources import Resource, ResourceInfo
 from greenroom.actors.core.validation import types
 from greenroom.runtime import Message
 
@@ -45,24 +46,23 @@ State = Annotated[
 
 
 class WorkflowPattern(msgspec.Struct, frozen=True, kw_only=True):
-    """Commands that come again and again in this order, maybe with another one in between.
+    """A frequent sequence of commands, perhaps with another one in between.
 
     Attributes:
-        pattern_id: Tells it from others; ``greenroom://workflows/{pattern_id}`` reads it.
-        commands: Their shapes.
-        done: How many of them the context has done; of no context all but the last.
-        confidence: How probable it is that the others follow.
-        success_rate: In how many of its occurrences every step passed.
-        average_duration_ms: How long all steps took, on average; None where that is not known.
-        occurrences: How often it came.
-        last_seen: When it came last.
+        pattern_id: Its id; ``greenroom://workflows/{pattern_id}`` reads it.
+        done: The number of commands in the context; without a context all but the last.
+        confidence: The probability that the others follow.
+        success_rate: The share of occurrences with all steps passed.
+        average_duration_ms: The mean duration of all steps together; None if unknown.
+        occurrences: The number of occurrences.
+        last_seen: The time of the last one.
     """
 
     pattern_id: str
     commands: list[str]
     done: int
-    confidence: kinds.Fraction
-    success_rate: kinds.Fraction
+    confidence: memory_types.Fraction
+    success_rate: memory_types.Fraction
     average_duration_ms: float | None
     occurrences: int
     last_seen: datetime
@@ -72,17 +72,16 @@ class NextAction(msgspec.Struct, frozen=True, kw_only=True):
     """A command that may come next.
 
     Attributes:
-        command: Its shape.
-        confidence: How probable it is that it comes next and passes.
-        success_rate: How many of its steps passed.
-        average_duration_ms: How long it took, on average; None where that is not known.
-        last_seen: When it came last.
-        after: The last commands of the context that it was seen after; empty where it is merely frequent.
+        confidence: The probability that it comes next and passes.
+        success_rate: The share of its steps that passed.
+        average_duration_ms: Its mean duration; None if unknown.
+        last_seen: The time of its last step.
+        after: The last context commands that it followed before; empty if it is only frequent.
     """
 
     command: str
-    confidence: kinds.Fraction
-    success_rate: kinds.Fraction
+    confidence: memory_types.Fraction
+    success_rate: memory_types.Fraction
     average_duration_ms: float | None
     last_seen: datetime
     after: list[str]
@@ -96,10 +95,7 @@ class StepRecorded(Reply, frozen=True, kw_only=True):
     """Answers `RecordStep`.
 
     Attributes:
-        command: The shape that is kept of the command.
-        project_id: The project whose steps it is among; None for none.
-        steps: How many are remembered now.
-        recorded_at: When it was recorded.
+        project_id: The project of the step; None for none.
     """
 
     command: str
@@ -109,7 +105,7 @@ class StepRecorded(Reply, frozen=True, kw_only=True):
 
 
 class PatternsFound(ListReply, frozen=True, kw_only=True):
-    """Answers `FindPatterns`; ``context`` is the one that patterns go on from, as shapes."""
+    """Answers `FindPatterns`; ``context`` has the shapes of the request's context."""
 
     lists: ClassVar[tuple[str, ...]] = ("patterns",)
 
@@ -120,7 +116,7 @@ class PatternsFound(ListReply, frozen=True, kw_only=True):
 
 
 class ActionsSuggested(ListReply, frozen=True, kw_only=True):
-    """Answers `SuggestActions`; ``context`` is the one that they follow, as shapes."""
+    """Answers `SuggestActions`; ``context`` has the shapes of the context in use."""
 
     lists: ClassVar[tuple[str, ...]] = ("suggestions",)
 
@@ -134,12 +130,8 @@ class CheckpointKept(Reply, frozen=True, kw_only=True):
 
     Attributes:
         outcome: Whether it was saved or restored.
-        name: Its name.
-        state: What it keeps.
         steps: The commands before it, as shapes, oldest first.
         session_id: The session that it was saved in.
-        saved_at: When it was saved.
-        saved_by: By which agent.
     """
 
     outcome: Literal["saved", "restored"]
@@ -151,19 +143,18 @@ class CheckpointKept(Reply, frozen=True, kw_only=True):
     saved_by: str
 
 
-# -- messages to the actor: of whom and of which project it is, its address says --------------------
+# -- messages to the actor; its address has the owner and the project ---------------
 
 
 class RecordStep(Message[StepRecorded], frozen=True, kw_only=True):
     """Record a step.
 
     Attributes:
-        session_id: The session that it belongs to.
-        thread: What its neighbours are told by: the session, or the agent where there is none.
-        project_id: The project of the actor, for the answer.
+        thread: The key that links consecutive steps: the session, or else the agent.
+        project_id: The project of the actor, for the reply.
     """
 
-    deed: ClassVar[str] = "record_workflow_step"
+    audit_action: ClassVar[str] = "record_workflow_step"
 
     command: Command
     passed: bool
@@ -174,7 +165,7 @@ class RecordStep(Message[StepRecorded], frozen=True, kw_only=True):
 
 
 class NoteStep(Message[None], frozen=True, kw_only=True):
-    """Word of a tool call that is over; it may be lost."""
+    """Report a finished tool call; the message may be lost."""
 
     tool: str
     passed: bool
@@ -185,18 +176,18 @@ class NoteStep(Message[None], frozen=True, kw_only=True):
 
 
 class FindPatterns(Message[PatternsFound], frozen=True, kw_only=True):
-    """Find patterns that go on from a context; of an empty one all."""
+    """Find patterns that continue a context; an empty context matches all."""
 
-    deed: ClassVar[str] = "get_workflow_patterns"
+    audit_action: ClassVar[str] = "get_workflow_patterns"
 
     context: Context
     limit: Wanted
 
 
 class SuggestActions(Message[ActionsSuggested], frozen=True, kw_only=True):
-    """Suggest what may come next after a context; None for the last steps of the thread."""
+    """Suggest next commands after a context; None: after the last steps of the thread."""
 
-    deed: ClassVar[str] = "suggest_next_action"
+    audit_action: ClassVar[str] = "suggest_next_action"
 
     context: Context | None
     limit: Wanted
@@ -204,11 +195,18 @@ class SuggestActions(Message[ActionsSuggested], frozen=True, kw_only=True):
 
 
 class KeepCheckpoint(Message[CheckpointKept], frozen=True, kw_only=True):
-    """Save a checkpoint, or restore one where the state is None."""
+    """Save a checkpoint, or restore it if the state is None."""
 
-    deed: ClassVar[str] = "workflow_checkpoint"
+    audit_action: ClassVar[str] = "workflow_checkpoint"
 
     name: CheckpointName
     state: types.JsonObject | None
     session_id: str | None
     thread: str
+
+
+class PatternResource(Resource, frozen=True, kw_only=True):
+    """A pattern as a resource."""
+
+    pattern: WorkflowPattern
+    resource_info: ResourceInfo

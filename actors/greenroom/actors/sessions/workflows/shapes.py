@@ -1,9 +1,9 @@
-"""Command lines as shapes: what is done, without what it is done to.
+"""Shapes of command lines: programs and options, without arguments.
 
-A shape keeps names of programs, subcommands and options and puts a word in angle brackets for every other
-argument: ``git checkout <word>``, ``curl -H <string> <url>``. A word that nobody else knows is kept only
-where a name belongs and once it came often (`Word`); what stands behind an option or in quotes, holds a
-digit or belongs to a password never is. A shape has itself as its shape.
+A shape keeps the names of programs, subcommands and options, and has a placeholder for every other argument:
+``git checkout <word>``, ``curl -H <string> <url>``. An unknown word is kept only in the place of a name, and
+once it is frequent (`Word`). A word behind an option, in quotes, with a digit or next to a password is never
+kept. The shape of a shape is itself.
 """
 
 from __future__ import annotations
@@ -12,26 +12,62 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from greenroom.actors.workflow.vocabulary import (
-    NAMING_OPTIONS,
-    OPTIONS,
-    PROGRAMS,
-    SECRETIVE,
-    SUBCOMMANDS,
-    WRAPPERS,
-)
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PROGRAMS: Final = _words("""
+    ack ansible apt apt-get awk aws az bash bat black brew bun bundle bzip2 cargo cat cd chmod chown clang
+    clang-format clear cmake code column comm composer conda convert cp crontab ctest curl cut date dd deno
+    df diff dig dirname dnf docker docker-compose dotnet du echo emacs env eslint exit expr fd ffmpeg fg file
+    find flake8 free ftp g++ gcc gdb gem gh git go gofmt gradle grep gunzip gzip head helm history htop id
+    ifconfig install ip isort jar java javac jest jobs journalctl jq just kill killall kubectl less ln
+    locate ls lsof make man mkdir mocha mongo more mount mv mvn mypy mysql nano nc netstat next ninja nmap
+    node npm npx nslookup nvim nvm open patch perl php phpunit ping pip pip3 pipx pkill pnpm podman poetry
+    pre-commit prettier printenv printf ps psql pwd pylint pyright pytest python python3 r rails rake
+    rbenv readlink redis-cli rg rm rmdir rsync ruby ruff rustc rustup scp sed seq service set sh shellcheck
+    sleep sort source split sqlite3 ssh stat strace su sudo svn swift sync systemctl tail tar tee terraform
+    test time timeout tmux top touch tox tr traceroute tree tsc tshark type ulimit umount uname uniq unzip
+    uptime uv uvicorn vagrant valgrind vi vim vitest wait watch wc webpack wget whereis which whoami xargs
+    xdg-open yarn yum zcat zip zsh
+""")
+"""Programs that are kept by name from the first time on."""
+SUBCOMMANDS: Final = _words("""
+    add apply audit auth benchmark bisect blame branch build bump cache check checkout cherry-pick clean
+    clippy clone commit compose config container coverage create daemon-reload delete deploy describe dev diff
+    disable doc docs down drop edit enable exec explain export fetch fix fmt format generate get grep help
+    image images import info init inspect install lint list lock log login logout logs merge migrate mod move
+    network new node outdated pack package plan pod pods prune ps publish pull push rebase recreate release
+    reload remote remove rename reset restart restore revert revision rm rollback rollout run scale search
+    serve service set setup shell show sort stage start stash stats status stop submodule switch sync tag
+    test tidy top uninstall unstash up update upgrade validate venv verify version vet view volume watch why
+    worktree
+""")
+"""Subcommands of any program."""
+OPTIONS: Final = _words("""
+    -delete -empty -exec -iname -jar -maxdepth -mindepth -mtime -name -newer -path -perm -print -regex -size
+    -type -version
+""")
+"""Options of more than three letters after one dash; others may be a letter with its value."""
+WRAPPERS: Final = _words("builtin command env exec nice nohup npx sudo time timeout xargs")
+"""Programs that take a program as their first argument."""
+SECRETIVE: Final = _words("""
+    chpasswd echo export gpg htpasswd login mysqladmin openssl passwd printf read set sshpass su vault
+""")
+"""Programs with arguments that are never kept."""
+NAMING_OPTIONS: Final = frozenset({("python", "-m"), ("python3", "-m"), ("npx", "-y"), ("uv", "-m")})
+"""Programs with an option that takes the name of a program."""
 LONGEST: Final = 200
-"""Characters of a shape."""
+"""The most characters of a shape."""
 MOST_SEGMENTS: Final = 8
-"""Commands of one line that a shape has."""
+"""The most commands of one line in a shape."""
 MOST_NAMES: Final = 2
-"""Words after a program that may be names, as in ``docker compose up``."""
+"""The most words after a program that may be names, as in ``docker compose up``."""
 NAMELESS: Final = "<program>"
 _LINES: Final = "<lines>"
 _PROGRAMS: Final = PROGRAMS | SECRETIVE | WRAPPERS
 _KNOWN: Final = PROGRAMS | SUBCOMMANDS
-
 _PLACEHOLDER = "<(?:program|path|number|hash|url|string|value|word|variable|lines)>"
 _PART = rf"""{_PLACEHOLDER}|"(?:[^"\\]|\\.)*"?|'[^']*'?|\\.?|[^\s"'\\|&;<>()]"""
 _TOKEN = re.compile(rf"(?P<word>(?:{_PART})+)|(?P<operator>[|&;()]+|[<>]+[&|(]?)", re.DOTALL)
@@ -55,27 +91,27 @@ _KINDS: Final = (
 
 
 class Word(NamedTuple):
-    """A word where a name belongs that is kept only once it came often; of which program, and the word."""
+    """An unknown word in the place of a name, with its program."""
 
     program: str
     word: str
 
 
 class Shape(NamedTuple):
-    """The shape of a command line, and the words in it that may be names and were left out."""
+    """The shape of a command line, and the possible names that it leaves out."""
 
     text: str
     words: tuple[Word, ...] = ()
 
 
-def shape_of(command: str, is_frequent: Callable[[Word], bool], *, passed: bool = True) -> Shape:
+def build_shape(command: str, is_frequent: Callable[[Word], bool], *, passed: bool = True) -> Shape:
     """Return the shape of a command line.
 
     Args:
-        command: As it was given, whatever it is.
-        is_frequent: Says whether a word came so often that it may be kept.
-        passed: Whether the command did what it was to do. A program that nobody knows is kept by name then:
-            a password that was typed for a command does not pass.
+        command: The command line, unchanged.
+        is_frequent: Returns whether a word is frequent enough to be kept.
+        passed: Whether the command succeeded. Only then is an unknown program kept by name: a password typed
+            as a command does not succeed.
     """
     line, more, _ = command.strip().partition("\n")
     shaper = _Shaper(is_frequent, passed=passed)
@@ -92,7 +128,7 @@ def shape_of(command: str, is_frequent: Callable[[Word], bool], *, passed: bool 
 
 
 class _Shaper:
-    """Puts the words of one command line into its shape."""
+    """Builds the shape of one command line."""
 
     def __init__(self, is_frequent: Callable[[Word], bool], *, passed: bool) -> None:
         self._is_frequent = is_frequent
@@ -116,12 +152,12 @@ class _Shaper:
         return self._segments <= MOST_SEGMENTS and sum(map(len, self._shape)) < LONGEST
 
     def put(self, text: str) -> None:
-        """Add to the shape; the same placeholder twice in a row is one."""
+        """Add to the shape; merge repeated placeholders."""
         if not (self._shape and self._shape[-1] == text and _IS_PLACEHOLDER.fullmatch(text)):
             self._shape.append(text)
 
     def operator(self, text: str) -> None:
-        """Take what joins commands, or redirects one."""
+        """Process an operator that joins or redirects commands."""
         if self._is_target:
             self.word("<path>")
         if text[0] in "<>":
@@ -135,7 +171,7 @@ class _Shaper:
         self._begin()
 
     def word(self, text: str) -> None:
-        """Take a word."""
+        """Process a word."""
         if text == _LINES:
             self.put(text)
         elif self._is_target:
@@ -168,7 +204,7 @@ class _Shaper:
             self._is_secret = name in SECRETIVE or name == NAMELESS
 
     def _is_for_wrapper(self, text: str) -> bool:
-        """Return whether a word behind a program such as ``sudo`` is no program, as far as one can tell."""
+        """Return whether a word after a wrapper such as ``sudo`` is probably not a program."""
         if text == NAMELESS or text in _PROGRAMS:
             return False
         return self._may_be_value or text.startswith("-") or _IS_PLACEHOLDER.fullmatch(text) is not None
@@ -191,7 +227,7 @@ class _Shaper:
             self.put(_kind(text))
 
     def _take_masked(self, text: str) -> None:
-        """Take what stands for an argument already."""
+        """Process a placeholder."""
         if text == "<word>" and self._takes_names and self._names < MOST_NAMES:
             self._names += 1
         else:
@@ -199,7 +235,7 @@ class _Shaper:
         self.put("<value>" if self._is_secret else text)
 
     def _option(self, text: str) -> str:
-        """Return what stands for an option, or for its value."""
+        """Return the form of an option, or of its value."""
         if not text.startswith("-"):
             return text if _IS_PLACEHOLDER.fullmatch(text) is not None else "<value>"
         if (long := _LONG_OPTION.fullmatch(text)) is not None:
@@ -212,7 +248,7 @@ class _Shaper:
         return _kind(text)
 
     def _name(self, program: str, word: str, otherwise: str) -> str:
-        """Return a word that may be a name where it came often."""
+        """Return a possible name, if it is frequent."""
         named = Word(program, word)
         if _SECRET.search(word) is None and self._is_frequent(named):
             return word
@@ -220,7 +256,7 @@ class _Shaper:
         return otherwise
 
     def shape(self) -> Shape:
-        """Return the shape of what was taken."""
+        """Return the shape of the processed words."""
         while self._shape and self._shape[-1] in {"|", "&", ";", "&&", "||", "<", ">"}:
             self._shape.pop()
         text = " ".join(self._shape) or NAMELESS
@@ -231,7 +267,7 @@ class _Shaper:
 
 
 def _kind(text: str) -> str:
-    """Return what stands for an argument."""
+    """Return the placeholder of an argument."""
     for pattern, placeholder in _KINDS:
         if pattern.fullmatch(text) is not None:
             return placeholder

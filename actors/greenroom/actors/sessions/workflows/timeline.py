@@ -1,7 +1,6 @@
-"""The steps that are remembered of one user and project, linked by sessions and found by their commands.
+"""The stored steps of one user and project, linked by session, indexed by command.
 
-It is what predictions and patterns are made of. A step more, and the oldest one less, are taken up at once;
-nothing is counted in advance.
+Predictions and patterns are computed from it. Adding a step and dropping the oldest take constant time.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 MOST_STEPS: Final = 5_000
-"""Steps that are remembered; then the oldest is forgotten."""
+"""The most steps; beyond it the oldest is deleted."""
 MOST_CONTEXT: Final = 20
-"""Commands that a context has."""
+"""The most commands of a context."""
 FREQUENT: Final = 3
-"""How often a word has to come before it may be kept; the first times it is only counted."""
+"""The number of occurrences from which a word may be kept; before, it is only counted."""
 HALF_LIFE_DAYS: Final = 30.0
 HALF_LIFE_STEPS: Final = 1_000.0
-"""After so many days, or so many other steps, a step counts half; with both a quarter."""
+"""After so many days, or so many other steps, a step counts half; after both a quarter."""
 _DAY: Final = 86_400_000_000
 _STEP_BYTES: Final = 400
 
@@ -27,13 +26,10 @@ class Step:
     """One step: a command in a session.
 
     Attributes:
-        number: Which one it is, from 1 on.
-        command: Its shape.
-        session: What tells its session from others.
-        passed: Whether it did what it was to do.
-        at: When (microseconds since 1970).
-        duration_ms: How long it took, where that is known.
-        words: Digests of the words that its shape leaves out and that may be names.
+        number: Its number, from 1 on.
+        session: The key of its session.
+        at: The time (microseconds since 1970).
+        words: Digests of the possible names that its shape leaves out.
         before: The step before it in its session.
         after: The step after it there.
     """
@@ -63,7 +59,7 @@ class Step:
 
 
 class Timeline:
-    """Steps in the order in which they came."""
+    """Steps in order of time."""
 
     def __init__(self) -> None:
         self._steps: deque[Step] = deque()
@@ -85,11 +81,11 @@ class Timeline:
 
     @property
     def commands(self) -> Sequence[str]:
-        """The commands that there are."""
+        """The distinct commands."""
         return list(self._by_command)
 
     def add(self, step: Step) -> None:
-        """Take up the newest step."""
+        """Add the newest step."""
         known = self._by_command.get(step.command)
         if known is None:
             known = self._by_command[step.command] = deque()
@@ -105,7 +101,7 @@ class Timeline:
         self._words.update(step.words)
 
     def forget_oldest(self) -> Step:
-        """Forget the oldest step, and return it."""
+        """Remove and return the oldest step."""
         step = self._steps.popleft()
         known = self._by_command[step.command]
         known.popleft()
@@ -133,12 +129,12 @@ class Timeline:
         return self._passed[command] > 0
 
     def success_rate(self, command: str) -> float:
-        """Return how many of a command's steps passed, from 0 to 1."""
+        """Return the share of a command's steps that passed, 0 to 1."""
         known = self.of(command)
         return self._passed[command] / len(known) if known else 0.0
 
     def is_frequent(self, word: bytes) -> bool:
-        """Return whether a word, by its digest, comes often enough when it comes once more."""
+        """Return whether one more occurrence makes a word frequent."""
         return self._words[word] + 1 >= FREQUENT
 
     def last_of(self, session: str) -> list[str]:
@@ -151,7 +147,7 @@ class Timeline:
         return found[::-1]
 
     def weight(self, step: Step, now: int) -> float:
-        """Return what a step counts now: 1 when it is new, half of it for every half-life."""
+        """Return the weight of a step: 1 when new, halved every half-life."""
         days = max(0, now - step.at) / _DAY
         return float(2.0 ** -(days / HALF_LIFE_DAYS + (self.newest - step.number) / HALF_LIFE_STEPS))
 

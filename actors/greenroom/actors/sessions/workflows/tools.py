@@ -1,8 +1,8 @@
-"""The tools of workflows: each finds out whose steps and which project are meant, and asks their actor."""
+"""The tools of workflows, which query the actor of the owner and project."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -10,14 +10,15 @@ from msgspec import Meta
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import project_part, workflow_key
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.sessions.requests.requests import StatusOfSession
+from greenroom.actors.core.validation.types import StatusOfSession
+from greenroom.actors.sessions.requests.current_session import SessionClient
 from greenroom.actors.sessions.storage import directory
-from greenroom.actors.sessions.workflows import requests as schemas
-from greenroom.actors.sessions.workflows.shapes import shape_of
-from greenroom.runtime import Address, IndexReader, Query
+from greenroom.actors.sessions.workflows import requests
+from greenroom.actors.sessions.workflows.shapes import build_shape
+from greenroom.runtime import Address, IndexReader, Procedure
 
 
 class FoundProject(msgspec.Struct, frozen=True):
@@ -27,8 +28,10 @@ class FoundProject(msgspec.Struct, frozen=True):
     is_visible: bool
 
 
-class FindProject(Query[FoundProject | None], frozen=True, kw_only=True):
-    """Find the project of a session; None where there is no such session; internal."""
+class FindProject(Procedure[FoundProject | None], frozen=True, kw_only=True):
+    """Find the project of a session; None without such a session; internal."""
+
+    runs = "snapshot"
 
     session_id: str
 
@@ -42,7 +45,7 @@ class FindProject(Query[FoundProject | None], frozen=True, kw_only=True):
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Whose steps are meant: the actor, its project, the session, and what tells its steps from others."""
+    """The target of a request: actor, project, session, and the key of its steps."""
 
     address: Address
     project_id: str | None
@@ -50,14 +53,14 @@ class _Place(msgspec.Struct, frozen=True):
     thread: str
 
 
-async def _place(client: ClientSessionState, session_id: str | None) -> _Place:
-    """Return whose steps are meant.
+async def _place(client: SessionClient, session_id: str | None) -> _Place:
+    """Find the actor, project and session of a request.
 
     Raises:
-        Refusal: ``SESSION_NOT_FOUND``: a session is named that the client may not see.
+        Refusal: ``SESSION_NOT_FOUND``: the client may not see the named session.
     """
-    project_id, thread = client.own_project, client.thread
-    if session_id is not None and session_id != client.session_id:
+    project_id, thread = client.session.own_project, client.session.thread
+    if session_id is not None and session_id != client.session.session_id:
         found = await client.runtime.query(FindProject(session_id=session_id), principal=client.principal)
         if found is None:
             raise auth_errors.session_not_found(session_id)
@@ -65,32 +68,43 @@ async def _place(client: ClientSessionState, session_id: str | None) -> _Place:
             raise auth_errors.denial(auth_errors.session_not_found(session_id))
         project_id, thread = found.project_id, session_id
     key = workflow_key(client.principal, project_part(project_id))
-    return _Place(Address(schemas.KIND, key), project_id, session_id or client.session_id, thread)
+    return _Place(Address(requests.KIND, key), project_id, session_id or client.session.session_id, thread)
 
 
+@operation(
+    "record_workflow_step",
+    scope="sessions:write",
+    tool=ToolText(
+        title="Record a step",
+        description="Record a command or tool that you ran and whether it worked, so that next "
+        "steps can be suggested later. Arguments are kept as shapes, secrets never.",
+    ),
+    is_step=False,
+)
 class RecordWorkflowStep(
-    ClientOrchestration[schemas.StepRecorded], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+    Procedure[requests.StepRecorded], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
 ):
-    """Record a step of work, so that what comes next can be suggested."""
+    """Record a step, as a basis for suggestions."""
 
-    command: schemas.Command
+    runs = "here"
+    command: requests.Command
     success: Annotated[bool, Meta(description="whether it did what it should")] = True
-    duration_ms: schemas.Duration | None = None
+    duration_ms: requests.Duration | None = None
     session_id: types.OrCurrent | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
-    async def carry_out(self, client: ClientSessionState) -> schemas.StepRecorded:
+    async def run(self, client: SessionClient) -> requests.StepRecorded:
         """Record it.
 
         Raises:
             Refusal: ``SESSION_NOT_FOUND``.
         """
         place = await _place(client, self.session_id)
-        shape = shape_of(
+        shape = build_shape(
             self.command, lambda _: False, passed=self.success
-        ).text  # what is told leaves no trace
-        said = (shape, self.success, self.duration_ms, self.session_id)
-        step = schemas.RecordStep(
+        ).text  # idempotency must not store the command itself
+        arguments = (shape, self.success, self.duration_ms, self.session_id)
+        step = requests.RecordStep(
             command=self.command,
             passed=self.success,
             duration_ms=self.duration_ms,
@@ -98,67 +112,101 @@ class RecordWorkflowStep(
             thread=place.thread,
             project_id=place.project_id,
         )
-        once = client.idempotency("record_workflow_step", self.idempotency_key, said)
+        once = client.idempotency("record_workflow_step", self.idempotency_key, arguments)
         return await client.ask(place.address, step, once)
 
 
+@operation(
+    "get_workflow_patterns",
+    scope="sessions:read",
+    tool=ToolText(
+        title="Get workflow patterns",
+        description="See which commands often follow one another here, or come after those so far: "
+        "how sure, how successful, how long.",
+        weight=1,
+    ),
+    is_step=False,
+)
 class GetWorkflowPatterns(
-    ClientOrchestration[schemas.PatternsFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+    Procedure[requests.PatternsFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
 ):
-    """Find what is done again and again, or goes on from the commands so far."""
+    """Find frequent patterns, or those that continue the commands so far."""
 
-    writes: ClassVar[bool] = False
+    runs = "here"
 
-    context: schemas.Context = msgspec.field(default_factory=list)
-    limit: schemas.Wanted = 5
+    context: requests.Context = msgspec.field(default_factory=list)
+    limit: requests.Wanted = 5
     session_id: types.OrCurrent | None = None
 
-    async def carry_out(self, client: ClientSessionState) -> schemas.PatternsFound:
+    async def run(self, client: SessionClient) -> requests.PatternsFound:
         """Find them.
 
         Raises:
             Refusal: ``SESSION_NOT_FOUND``.
         """
         place = await _place(client, self.session_id)
-        return await client.ask(place.address, schemas.FindPatterns(context=self.context, limit=self.limit))
+        return await client.ask(place.address, requests.FindPatterns(context=self.context, limit=self.limit))
 
 
+@operation(
+    "suggest_next_action",
+    scope="sessions:read",
+    tool=ToolText(
+        title="Suggest next action",
+        description="Ask which command or tool usually comes next; never one that failed every time.",
+        weight=1,
+    ),
+    is_step=False,
+)
 class SuggestNextAction(
-    ClientOrchestration[schemas.ActionsSuggested], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+    Procedure[requests.ActionsSuggested], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
 ):
-    """Suggest what may come next."""
+    """Suggest the next command."""
 
-    writes: ClassVar[bool] = False
+    runs = "here"
 
     context: Annotated[
-        schemas.Context | None,
+        requests.Context | None,
         Meta(description="commands so far, oldest first; default the session's last ones"),
     ] = None
-    limit: schemas.Wanted = 3
+    limit: requests.Wanted = 3
     session_id: types.OrCurrent | None = None
 
-    async def carry_out(self, client: ClientSessionState) -> schemas.ActionsSuggested:
+    async def run(self, client: SessionClient) -> requests.ActionsSuggested:
         """Ask for suggestions.
 
         Raises:
             Refusal: ``SESSION_NOT_FOUND``.
         """
         place = await _place(client, self.session_id)
-        wanted = schemas.SuggestActions(context=self.context, limit=self.limit, thread=place.thread)
+        wanted = requests.SuggestActions(context=self.context, limit=self.limit, thread=place.thread)
         return await client.ask(place.address, wanted)
 
 
+@operation(
+    "workflow_checkpoint",
+    scope="sessions:write",
+    tool=ToolText(
+        title="Workflow checkpoint",
+        description="Save the state of your work under a name, or restore it by its name alone.",
+        overwrites=True,
+        repeatable=True,
+        weight=1,
+    ),
+    is_step=False,
+)
 class WorkflowCheckpoint(
-    ClientOrchestration[schemas.CheckpointKept], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+    Procedure[requests.CheckpointKept], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
 ):
-    """Save a point from which work can go on, or restore one."""
+    """Save a checkpoint of the work, or restore one."""
 
-    name: schemas.CheckpointName
-    state: schemas.State = msgspec.field(default_factory=types.no_fields)
+    runs = "here"
+    name: requests.CheckpointName
+    state: requests.State = msgspec.field(default_factory=types.no_fields)
     session_id: types.OrCurrent | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
-    async def carry_out(self, client: ClientSessionState) -> schemas.CheckpointKept:
+    async def run(self, client: SessionClient) -> requests.CheckpointKept:
         """Save it, or restore it.
 
         Raises:
@@ -169,12 +217,28 @@ class WorkflowCheckpoint(
         members: dict[str, Any] = msgspec.json.decode(self.state)
         if members and place.session_id is not None:
             await client.ask(Address("session", place.session_id), StatusOfSession())
-        request = schemas.KeepCheckpoint(
+        request = requests.KeepCheckpoint(
             name=self.name,
             state=self.state if members else None,
             session_id=place.session_id,
             thread=place.thread,
         )
-        said = (self.name, members, self.session_id)
-        once = client.idempotency("workflow_checkpoint", self.idempotency_key, said)
+        arguments = (self.name, members, self.session_id)
+        once = client.idempotency("workflow_checkpoint", self.idempotency_key, arguments)
         return await client.ask(place.address, request, once)
+
+
+def record_step(client: SessionClient, tool: str, *, passed: bool, seconds: float) -> None:
+    """Record a finished tool call as a step of the client's user."""
+    session = client.session
+    project_id = session.own_project
+    key = workflow_key(client.principal, project_part(project_id))
+    note = requests.NoteStep(
+        tool=tool,
+        passed=passed,
+        duration_ms=round(seconds * 1_000, 3),
+        session_id=session.session_id,
+        thread=session.thread,
+        project_id=project_id,
+    )
+    client.tell(Address(requests.KIND, key), note)

@@ -1,8 +1,8 @@
-"""Which settings are in force: flags, the environment, the configuration file, defaults.
+"""Resolve the settings in force: flags, the environment, the configuration file, defaults.
 
-A flag wins over the environment, the environment over the file, the file over the
-default. A list is taken whole from one source, never joined from several. An empty
-environment variable counts as absent, so that a container may pass it on unset.
+Flags override the environment, the environment overrides the file, and the file overrides the defaults.
+A list comes whole from one source: lists are never joined. An empty environment variable counts as
+absent, so that a container may pass it on unset.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from greenroom.actors.core.base.default_folders import default_config
+from greenroom.actors.core.base.default_folders import default_config_file
 from greenroom.runtime.base.arguments import did_you_mean
 from greenroom.transports.base.config.parsers import KeyLocation, Model, folder
 from greenroom.transports.base.config.settings import (
@@ -34,18 +34,18 @@ CONFIG_LIMIT: Final = 1 << 20  # bytes; a configuration file is a page of text
 
 
 class SettingsError(Exception):
-    """A flag, an environment variable or the configuration file says what cannot be.
+    """A flag, an environment variable or the configuration file has an invalid value.
 
-    Its sentence names the source, the value and what is allowed.
+    The message names the source, the value and what is allowed.
     """
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the value in force came from.
+    """The source of a value in force.
 
     Attributes:
-        kind: Which of the four it was.
+        kind: Which of the four sources.
         place: The flag, the variable or the path of the file; empty for a default.
     """
 
@@ -58,13 +58,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Resolved:
-    """The settings in force, with where each came from.
+    """The settings in force, and the source of each.
 
     Attributes:
         settings: The values.
         sources: The source of each, by field name.
         config: The configuration file that was read, if any.
-        strangers: Variables that begin like ours and are none of ours: most likely misspelt.
+        strangers: Environment variables with our prefix that are no settings: probably misspelt.
     """
 
     settings: Settings
@@ -77,17 +77,17 @@ def resolve(
     flags: Mapping[str, object],
     environment: Mapping[str, str],
     *,
-    default_file: Callable[[], Path] = default_config,
+    default_file: Callable[[], Path] = default_config_file,
 ) -> Resolved:
-    """Find every setting's value and where it came from.
+    """Resolve the value of every setting, and its source.
 
     Args:
         flags: Flags given, by field name, besides ``config``; None stands for a flag not given.
         environment: The process's environment variables.
-        default_file: Says where the file may be when neither a flag nor a variable names one.
+        default_file: Returns where the file may be when neither a flag nor a variable names one.
 
     Raises:
-        SettingsError: A value is not allowed, or the file cannot be read.
+        SettingsError: A value is invalid, or the file cannot be read.
     """
     file, document = _find_document(flags.get("config"), environment, default_file)
     values: dict[str, Any] = {}
@@ -103,7 +103,7 @@ def resolve(
             raise SettingsError(f"{_where(key, source)} cannot be read: {error}") from None
         except InvalidValueError as error:
             raise SettingsError(f"{_where(key, source)} is {_clip(raw)}, but {error}") from None
-        # A path in the file must mean the same wherever the program is started.
+        # A path in the file is relative to the file, not to the working directory.
         base = file.parent if file and source.kind == "file" else Path()
         if isinstance(value, Path):
             value = _absolute(base / value)
@@ -143,7 +143,7 @@ def _choose(
 def _find_document(
     named_by_flag: object, environment: Mapping[str, str], default_file: Callable[[], Path]
 ) -> tuple[Path | None, Mapping[str, object]]:
-    """Return the configuration file and what it says; a file that somebody named must exist."""
+    """Return the configuration file and its content; a named file must exist."""
     if named_by_flag is not None:
         source, named = "--config", str(named_by_flag)
     else:

@@ -1,9 +1,9 @@
-"""How the values of settings are read and shown: sizes, names, words, numbers, folders, addresses.
+"""Parse and render values of settings: sizes, names, words, numbers, folders, addresses.
 
-A reader gets what stood in a flag, an environment variable or a TOML file and returns
-the value, or raises `InvalidValueError` with what is allowed as its message. It does not know
-where the text came from; `load` puts the source and the value before that message.
-Text means the same wherever it stands. TOML may use its own numbers and lists besides.
+A reader gets the value of a flag, an environment variable or a TOML key. It returns the parsed value,
+or raises `InvalidValueError` with a message that says what is allowed. It does not know the source;
+`load` puts the source and the value before that message. A text means the same in every source. TOML
+may also use its own numbers and lists.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from greenroom.actors.app.savings.baselines import OPERATIONS, read_baseline
-from greenroom.actors.core.base.byte_sizes import SizeRange, show_size
+from greenroom.actors.core.base.byte_sizes import SizeRange, format_size
 from greenroom.actors.sessions.conversation_tiers import (
     MOST_COMPRESSED,
     MOST_LINES,
     MOST_RECENT,
     TierSizes,
-    checked_tiers,
+    parse_tiers,
 )
 from greenroom.transports.base.errors import InvalidSecretValueError, InvalidValueError
 from greenroom.transports.base.net.addresses import LAST_PORT, HostPort, is_loopback, origin_parts
@@ -46,15 +46,15 @@ _TRUTHS: Final = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys
 
 @dataclass(frozen=True)
 class Reader(Generic[T]):
-    """Reads a value, or raises `InvalidValueError` with what is allowed.
+    """Parse a value, or raise `InvalidValueError` with what is allowed.
 
     Attributes:
-        metavar: Stands for the value in the usage of a command.
+        metavar: The placeholder of the value in the usage of a command.
         allowed: What is allowed, as a sentence.
-        convert: Makes the value; a `ValueError` or a `KeyError` refuses it.
-        kinds: The types of what it converts: text, and what TOML may use besides.
-        show: Spells the value so that it is read again.
-        repeatable: Whether a flag may be given several times.
+        convert: Converts the text; a `ValueError` or a `KeyError` rejects it.
+        kinds: The accepted types: text, and what else TOML may use.
+        show: Renders a value so that it can be parsed again.
+        repeatable: Whether the flag may be repeated.
     """
 
     metavar: str
@@ -65,8 +65,8 @@ class Reader(Generic[T]):
     repeatable: bool = False
 
     def __call__(self, value: object) -> T:
-        """Return the value that a text or a TOML value means."""
-        if type(value) not in self.kinds:  # exactly: a truth is no number
+        """Parse a text or a TOML value."""
+        if type(value) not in self.kinds:  # exact types: a bool is not a number
             raise InvalidValueError(self.allowed)
         try:
             return self.convert(value)
@@ -78,12 +78,12 @@ class Reader(Generic[T]):
 
 @dataclass(frozen=True)
 class Setting:
-    """What is known of one setting besides its type and its default.
+    """The declaration of one setting, besides its type and default.
 
     Attributes:
-        reader: Reads and shows its values.
-        help: What it does, for people; also says what the default is when that depends on the place.
-        everywhere: Whether every command takes the flag, and not `serve` and `config` alone.
+        reader: Parses and renders its values.
+        help: What it does, for users; also describes a default that depends on the machine.
+        everywhere: Whether every command takes the flag, not only `serve` and `config`.
     """
 
     reader: Reader[Any]
@@ -92,7 +92,7 @@ class Setting:
 
 
 def setting(default: Any, reader: Reader[Any], help_text: str, *, everywhere: bool = False) -> Any:
-    """Declare a field as a setting; `default` is its value, or finds it out where it depends on the place."""
+    """Declare a field as a setting; `default` is a value, or finds one."""
     metadata = {"setting": Setting(reader, help_text, everywhere)}
     if callable(default):
         return field(default_factory=default, metadata=metadata)
@@ -100,12 +100,12 @@ def setting(default: Any, reader: Reader[Any], help_text: str, *, everywhere: bo
 
 
 def _reader(metavar: str, allowed: str) -> Callable[[Callable[[str], T]], Reader[T]]:
-    """Make a reader of what converts a text."""
+    """Make a reader from a function that converts a text."""
     return lambda convert: Reader(metavar, allowed, convert)
 
 
 def _between(least: float, found: Any, most: float) -> Any:
-    if not least <= found <= most:  # so is what is no number
+    if not least <= found <= most:  # NaN fails this as well
         raise ValueError(found)
     return found
 
@@ -118,13 +118,13 @@ def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
 
 
 def size(least: int, most: int) -> Reader[int]:
-    """Return a reader of a number of bytes, with or without a unit, between two bounds."""
+    """Return a reader for a number of bytes, with or without a unit, within bounds."""
     sizes = SizeRange(least, most)
-    return Reader("SIZE", sizes.allowed, sizes.read, (str, int), show_size)
+    return Reader("SIZE", sizes.allowed, sizes.read, (str, int), format_size)
 
 
 def integer(least: int, most: int, unit: str, metavar: str = "COUNT") -> Reader[int]:
-    """Return a reader of a whole number between two bounds; `unit` names what is counted."""
+    """Return a reader for an integer within bounds; `unit` names what it counts."""
 
     def convert(value: str | int) -> int:
         return int(_between(least, int(_matched(_WHOLE, str(value).strip())[0]), most))
@@ -134,7 +134,7 @@ def integer(least: int, most: int, unit: str, metavar: str = "COUNT") -> Reader[
 
 
 def number(least: float, most: float, unit: str) -> Reader[float]:
-    """Return a reader of a finite number between two bounds; `unit` names what is measured."""
+    """Return a reader for a finite number within bounds; `unit` names what it measures."""
 
     def convert(value: str | float) -> float:
         return float(_between(least, float(value), most))
@@ -144,20 +144,20 @@ def number(least: float, most: float, unit: str) -> Reader[float]:
 
 
 def word(*words: WordT) -> Reader[WordT]:
-    """Return a reader of one word out of a fixed set."""
+    """Return a reader for one word of a fixed set."""
     allowed = f"{', '.join(words[:-1])} or {words[-1]} is allowed"
     return Reader("|".join(words), allowed, {each: each for each in words}.__getitem__)
 
 
 def name(longest: int, metavar: str = "ID") -> Reader[str]:
-    """Return a reader of an identifier of 1 to `longest` of ``A-Za-z0-9_.-``."""
+    """Return a reader for an identifier of 1 to `longest` characters of ``A-Za-z0-9_.-``."""
     pattern = re.compile(f"[A-Za-z0-9_.-]{{1,{longest}}}")
     allowed = f"1 to {longest} of the characters A-Z a-z 0-9 _ . - are allowed"
     return Reader(metavar, allowed, lambda text: _matched(pattern, text)[0])
 
 
 def line(longest: int) -> Reader[str]:
-    """Return a reader of 1 to `longest` printable characters."""
+    """Return a reader for 1 to `longest` printable characters."""
 
     @_reader("NAME", f"1 to {longest} printable characters are allowed")
     def read(text: str) -> str:
@@ -173,14 +173,14 @@ def line(longest: int) -> Reader[str]:
     "; ".join(f"{operation}={'|'.join(names)}" for operation, names in OPERATIONS.items()) + " are allowed",
 )
 def baseline(text: str) -> str:
-    """Read the baseline of an operation."""
+    """Parse the baseline of an operation."""
     return "=".join(read_baseline(text))
 
 
 def list_of(
     read_one: Reader[str], metavar: str | None = None, *, repeatable: bool = True
 ) -> Reader[tuple[str, ...]]:
-    """Return a reader of a list: a TOML list, a repeated flag, or one text with commas between."""
+    """Return a reader for a list: TOML, a repeated flag, or commas."""
 
     def convert(value: str | list[object]) -> tuple[str, ...]:
         parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
@@ -190,7 +190,7 @@ def list_of(
         metavar or read_one.metavar,
         "a list of texts is allowed",
         convert,
-        (str, list, tuple),  # a tuple is what was read before, such as by a command's own flag
+        (str, list, tuple),  # a tuple was parsed before, for example by a command's own flag
         ",".join,
         repeatable=repeatable,
     )
@@ -203,19 +203,19 @@ def _path(text: str) -> Path:
 
 
 text_path: Final = Reader("DIR", "the path of a folder is allowed", lambda text: str(_path(text)))
-"""A folder among several."""
+"""One folder of several."""
 folder: Final = Reader("DIR", "the path of a folder is allowed", _path)
-"""Reads a path; ``~`` means the home folder."""
+"""Parse the path of a folder; ``~`` means the home folder."""
 file: Final = Reader("FILE", "the path of a file is allowed", _path)
-"""Reads a path of a file, likewise."""
+"""Parse the path of a file; ``~`` means the home folder."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model in a folder, as an embedder is named.
+    """An embedding model in a folder.
 
     Attributes:
-        path: The folder, or one of several models in it.
+        path: The folder, or one of several models below it.
     """
 
     path: Path
@@ -226,11 +226,11 @@ class Model:
 
 @dataclass(frozen=True)
 class KeyLocation:
-    """Where a key is kept.
+    """The place where a key is stored.
 
     Attributes:
         kind: ``file``, ``env`` or ``keyring``.
-        name: Which file, variable or password.
+        name: The path, the variable or the name of the password.
     """
 
     kind: str
@@ -245,7 +245,7 @@ class KeyLocation:
     "file:PATH, env:NAME or keyring:NAME is allowed, and never the key itself",
 )
 def key_location(text: str) -> KeyLocation:
-    """Read where a key is kept; never of a key itself."""
+    """Parse the location of a key; a key itself is rejected."""
     kind, _, found = text.strip().partition(":")
     if kind not in {"file", "env", "keyring"} or not found or not found.isprintable():
         raise InvalidSecretValueError(key_location.allowed)
@@ -257,7 +257,7 @@ def key_location(text: str) -> KeyLocation:
     "auto, minilm, static, none, onnx:DIR, http:URL or python:MODULE:CLASS is allowed",
 )
 def embedder(text: str) -> str | Model:
-    """Read what makes vectors of memories."""
+    """Parse the choice of an embedder."""
     found = text.strip()
     if found.startswith(_MODEL):
         return Model(folder(found.removeprefix(_MODEL)))
@@ -272,13 +272,13 @@ def _languages() -> list[str]:
 
 @_reader("NAME", "the name of a language is allowed, such as english")
 def language(text: str) -> str:
-    """Read the name of a language whose words can be stemmed."""
+    """Parse the name of a language that has a stemmer."""
     return word(*_languages())(text.strip().lower())
 
 
 @_reader("ZONE", "the name of a time zone is allowed, such as Europe/Berlin or UTC")
 def zone(text: str) -> str:
-    """Read the name of a time zone."""
+    """Parse the name of a time zone."""
     import zoneinfo  # noqa: PLC0415 - few set it
 
     return zoneinfo.ZoneInfo(text.strip()).key
@@ -290,13 +290,13 @@ def zone(text: str) -> str:
     "it on the server that signs",
 )
 def signer(text: str) -> str:
-    """Read the public key of a server that signs passports."""
+    """Parse the public key of a server that signs passports."""
     return _matched(_SIGNER, text.strip())[0]
 
 
 @_reader("URL", "a URL such as https://example.org is allowed, http only on this machine")
 def url(text: str) -> str:
-    """Read a URL that nobody between can change what it answers: https, or http on this machine."""
+    """Parse a URL with a protected answer: https, or http on this machine."""
     found = text.strip()
     parts = urlsplit(found)
     secure = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
@@ -310,7 +310,7 @@ def url(text: str) -> str:
     "HOST:PORT is allowed, such as 127.0.0.1:8765 or [::1]:8765, with a port from 0 to 65535",
 )
 def host_port(text: str) -> HostPort:
-    """Read what ``127.0.0.1:8765``, ``[::1]:8765`` or ``0.0.0.0:8765`` means."""
+    """Parse ``127.0.0.1:8765``, ``[::1]:8765`` or ``0.0.0.0:8765``."""
     host, _, port = text.strip().rpartition(":")
     bare = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
     if not bare or (":" in bare and bare == host):
@@ -320,7 +320,7 @@ def host_port(text: str) -> HostPort:
 
 @_reader("ORIGIN", "an origin such as https://example.org or http://example.org:8000 is allowed")
 def origin(text: str) -> str:
-    """Read an origin as a browser spells it."""
+    """Parse an origin as a browser spells it."""
     plain = text.strip().lower().removesuffix("/")
     if plain != "null" and origin_parts(plain) is None:
         raise ValueError(text)
@@ -329,7 +329,7 @@ def origin(text: str) -> str:
 
 @_reader("NETWORK", "an address or a network such as 10.0.0.7 or 10.0.0.0/8 is allowed")
 def network(text: str) -> str:
-    """Read a network of proxies."""
+    """Parse a network of proxies."""
     return str(ip_network(text.strip()))
 
 
@@ -340,12 +340,12 @@ boolean: Final = Reader(
     (str, bool),
     lambda value: "yes" if value else "no",
 )
-"""Reads yes and no."""
+"""Parse yes or no."""
 
 
 def _tiers(value: str | Sequence[object]) -> TierSizes:
     parts = value.split(",") if isinstance(value, str) else value
-    return checked_tiers([int(_matched(_WHOLE, str(part).strip())[0]) for part in parts])
+    return parse_tiers([int(_matched(_WHOLE, str(part).strip())[0]) for part in parts])
 
 
 tiers: Final = Reader(
@@ -355,4 +355,4 @@ tiers: Final = Reader(
     (str, list, TierSizes),
     lambda sizes: ",".join(map(str, sizes)),
 )
-"""How large the tiers of a conversation are."""
+"""The sizes of the tiers of a conversation."""

@@ -1,9 +1,8 @@
 """The settings of `greenroom`, each declared once.
 
-A field of `Settings` is the only declaration of its setting. The command line flag
-(``--max-size``), the environment variable (``GREENROOM_MAX_SIZE``), the key of the
-configuration file (``max_size``), the help text and ``greenroom config`` follow from it.
-`load` finds the values in force.
+A field of `Settings` is the only declaration of its setting. From it follow the command line flag
+(``--max-size``), the environment variable (``GREENROOM_MAX_SIZE``), the key of the configuration file
+(``max_size``), the help text and the output of ``greenroom config``. `load` resolves the values in force.
 """
 
 from __future__ import annotations
@@ -18,7 +17,11 @@ from typing import Final, Literal
 from greenroom.actors.app.savings.baselines import USUAL_PRICE
 from greenroom.actors.core.auth.tool_profiles import SCHEMA_FORMS, TOOL_PROFILES, SchemaForm
 from greenroom.actors.core.base.byte_sizes import AUDIT_SIZES, FREE_SIZES, STORE_SIZES
-from greenroom.actors.core.base.default_folders import default_data, default_models, default_secrets
+from greenroom.actors.core.base.default_folders import (
+    default_data_folder,
+    default_models_folder,
+    default_secrets_folder,
+)
 from greenroom.actors.sessions.conversation_tiers import TierSizes
 from greenroom.transports.base.config.parsers import (
     KeyLocation,
@@ -48,6 +51,15 @@ from greenroom.transports.base.config.parsers import (
     word,
     zone,
 )
+from greenroom.transports.base.defaults import (
+    DEBOUNCE_SECONDS,
+    MAX_CONNECTIONS,
+    MAX_IN_FLIGHT,
+    MAX_MESSAGE_BYTES,
+    PING_SECONDS,
+    REQUEST_SECONDS,
+    SESSION_IDLE_SECONDS,
+)
 from greenroom.transports.base.net.addresses import HostPort
 
 PREFIX: Final = "GREENROOM_"
@@ -56,14 +68,14 @@ API_KEY_VARIABLE: Final = PREFIX + "API_KEY"
 EMBEDDER_KEY_VARIABLE: Final = PREFIX + "EMBEDDER_KEY"
 PASSPORT_SECRET_VARIABLE: Final = PREFIX + "PASSPORT_SECRET"
 PASSPHRASE_VARIABLE: Final = PREFIX + "PASSPHRASE"
-"""No setting: a secret stands neither on a command line nor in a file, and `greenroom config` shows none."""
+"""Not a setting: a secret belongs on no command line and in no file, and `greenroom config` shows none."""
 
 _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
 
 
 def login_name() -> str:
-    """Return the name of the user that runs this process; its number where it has no name."""
+    """Return the login name of this process's user, or the user's number."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user without an entry
@@ -72,16 +84,16 @@ def login_name() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings in force. Sizes in bytes, times as the field says."""
+    """The settings in force. Sizes are in bytes, times as each field says."""
 
     data: Path = setting(
-        default_data,
+        default_data_folder,
         folder,
         "folder of the store; the platform's user data folder unless given",
         everywhere=True,
     )
     secrets: Path = setting(
-        default_secrets,
+        default_secrets_folder,
         folder,
         "folder of the secrets of stores, apart from their data; in the user's configuration folder "
         "unless given",
@@ -90,7 +102,7 @@ class Settings:
     encryption_key: KeyLocation | None = setting(
         None,
         key_location,
-        "where the key of an encrypted store is kept: a file that nobody else can read, an environment "
+        "where the key of an encrypted store is kept: a file that no other user can read, an environment "
         "variable, or the system's keyring",
         everywhere=True,
     )
@@ -107,7 +119,7 @@ class Settings:
         name(100, "TYPE"),
         "agent type: what one agent writes for `agent_only`, agents of its type see; private unless given",
     )
-    user: str = setting(login_name, line(128), "user whom the agent works for; the login name unless given")
+    user: str = setting(login_name, line(128), "user that the agent works for; the login name unless given")
     project: tuple[str, ...] = setting(
         (),
         list_of(name(128)),
@@ -123,9 +135,9 @@ class Settings:
         None, host_port, "serve HTTP clients at this address, such as 127.0.0.1:8080, on the same terms"
     )
     http_session_idle: float = setting(
-        1800.0,
+        SESSION_IDLE_SECONDS,
         number(1, 30 * 86_400, "seconds"),
-        "how long a session of HTTP may have no request and no stream open before it ends, in seconds",
+        "how long an HTTP session may stay without a request and an open stream before it ends, in seconds",
     )
     stdio: bool = setting(
         False,
@@ -140,14 +152,14 @@ class Settings:
     require_key: bool = setting(
         False,
         boolean,
-        "let nobody in over WebSocket and HTTP without an API key, even as long as there is none; from "
-        "the first key on that is so anyway",
+        "require an API key over WebSocket and HTTP, even while none exists; once the first key is made, "
+        "that is so anyway",
     )
     behind_proxy: bool = setting(
         False,
         boolean,
-        "a proxy before this server speaks TLS with clients: serve in the clear what others reach, and "
-        "answer to every host name; everybody needs an API key",
+        "a proxy in front of this server speaks TLS with clients: serve the outside without TLS, and accept "
+        "every host name; every caller needs an API key",
     )
     base_url: str | None = setting(
         None,
@@ -170,16 +182,16 @@ class Settings:
     rate_limit: int = setting(
         100,
         integer(1, 10_000_000, "requests"),
-        "how many requests a minute may come by one API key that has no rate of its own, and from one "
-        "address by no right key",
+        "how many requests a minute one API key without a rate of its own may send, and one address "
+        "without a valid key",
     )
     rate_burst: int = setting(
-        20, integer(1, 1_000_000, "requests"), "how many of these requests may come at once"
+        20, integer(1, 1_000_000, "requests"), "how many of these requests may arrive at once"
     )
     trusted_proxy: tuple[str, ...] = setting(
         (),
         list_of(network),
-        "address or network of a proxy whose header Forwarded is believed, such as 10.0.0.7 or "
+        "address or network of a proxy that may set the header Forwarded, such as 10.0.0.7 or "
         "10.0.0.0/8, once for each",
     )
     allow_origin: tuple[str, ...] = setting(
@@ -189,21 +201,21 @@ class Settings:
         "those of this machine may anyway",
     )
     max_connections: int = setting(
-        4096,
+        MAX_CONNECTIONS,
         integer(1, 1_000_000, "connections"),
         "how many WebSocket clients may be connected, and how many HTTP clients; also how many sessions "
         "HTTP clients may have",
     )
     max_in_flight: int = setting(
-        1024,
+        MAX_IN_FLIGHT,
         integer(1, 1_000_000, "requests"),
-        "how many requests of one client are worked on; it is not read from meanwhile",
+        "how many requests of one client run at once; its connection is not read while there are as many",
     )
     max_frame: int = setting(
-        8 * _MIB, size(4096, _GIB), "how long one message of the protocol may be, such as 8MiB"
+        MAX_MESSAGE_BYTES, size(4096, _GIB), "how long one message of the protocol may be, such as 8MiB"
     )
     ping_interval: float = setting(
-        20.0,
+        PING_SECONDS,
         number(0.1, 86_400, "seconds"),
         "how long a WebSocket client may be silent before it is pinged, and after that before its "
         "connection ends, in seconds",
@@ -220,10 +232,10 @@ class Settings:
         64 * _MIB, size(*FREE_SIZES), "writes stop when the disk has less free than this, such as 1GiB"
     )
     request_timeout: float = setting(
-        30.0, number(0.01, 86_400, "seconds"), "how long one request may take, in seconds"
+        REQUEST_SECONDS, number(0.01, 86_400, "seconds"), "how long one request may take, in seconds"
     )
     debounce: float = setting(
-        0.1,
+        DEBOUNCE_SECONDS,
         number(0, 3_600, "seconds"),
         "within how long changes of one resource become one notification, in seconds",
     )
@@ -264,26 +276,26 @@ class Settings:
     learn_workflows: bool = setting(
         False,
         boolean,
-        "record which tools clients call here, one after the other and without what they are given, so that "
-        "suggest_next_action knows them; else only what record_workflow_step is told",
+        "record the names of the tools that clients call here, in order and without arguments, so that "
+        "suggest_next_action knows them; otherwise only what record_workflow_step records",
     )
     prompts: Path | None = setting(
         None,
         folder,
-        "folder of prompts of your own, a Markdown file each, which are listed besides Greenroom's; what "
-        "changes there is told to clients",
+        "folder of your own prompts, one Markdown file each, listed besides Greenroom's; clients hear "
+        "of changes there",
     )
     embedder: str | Model = setting(
         "auto",
         embedder,
-        "what makes vectors of memories, by which searches find what means the same: `minilm`, a model of "
-        "sentences (`greenroom embedder install minilm`); `static`, word vectors that ship with the program; "
-        "`auto`, the best of these that is there; a sentence-transformers export in a folder (onnx:DIR), "
-        "an endpoint that speaks OpenAI's protocol (http:URL, its key in GREENROOM_EMBEDDER_KEY), a class of "
-        "your own (python:MODULE:CLASS), or `none`",
+        "what makes embeddings of memories, by which searches find texts of the same meaning: `minilm`, "
+        "a sentence model (`greenroom embedder install minilm`); `static`, word vectors that ship with the "
+        "program; `auto`, the best of these that is installed; a sentence-transformers export in a folder "
+        "(onnx:DIR), an endpoint with OpenAI's protocol (http:URL, its key in GREENROOM_EMBEDDER_KEY), a "
+        "class of your own (python:MODULE:CLASS), or `none`",
     )
     models: Path = setting(
-        default_models,
+        default_models_folder,
         folder,
         "folder of the models that `greenroom embedder install` brings; in the user's data folder unless "
         "given",
@@ -294,8 +306,8 @@ class Settings:
     language: tuple[str, ...] = setting(
         ("english",),
         list_of(language),
-        "language whose words searches find whatever their endings, once for each; every search is in "
-        "all of them, and after another choice the index is made anew",
+        "language whose words are found whatever their endings, once for each; every search uses all of "
+        "them; after a change the index is rebuilt",
     )
     timezone: str | None = setting(
         None,
@@ -306,7 +318,7 @@ class Settings:
     trust_signer: tuple[str, ...] = setting(
         (),
         list_of(signer),
-        "public key of another server whose passports are taken here, once for each; `greenroom passport "
+        "public key of another server whose passports are accepted here, once for each; `greenroom passport "
         "signer` prints it there",
     )
     tools: tuple[str, ...] = setting(
@@ -332,7 +344,7 @@ class Settings:
     token_price: float = setting(
         USUAL_PRICE,
         number(0, 1_000_000, "of any currency"),
-        "what a million tokens costs that a model reads, in any currency; what was saved is counted by it",
+        "what a model's million input tokens cost, in any currency; savings are counted by it",
     )
     audit_days: int = setting(
         90, integer(1, 36_500, "days", "DAYS"), "how long audit records are kept, in days"
@@ -345,27 +357,27 @@ class Settings:
     wait: bool = setting(
         False,
         boolean,
-        "wait for a process that owns the folder and does not answer, as long as that takes; otherwise a "
-        "command ends within 10 seconds and names the process",
+        "wait without limit for a process that owns the folder and does not answer; otherwise a command "
+        "ends within 10 seconds and names the process",
         everywhere=True,
     )
     log_level: Literal["debug", "info", "warning", "error"] = setting(
         "info",
         word("debug", "info", "warning", "error"),
-        "least weight of what is logged to standard error",
+        "lowest level that is logged to standard error",
         everywhere=True,
     )
     log_format: Literal["text", "json"] = setting(
         "text",
         word("text", "json"),
-        "log in sentences, or as JSON with a line for each request: when, trace, tool, agent, milliseconds "
+        "log as text, or as JSON with a line for each request: when, trace, tool, agent, milliseconds "
         "and outcome, never contents",
     )
 
 
 @functools.cache
 def all_settings() -> dict[str, Setting]:
-    """Return every setting by the name of its field, in the order of their declaration."""
+    """Return every setting by field name, in order of declaration."""
     return {each.name: each.metadata["setting"] for each in fields(Settings)}
 
 

@@ -1,4 +1,4 @@
-"""Addresses and origins as the settings spell them, and which of them mean this machine."""
+"""Addresses and origins as the settings spell them, and which of them are loopback."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _OF_PAGES: Final = frozenset({"http", "https"})
 
 @dataclass(frozen=True)
 class HostPort:
-    """An address to listen on; port 0 takes any free one."""
+    """An address to listen on; port 0 means any free one."""
 
     host: str
     port: int
 
     @property
     def is_loopback(self) -> bool:
-        """Whether this machine alone reaches it."""
+        """Whether only this machine can reach it."""
         return is_loopback(self.host)
 
     @property
     def is_unspecified(self) -> bool:
-        """Whether it stands for every address of this machine, and is none that anybody could go to."""
+        """Whether it stands for every address of this machine, which no client can connect to."""
         try:
             return ip_address(self.host).is_unspecified
         except ValueError:
@@ -43,7 +43,7 @@ class HostPort:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, as an address or a name, always means this machine."""
+    """Return whether a host, as an address or a name, always means this machine."""
     plain = host.lower().rstrip(".")
     if plain == "localhost" or plain.endswith(".localhost"):  # RFC 6761
         return True
@@ -57,29 +57,29 @@ def is_loopback(host: str) -> bool:
 
 
 class Origin(NamedTuple):
-    """What the parts of an origin are; only those of web pages may be of this machine."""
+    """The parts of an origin; only origins of web pages may be loopback."""
 
     scheme: str
     host: str
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is of a page that this machine served."""
+        """Whether a page of this machine has it."""
         return self.scheme in _OF_PAGES and is_loopback(self.host)
 
 
 def origin_parts(text: str) -> Origin | None:
-    """Return the parts of an origin in lower case; None if it is anything but a scheme, a host and a port."""
+    """Split an origin into lower-case parts; None if it has others."""
     match = _ORIGIN.fullmatch(text)
     host = None if match is None else host_of(match["authority"])
     return None if match is None or host is None else Origin(match["scheme"], host)
 
 
 def host_of(authority: str) -> str | None:
-    """Return the host in lower case of ``HOST`` or ``HOST:PORT``; None if it is anything else.
+    """Return the host of ``HOST`` or ``HOST:PORT`` in lower case; None for anything else.
 
-    Nothing is read leniently: who reads a user's name, a path or a port of 99999 otherwise than the program
-    that wrote it may mean another host.
+    Parsing is strict: a lenient parser may find another host than the program that wrote a user name, a
+    path or a port of 99999 into it.
     """
     match = _AUTHORITY.fullmatch(authority)
     if match is None or int(match["port"] or 0) > LAST_PORT:

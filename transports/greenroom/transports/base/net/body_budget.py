@@ -1,4 +1,4 @@
-"""Budgets of bytes of requests under way: for each caller, and for all together. No I/O, no clock."""
+"""Budgets for bytes of requests in flight, per caller and in total. No I/O."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections import Counter
 from http import HTTPStatus
 from typing import Final
 
-from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.base.errors import retry_later
 
 EACH: Final = 32 << 20
-"""Bytes that one key, or one address without a key, may have under way at least."""
-_FRAMES: Final = 4
+"""The least budget of one key, or one address without a key, in bytes."""
+_MESSAGES: Final = 4
+_RETRY_SECONDS: Final = 1
 _SHARES: Final = 8
 
 
@@ -18,11 +19,11 @@ class BodyBudgets:
     """The budgets of one process.
 
     Args:
-        frame: The longest request, in bytes; everybody may have four of these.
+        max_message_bytes: The longest request, in bytes; each caller may have four of them.
     """
 
-    def __init__(self, frame: int = 0) -> None:
-        self._each = max(EACH, _FRAMES * frame)
+    def __init__(self, max_message_bytes: int = 0) -> None:
+        self._each = max(EACH, _MESSAGES * max_message_bytes)
         self._all = _SHARES * self._each
         self._sizes: Counter[str] = Counter()
         self._total = 0
@@ -32,23 +33,23 @@ class BodyBudgets:
         return BodyBudget(self, name)
 
     def reserve(self, name: str | None, size: int) -> None:
-        """Count bytes that arrived.
+        """Reserve bytes that arrived.
 
         Raises:
-            HttpRefusedError: they are too many.
+            HttpRefusedError: The limit is exceeded.
         """
         if name is not None and self._sizes[name] + size > self._each:
-            sentence = f"requests of yours under way have {self._each:,} bytes, which is the limit; ask again"
-            raise HttpRefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "1"})
+            sentence = f"your requests in flight have {self._each:,} bytes, which is the limit; try again"
+            raise retry_later(sentence, seconds=_RETRY_SECONDS)
         if self._total + size > self._all:
-            sentence = f"requests of all under way have {self._all:,} bytes, which is the limit; ask again"
-            raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "1"})
+            sentence = f"all requests in flight have {self._all:,} bytes, which is the limit; try again"
+            raise retry_later(sentence, seconds=_RETRY_SECONDS, status=HTTPStatus.SERVICE_UNAVAILABLE)
         self._total += size
         if name is not None:
             self._sizes[name] += size
 
     def release(self, name: str | None, size: int) -> None:
-        """Release counted bytes."""
+        """Release reserved bytes."""
         self._total -= size
         if name is not None:
             self._sizes[name] -= size
@@ -57,7 +58,7 @@ class BodyBudgets:
 
 
 class BodyBudget:
-    """The counted bytes of one request, or of one message after the other."""
+    """The reserved bytes of one request, or of successive messages of one connection."""
 
     __slots__ = ("_bodies", "_name", "_size")
 
@@ -67,7 +68,7 @@ class BodyBudget:
         self._size = 0
 
     def reserve(self, size: int) -> None:
-        """Count bytes that arrived; raises as `BodyBudgets.reserve`."""
+        """Reserve bytes that arrived; raises as `BodyBudgets.reserve`."""
         self._bodies.reserve(self._name, size)
         self._size += size
 

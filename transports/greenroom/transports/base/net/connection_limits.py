@@ -1,8 +1,8 @@
-"""The limits of connections to one server: newcomers, which have shown nothing yet, and accepted ones.
+"""The limits of connections to one server: newcomers and accepted ones.
 
-Newcomers take nothing away from those who were let in. Where all places are taken, the newcomer goes who has
-waited longest, of the address that has most of them. So a limiter that says nothing keeps nobody out: whoever
-says at once who they are is in before it is their turn.
+Newcomers never displace accepted connections. When all places are taken, the newcomer that has waited
+longest is disconnected, of the address with the most newcomers. So a flood of silent connections locks no
+client out: a client that authenticates at once is accepted before its turn comes.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Final, Literal
 
 import trio
 
-from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.base.errors import retry_later
 
 logger = logging.getLogger(__name__)
 
 SHARE: Final = 3 / 4
-"""Part of the places that one address, and one key, may have."""
+"""The share of the places that one address, or one key, may have."""
 NEW_SHARE: Final = 1 / 4
-"""Part of the places that the newcomers of one address may have."""
+"""The share of the places that the newcomers of one address may have."""
 FEW: Final = 16
-"""As many places as one address or key has in any case."""
+"""The number of places that one address or key has in any case."""
 AT_ONCE: Final = 4
-"""Connections that are ended before others have their turn; over HTTP each takes about a millisecond."""
+"""Connections that are ended before other tasks run; over HTTP each takes about a millisecond."""
 TOLD_EVERY: Final = 10.0
-"""Seconds after the first hang-up in which all others are told in the same line."""
+"""Seconds in which rejections after the first are summarised in one log line."""
 _NAMES: Final = 1_024
 
 RejectionReason = Literal["too slow", "made room"]
@@ -38,13 +38,13 @@ class ConnectionSlot:
     """One connection.
 
     Args:
-        name: What stands for where it comes from; None where that is not counted.
-        since: When it came, in trio's seconds.
+        name: The group that its origin counts for; None where that is not counted.
+        since: When it arrived, in trio's seconds.
         hang_up: Ends it.
 
     Attributes:
-        is_new: Whether it may still be hung up on for others, or for being slow.
-        rejected_because: Why it was hung up on, if it was.
+        is_new: Whether it may still be disconnected to make room, or for being slow.
+        rejected_because: Why it was disconnected, if it was.
     """
 
     __slots__ = ("hang_up", "holder", "is_new", "name", "rejected_because", "since")
@@ -62,11 +62,11 @@ class ConnectionLimiter:
     """The connections of one server.
 
     Args:
-        places: How many may be let in at once.
-        beyond: How many more may wait to be told that there is no room.
+        places: How many may be accepted at once.
+        beyond: How many more may wait for their refusal.
 
     Attributes:
-        has_rejections: Set while `rejection_summary` has something to tell.
+        has_rejections: Set while `rejection_summary` has rejections to report.
     """
 
     def __init__(self, places: int, beyond: int = 0) -> None:
@@ -86,10 +86,10 @@ class ConnectionLimiter:
         return len(self._queue) + self._members
 
     def arrive(self, name: str | None, now: float, hang_up: Callable[[], None]) -> ConnectionSlot | None:
-        """Return a slot for a newcomer, at the cost of another one if need be; None where there is no room.
+        """Return a slot for a newcomer, perhaps at another's expense; None if full.
 
         Args:
-            name: What stands for where it comes from; None where that is not counted.
+            name: The group that its origin counts for; None where that is not counted.
             now: The time, in trio's seconds; it never goes back.
             hang_up: Ends the connection, at once or soon.
         """
@@ -111,23 +111,23 @@ class ConnectionLimiter:
 
         Args:
             slot: The newcomer.
-            name: What stands for where it comes from, as far as that is known by now.
-            holder: Whose key it showed; None for none, or where several come over one connection.
+            name: The group that its origin counts for, as far as known by now.
+            holder: The owner of its key; None for none, or where several share one connection.
 
         Raises:
-            HttpRefusedError: there is none.
+            HttpRefusedError: There is no room.
         """
         if not slot.is_new:
             return
         if self._members >= self._places:
             sentence = f"there are {self._places} connections, which is the limit"
-            raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "5"})
+            raise retry_later(sentence, status=HTTPStatus.SERVICE_UNAVAILABLE)
         where = None if name is None else f"address {name}"
         who = None if holder is None else f"key {holder}"
         for counted, whose in ((where, "address"), (who, "key")):
             if counted is not None and self._inside[counted] >= self._share:
                 sentence = f"there are {self._share} connections of your {whose}, which is the limit for one"
-                raise HttpRefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "5"})
+                raise retry_later(sentence)
         self._forget_newcomer(slot)
         slot.name, slot.holder = where, who
         self._members += 1
@@ -145,28 +145,28 @@ class ConnectionLimiter:
                     if not self._inside[counted]:
                         del self._inside[counted]
 
-    # -- those who are slow ------------------------------------------------
+    # -- slow newcomers ----------------------------------------------------
 
     def oldest(self) -> float | None:
         """Return since when the oldest newcomer waits; None without any."""
         return next((slot.since for slot in self._queue), None)
 
     def overdue(self, before: float) -> Iterator[Callable[[], None]]:
-        """Yield a function for each newcomer since ``before`` or longer, which hangs up on it."""
+        """Yield a function that disconnects each newcomer that arrived by ``before``."""
         while (slot := next(iter(self._queue), None)) is not None and slot.since <= before:
             yield self.reject_slow(slot)
 
     def reject_slow(self, slot: ConnectionSlot) -> Callable[[], None]:
-        """Record a slow newcomer as rejected, and return the function that hangs up on it."""
+        """Record a slow newcomer as rejected, and return the function that disconnects it."""
         if slot.is_new:
             self._record_rejection(slot, "too slow")
         return slot.hang_up
 
     def rejection_summary(self) -> str:
-        """Return a log line about the rejections since the last one."""
+        """Return a log line about the rejections since the last summary."""
         slow, room = self._rejected["too slow"], self._rejected["made room"]
         line = f"{slow + room:,} connections were hung up on before they were let in: "
-        line += f"{slow:,} said too little in time, {room:,} made room for others"
+        line += f"{slow:,} sent too little in time, {room:,} made room for others"
         if self._rejected_names:
             name, count = self._rejected_names.most_common(1)[0]
             line += f"; {count:,} came from {name}"
@@ -201,7 +201,7 @@ class ConnectionLimiter:
 
 
 async def log_rejections(limiter: ConnectionLimiter) -> None:
-    """Log rejections for ever, one line for all of an interval."""
+    """Log rejections until cancelled, one line per interval."""
     while True:
         await limiter.has_rejections.wait()
         await trio.sleep(TOLD_EVERY)
@@ -209,7 +209,7 @@ async def log_rejections(limiter: ConnectionLimiter) -> None:
 
 
 async def run_in_slices(work: Iterable[Callable[[], None]]) -> None:
-    """Run many short functions, letting other tasks run between a few of them."""
+    """Run many short functions, and let other tasks run after every few."""
     for count, each in enumerate(work, 1):
         each()
         if count % AT_ONCE == 0:

@@ -1,7 +1,7 @@
-"""The address of a client behind proxies: the header ``Forwarded`` (RFC 7239), without I/O.
+"""Find the client's address behind proxies: the header ``Forwarded`` (RFC 7239), without I/O.
 
-Anybody can send that header, so only what a trusted proxy has added counts: the list is read from its end,
-and the first address that is no trusted proxy is the client.
+Any client can send that header, so only what a trusted proxy added counts: the list is read from its end,
+and the first address that is no trusted proxy is the client's.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence
 
     Args:
         peer: The other end of the connection.
-        forwarded: What stands in the ``Forwarded`` headers, in their order.
-        trusted: The networks of the proxies that are trusted.
+        forwarded: The values of the ``Forwarded`` headers, in order.
+        trusted: The networks of the trusted proxies.
     """
     if not trusted or not forwarded or not is_trusted(peer, trusted):
         return peer
     hops = _ELEMENT.findall(", ".join(forwarded)[-_LONGEST:])
     nearest = peer
     for hop in reversed(hops):
-        told = _told(hop)
-        if told is None:  # hidden, or a mistake: what stands before it is nobody's word
+        address = _parse_hop(hop)
+        if address is None:  # obfuscated or malformed: the hops before it are not trustworthy
             return nearest
-        nearest = told
-        if not is_trusted(told, trusted):
-            return told
+        nearest = address
+        if not is_trusted(address, trusted):
+            return address
     return nearest
 
 
 @lru_cache(maxsize=1_024)
 def address_prefix(address: str | None) -> str:
-    """Return the prefix under which an address is counted: of IPv6 its /64, which one host may have."""
+    """Return the prefix that an address counts under: for IPv6 its /64."""
     read = _read(address)
     if isinstance(read, IPv6Address):
         return str(IPv6Address(int(read) >> 64 << 64))
     return str(read or address or "")
 
 
-def _told(hop: str) -> str | None:
+def _parse_hop(hop: str) -> str | None:
     match = _FOR.search(hop)
     node = None if match is None else _PORT.fullmatch(match[1] if match[1] is not None else match[2])
     address = None if node is None else _read(node[1] or node[2])

@@ -21,15 +21,15 @@ Listener = trio.SocketListener | trio.SSLListener[trio.SocketStream]
 
 
 class ListenError(GreenroomError):
-    """The server cannot listen as it was told; the sentence says why."""
+    """The server cannot listen as configured; the message says why."""
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Return the server's side of TLS for a certificate (with its chain) and its key, both PEM.
+    """Return the server's TLS context for a PEM certificate (with chain) and key.
 
     Raises:
-        FileAccessError: they cannot be read.
-        ListenError: they do not belong together.
+        FileAccessError: They cannot be read.
+        ListenError: They do not belong together.
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     for file in (certificate, key):
@@ -47,10 +47,10 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 async def listen(address: HostPort, tls: ssl.SSLContext | None) -> list[Listener]:
-    """Return the sockets of an address, listening.
+    """Listen on an address, and return its sockets.
 
     Raises:
-        ListenError: the address is taken, or a name of this machine means an address that is not.
+        ListenError: The address is taken, or a loopback name resolves to another machine's address.
     """
     try:
         for *_, where in await trio.socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM):
@@ -65,11 +65,11 @@ async def listen(address: HostPort, tls: ssl.SSLContext | None) -> list[Listener
 
 
 def url_of(listener: Listener, scheme: str, path: str) -> str:
-    """Return the URL that a listener answers at.
+    """Return the URL of a listener.
 
     Args:
         listener: The listener.
-        scheme: The URL's scheme where there is no TLS, ``ws`` or ``http``.
+        scheme: The scheme without TLS, ``ws`` or ``http``.
         path: The URL's path.
     """
     plain = listener
@@ -82,18 +82,18 @@ def url_of(listener: Listener, scheme: str, path: str) -> str:
 
 
 def peer_of(stream: trio.abc.Stream) -> str | None:
-    """Return the address of the other end of a connection; None where there is no such thing."""
+    """Return the address of the other end of a connection; None if it has none."""
     plain = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
     if not isinstance(plain, trio.SocketStream):
         return None
     try:
         return str(plain.socket.getpeername()[0])
-    except OSError:  # it has gone
+    except OSError:  # disconnected
         return None
 
 
 def allow_descriptors(connections: int) -> None:
-    """Raise this process's limit of open files, as far as it may, so that these connections fit."""
+    """Raise this process's limit of open files, as far as allowed, for that many connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + SPARE_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -1,4 +1,4 @@
-"""Reassembly of one message whose bytes arrive in parts."""
+"""Reassemble a message whose bytes arrive in parts."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import mmap
 from typing import Final
 
 LARGE: Final = 1 << 18
-"""Bytes from which on a message lies in pages of its own."""
+"""The size in bytes from which a message is held in pages of its own."""
 
 
 class ReassemblyBuffer:
-    """The parts of a message that arrived so far.
+    """The parts of a message that have arrived.
 
-    A large one lies in pages of its own, which the system has back as soon as it is dropped. What hundreds of
-    large ones leave behind in the heap would stay with the process.
+    A large message is held in pages of its own, which the system gets back once they are dropped. Otherwise
+    hundreds of large messages would fragment the heap, and the process would not shrink again.
     """
 
     __slots__ = ("_pages", "_size", "_small")
@@ -39,7 +39,7 @@ class ReassemblyBuffer:
         self._size = size
 
     def take(self) -> bytes:
-        """Return the whole message, and be empty again."""
+        """Return the whole message, and clear the buffer."""
         whole = bytes(self._small) if self._pages is None else self._pages[: self._size]
         self.clear()
         return whole

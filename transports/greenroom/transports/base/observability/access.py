@@ -1,6 +1,6 @@
-"""Who was let in and how much was taken out: counts for alerts, in which nobody and no address is named.
+"""Count authentications and exports, for alerts; no person and no address is named.
 
-The audit log says who it was.
+The audit log records the callers.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from greenroom.actors.core.validation.coercion import coerced_arguments
 from greenroom.runtime.base.statistics import counter
 
 KEYS: Final = 10_000
-"""Keys whose addresses are remembered; the one that came longest ago is forgotten first."""
+"""The number of keys whose addresses are remembered; the least recently added is forgotten first."""
 ADDRESSES: Final = 16
-"""Addresses remembered of one key, likewise."""
+"""The number of addresses remembered per key, likewise."""
 
 
 class AccessStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What came in and went out since the server was started."""
+    """Counts of authentications and exports since the start of the server."""
 
     admitted: Annotated[
         int, counter("authentications", "Requests over HTTP and new connections that were let in.")
@@ -28,7 +28,7 @@ class AccessStatistics(msgspec.Struct, frozen=True, kw_only=True):
         int,
         counter(
             "authentications_refused",
-            "Requests over HTTP and new connections that were refused, for what they showed opens nothing.",
+            "Requests over HTTP and new connections that were refused, for a wrong credential.",
         ),
     ]
     new_addresses: Annotated[
@@ -46,15 +46,15 @@ class AccessStatistics(msgspec.Struct, frozen=True, kw_only=True):
         int,
         counter(
             "coerced_arguments",
-            "Arguments taken that came as JSON in a text, as a whole float, or as null for nothing.",
+            "Arguments accepted as JSON in a text, as a whole float, or as null for an absent value.",
         ),
     ]
 
 
 class AccessMeter:
-    """Counts who is let in and what is exported.
+    """Count authentications and exports.
 
-    Which addresses a key came from is remembered in memory alone, of a bounded number of keys and addresses.
+    The addresses of a key are remembered in memory only, for a bounded number of keys and addresses.
     """
 
     __slots__ = ("_addresses", "_admitted", "_exported_bytes", "_exports", "_new_addresses", "_refused")
@@ -65,11 +65,11 @@ class AccessMeter:
         self._exports = self._exported_bytes = 0
 
     def record_admitted(self, holder: str | None, address: str) -> None:
-        """Count somebody who was let in.
+        """Count an authenticated request or connection.
 
         Args:
-            holder: Whose key or token it was; None where none was needed.
-            address: The prefix of where it came from.
+            holder: The owner of the key or token; None where none was needed.
+            address: The prefix of its address.
         """
         self._admitted += 1
         if holder is None:
@@ -87,11 +87,11 @@ class AccessMeter:
                 del kept[next(iter(kept))]
 
     def record_refused(self) -> None:
-        """Count somebody who was not let in."""
+        """Count a refused request or connection."""
         self._refused += 1
 
     def record_export(self, size: int) -> None:
-        """Count an export of so many bytes."""
+        """Count an export, with its size in bytes."""
         self._exports += 1
         self._exported_bytes += size
 

@@ -1,7 +1,7 @@
-"""The export of spans, as OpenTelemetry's environment variables configure it.
+"""Export spans as OpenTelemetry's environment variables configure it.
 
-OpenTelemetry's own variables say it, so there is no setting of ours. A program that embeds the
-server sets its tracer provider itself and does not need this.
+OpenTelemetry's own variables suffice, so there is no setting of ours. A program that embeds the server
+sets its own tracer provider and does not need this.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from greenroom.actors.core.base.optional_packages import install
+from greenroom.actors.core.base.optional_packages import install_command
 
 FLUSH_SECONDS: Final = 0.4
-"""What the last spans get to leave in: a collector that is away must not keep the server from ending."""
+"""Time for the last spans: an unreachable collector must not keep the server from ending."""
 
 _EXPORTERS: Final = "OTEL_TRACES_EXPORTER"
 _DISABLED: Final = "OTEL_SDK_DISABLED"
 _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-INSTALL: Final = install("tracing")
+INSTALL: Final = install_command("tracing")
 
 logger = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
 def export_spans(environment: Mapping[str, str]) -> Iterator[None]:
-    """Export spans meanwhile, where the environment names an exporter and nobody else exports them.
+    """Export spans while the block runs, if the environment configures an exporter.
 
-    Tracing is there to help: what is wrong with it is a warning, and the server starts without.
+    Tracing is an aid: a fault in it is logged as a warning, and the server starts without it.
     """
     names = chosen_exporters(environment, _EXPORTERS, _PROTOCOLS)
     if not names:
@@ -55,7 +55,7 @@ def export_spans(environment: Mapping[str, str]) -> Iterator[None]:
 
 
 def chosen_exporters(environment: Mapping[str, str], variable: str, protocols: Sequence[str]) -> list[str]:
-    """Return the exporters that a variable names, as packages announce them; none where all is disabled."""
+    """Return the exporters that a variable names, as entry points; none if OpenTelemetry is disabled."""
     if environment.get(_DISABLED, "").strip().lower() == "true":
         return []
     names = (name.strip() for name in environment.get(variable, "").split(","))
@@ -63,7 +63,7 @@ def chosen_exporters(environment: Mapping[str, str], variable: str, protocols: S
 
 
 def service() -> Any:
-    """Return the resource that exported figures are of; OpenTelemetry's variables may name it."""
+    """Return the resource of exported figures; OpenTelemetry's variables may name it."""
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource  # noqa: PLC0415 - see `_start`
 
     resource = Resource.create()
@@ -73,7 +73,7 @@ def service() -> Any:
 
 
 def _full_name(name: str, environment: Mapping[str, str], protocols: Sequence[str]) -> str:
-    """Return an exporter's name as packages announce it: `otlp` stands for one of two."""
+    """Return the entry point name of an exporter: `otlp` stands for one of two."""
     if name != "otlp":
         return name
     protocol = next(filter(None, map(environment.get, protocols)), "http/protobuf")
@@ -81,11 +81,11 @@ def _full_name(name: str, environment: Mapping[str, str], protocols: Sequence[st
 
 
 def _start(names: list[str]) -> Any:
-    """Make the process's tracer provider with these exporters; None where it has one already.
+    """Set the process's tracer provider with these exporters; return None if it has one already.
 
     Raises:
         ImportError: A package is missing.
-        Exception: An exporter refuses its settings.
+        Exception: An exporter rejects its settings.
     """
     from opentelemetry import trace  # noqa: PLC0415 - 30 ms, and 60 for the SDK; most do not want them
 
@@ -106,14 +106,14 @@ def made_exporter(group: str, name: str) -> Any:
     """Make the exporter that a package announces.
 
     Args:
-        group: Of entry points, such as ``opentelemetry_traces_exporter``.
-        name: As packages announce it.
+        group: The entry point group, such as ``opentelemetry_traces_exporter``.
+        name: The name of the entry point.
 
     Raises:
-        ImportError: No installed package has it.
+        ImportError: No installed package provides it.
     """
     for found in entry_points(group=group, name=name):
         make = found.load()
-        # Standard output is the client's.
+        # Standard output belongs to the MCP client.
         return make(out=sys.stderr) if name == "console" else make()
     raise ImportError(f"no installed package has the exporter {name}")

@@ -1,4 +1,4 @@
-"""What was asked in the last hour, by minutes, in memory: the counts of `meter` have no times."""
+"""Requests of the last hour by minute, in memory."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FAILED: Final = frozenset({"error", "tool_error"})
 
 
 class RequestHistory:
-    """What a meter counted in each minute of the last hour, bounded by the meter's kinds.
+    """The counts of a meter for each minute of the last hour.
 
-    Whatever was counted since the last look belongs to the minute of that look, so it is to be called often.
+    A count belongs to the minute of the `look` that saw it first, so `look` must be called often.
 
     Args:
         meter: Counts the requests.
@@ -36,7 +36,7 @@ class RequestHistory:
         self._minutes: dict[int, dict[str, list[int]]] = {}
 
     def look(self) -> None:
-        """Take note of what was counted since the last look."""
+        """Record what was counted since the last look."""
         minute = int(self._now() // 60)
         totals = self._totals()
         for name, total in totals.items():
@@ -50,7 +50,7 @@ class RequestHistory:
             del self._minutes[old]
 
     def traffic(self) -> Traffic:
-        """Return the last hour, until now."""
+        """Return the traffic of the last hour, until now."""
         self.look()
         operations: dict[str, list[int]] = {}
         minutes = []
@@ -71,7 +71,7 @@ class RequestHistory:
         )
 
     def _totals(self) -> dict[str, list[int]]:
-        """Return what was counted since the start of each kind: its time classes, then how many failed."""
+        """Return the totals of each kind since the start: its time classes, then its failures."""
         totals: dict[str, list[int]] = {}
         for row in self._meter.snapshot(with_idle=False):
             name = _named(row)
@@ -84,7 +84,7 @@ class RequestHistory:
 
 
 def _named(row: RequestCounts) -> str:
-    """Return what people call a kind of request: its tool, however it was asked for, else its method."""
+    """Return the display name of a kind of request: its tool, else its method."""
     if row.tool in {"", OTHER}:
         return "pages of the console" if row.method == API else row.method
     return row.tool

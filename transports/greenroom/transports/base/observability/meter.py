@@ -1,7 +1,7 @@
-"""Counts and times of settled requests, kept so that a request pays less than a microsecond for them.
+"""Count and time completed requests, at a cost of under a microsecond per request.
 
-This module knows no format in which the figures leave: `snapshot` hands them to whoever reads.
-Only one thread notes; a reader in the same thread sees every request whole.
+This module knows no output format; `snapshot` hands the figures to a reader. Only one thread writes, so
+a reader in that thread sees every request whole.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ BUCKET_BOUNDS: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
 )
-"""The upper bounds of the time classes, in seconds; a last class has no bound."""
+"""The upper bounds of the time classes, in seconds; the last class has no bound."""
 
 OTHER: Final = "other"
-"""Stands for every method and every tool that is not known, whatever a client calls it."""
+"""The name for every unknown method and tool, whatever the client called it."""
 
 API: Final = "api"
-"""Stands for the method of requests that came as HTTP and JSON."""
+"""The method name for requests that came as HTTP and JSON."""
 
 METHODS: Final = frozenset(
     {
@@ -48,18 +48,18 @@ METHODS: Final = frozenset(
         "tools/list",
     }
 )
-"""The requests that are counted under their own name."""
+"""The methods that are counted under their own name."""
 
 
 class RequestCounts(NamedTuple):
-    """The requests of one kind that ended in one way.
+    """Counts of the requests of one kind with one outcome.
 
     Attributes:
         method: The method, or `OTHER`.
         tool: The tool, or `OTHER`; empty for a method that calls none.
         outcome: How they ended.
-        buckets: How many took how long: one count for each of `BUCKET_BOUNDS`, and one beyond.
-        seconds: Their times together.
+        buckets: The count of each time class: one for each of `BUCKET_BOUNDS`, and one beyond.
+        seconds: The sum of their times.
     """
 
     method: str
@@ -70,7 +70,7 @@ class RequestCounts(NamedTuple):
 
 
 class RequestMeter:
-    """Counts requests by method, tool and outcome, and sorts their times into classes.
+    """Count requests by method, tool and outcome, and sort their times into classes.
 
     Args:
         tools: The tools that are counted under their own name.
@@ -80,21 +80,21 @@ class RequestMeter:
 
     def __init__(self, tools: Iterable[str]) -> None:
         self._tools = dict.fromkeys(tools)
-        # One row for each kind: the classes' counts, then the seconds. Those of the tools are there
-        # from the start, since whoever takes rates of a figure misses its first value.
+        # One row for each kind: the counts of the classes, then the seconds. Rows of tools exist from the
+        # start, because a reader that computes rates would miss the first value of a new row.
         self._rows: dict[tuple[str, str | None, Outcome], list[float]] = {
             ("tools/call", tool, outcome): _row() for tool in self._tools for outcome in OUTCOMES
         }
         self._others: dict[tuple[str, str | None, Outcome], list[float]] = {}
 
     def record(self, method: str, tool: str | None, outcome: Outcome, seconds: float) -> None:
-        """Count one request that is over.
+        """Count one completed request.
 
         Args:
             method: Its method, as the client wrote it.
-            tool: The tool that it called, as the client wrote it; None where it calls none.
+            tool: The tool that it called, as the client wrote it; None if it calls none.
             outcome: How it ended.
-            seconds: From its arrival to its end.
+            seconds: The time from its arrival to its end.
         """
         try:
             row = self._rows[method, tool, outcome]
@@ -104,10 +104,10 @@ class RequestMeter:
         row[-1] += seconds
 
     def snapshot(self, *, with_idle: bool = True) -> list[RequestCounts]:
-        """Return the figures of this moment; other methods than the tools' are absent until they come.
+        """Return the current figures; methods other than tools/call appear once they were called.
 
         Args:
-            with_idle: Whether with the tools that were never called, too; there are many.
+            with_idle: Whether to include the tools that were never called; there are many.
         """
         return [
             RequestCounts(method, tool or "", outcome, tuple(map(int, row[:-1])), row[-1])
@@ -117,9 +117,9 @@ class RequestMeter:
         ]
 
     def _new_row(self, method: str, tool: str | None, outcome: Outcome) -> list[float]:
-        """Return the row of a kind that `_rows` does not have.
+        """Return the row of a kind that `_rows` lacks.
 
-        A name from outside never becomes a key, else a client could fill the memory with names.
+        An unknown name never becomes a key, or else a client could fill the memory with names.
         """
         known_tool = tool is None or tool in self._tools
         rows = self._rows if method in METHODS and known_tool else self._others

@@ -1,7 +1,7 @@
-"""The export of what was saved as OpenTelemetry's metrics, as its environment variables configure it.
+"""Export savings as OpenTelemetry metrics, as its environment variables configure it.
 
-As with spans, OpenTelemetry's own variables say whether and whereto, and a program that embeds the server
-sets its meter provider itself.
+As for spans, OpenTelemetry's own variables suffice, and a program that embeds the server sets its own
+meter provider.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FIELDS: Final[Sequence[Callable[[SavingsCount], int]]] = (
     lambda count: count.baseline,
     lambda count: count.answered,
 )
-"""What the metrics of `SAVINGS_METRICS` are, in their order."""
+"""The values of the metrics of `SAVINGS_METRICS`, in their order."""
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 def export_metrics(
     environment: Mapping[str, str], statistics: Callable[[], Sequence[SavingsRow]]
 ) -> Iterator[None]:
-    """Export meanwhile what was saved, where the environment names an exporter and nobody else exports.
+    """Export savings while the block runs, if the environment configures an exporter.
 
     Args:
         environment: OpenTelemetry's variables.
@@ -67,11 +67,11 @@ def export_metrics(
 
 
 def _start(names: Sequence[str], statistics: Callable[[], Sequence[SavingsRow]]) -> Any:
-    """Make the process's meter provider with these exporters; None where it has one already.
+    """Set the process's meter provider with these exporters; return None if it has one already.
 
     Raises:
         ImportError: A package is missing.
-        Exception: An exporter refuses its settings.
+        Exception: An exporter rejects its settings.
     """
     from opentelemetry import metrics  # noqa: PLC0415 - 90 ms with the SDK; most do not want them
     from opentelemetry.metrics import Observation  # noqa: PLC0415 - see above

@@ -1,7 +1,6 @@
-"""The metrics of a server for Prometheus, made from what the fields of its statistics say of themselves.
+"""Prometheus metrics of a server, derived from the annotated fields of its statistics.
 
-Names keep to Prometheus' conventions: base units, and `_total` behind what only grows, which
-the exposition adds by itself.
+Names follow Prometheus' conventions: base units, and `_total` for counters, which the exposition adds.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from greenroom.transports.base.observability.snapshot import Snapshot
 
 
 class Metric(NamedTuple):
-    """One figure of a server.
+    """One metric of a server.
 
     Attributes:
-        kind: Whether it only grows, is so at this moment, or is distributed.
-        name: Its name without the suffix that a counter gets.
+        kind: Counter, gauge or histogram.
+        name: Its name without the suffix of a counter.
         help: What it means, on one line.
         path: The fields that lead to it from a `Snapshot`.
-        reading: How a number is made of the last one, where it is none; see `greenroom.runtime`'s `gauge`.
+        reading: Converts the last value to a number, if it is none; see `greenroom.runtime`'s `gauge`.
     """
 
     kind: Literal["counter", "gauge", "histogram"]
@@ -32,7 +31,7 @@ class Metric(NamedTuple):
     reading: Mapping[str, Any]
 
     def read(self, now: Snapshot) -> Any:
-        """Return its value at one moment: a number, or a histogram's `Distribution`."""
+        """Return its value in a snapshot: a number, or a histogram's `Distribution`."""
         value: Any = now
         for field in self.path:
             value = getattr(value, field)
@@ -59,11 +58,11 @@ METRICS: Final = (
     *_metrics(RuntimeStatistics, ("runtime",)),
     *_metrics(AccessStatistics, ("access",)),
 )
-"""All of them, since the server was started where they count."""
+"""All metrics; counters count since the start of the server."""
 
 SAVINGS_METRICS: Final = {
     "greenroom_savings_calls": "Answers of operations that spare readings.",
     "greenroom_savings_baseline_tokens": "Tokens that would have been read without them, by the baseline.",
     "greenroom_savings_answer_tokens": "Tokens of these answers.",
 }
-"""What is told of what was saved, by operation and baseline, under the same names to OpenTelemetry."""
+"""The metrics of savings by operation and baseline, under the same names for OpenTelemetry."""

@@ -1,4 +1,4 @@
-"""What a process tells the owner of the folder of itself, for people: who is connected, how much is asked."""
+"""The presence report of a process to the owner of the folder: connections and traffic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Final
 
-from greenroom.actors.core.presence.heartbeat import is_owner, tell_of_process
+from greenroom.actors.core.presence.heartbeat import is_owner, send_heartbeats
 from greenroom.actors.core.presence.requests import ConnectedClient, ProcessPresence
 from greenroom.runtime import RuntimeClient
 from greenroom.runtime.base.version import program_version
@@ -21,16 +21,16 @@ Clients = Callable[[], Iterable[ConnectedClient]]
 
 
 class Presence:
-    """What is told of this process.
+    """The presence report of this process.
 
     Args:
         runtime: Its open runtime.
-        history: What is asked of it.
+        history: Its traffic.
         connections: Returns the open connections of each transport.
 
     Attributes:
-        hooks_waiting: Events of hooks that wait to be taken, as somebody looked last.
-        hooks_refused: Those that could not be read.
+        hooks_waiting: Hook events that wait in the spool, as of the last look.
+        hooks_refused: Hook events that could not be read.
     """
 
     def __init__(
@@ -49,25 +49,25 @@ class Presence:
         self.hooks_waiting = self.hooks_refused = 0
 
     def add_clients(self, clients: Clients, end_browser: Callable[[str], bool] | None = None) -> None:
-        """Tell of clients as well.
+        """Include clients in the report.
 
         Args:
             clients: Returns those that are connected.
-            end_browser: Logs one of them out, if they are browsers; returns whether there was such a one.
+            end_browser: Logs one of them out, if they are browsers; returns whether it was logged in.
         """
         self._clients.append(clients)
         if end_browser is not None:
             self._end_browser = end_browser
 
     def end_browser(self, browser: str) -> bool:
-        """Log a browser out; return whether it had logged in here."""
+        """Log a browser out; return whether it was logged in here."""
         return self._end_browser(browser)
 
-    def told(self) -> ProcessPresence:
-        """Return what is told now.
+    def report(self) -> ProcessPresence:
+        """Return the current report.
 
         Raises:
-            StoreError: no owner has been reached yet.
+            StoreError: No owner has been reached yet.
         """
         owns = is_owner(self._runtime)
         everybody = [each for clients in self._clients for each in clients()]
@@ -86,15 +86,15 @@ class Presence:
         )
 
     async def run(self, hooks: Callable[[], Awaitable[tuple[int, int]]] | None = None) -> None:
-        """Tell the owner from time to time, until it is cancelled; then that this process ends.
+        """Report to the owner at intervals until cancelled, then report the end of this process.
 
         Args:
-            hooks: Returns how many events of hooks wait, and how many could not be read.
+            hooks: Returns how many hook events wait, and how many could not be read.
         """
 
-        async def told() -> ProcessPresence:
+        async def report() -> ProcessPresence:
             if hooks is not None:
                 self.hooks_waiting, self.hooks_refused = await hooks()
-            return self.told()
+            return self.report()
 
-        await tell_of_process(self._runtime, self._id, told, self._end_browser)
+        await send_heartbeats(self._runtime, self._id, report, self._end_browser)

@@ -1,7 +1,7 @@
-"""A snapshot of a server in Prometheus' text formats.
+"""Render a snapshot of a server in Prometheus' text formats.
 
-Importing this costs some 60 ms and rendering some milliseconds, so both happen in a thread,
-and the import not before the first scrape.
+Importing this costs some 60 ms and rendering some milliseconds. So both happen in a thread, and the
+import at the first scrape.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ _OF_A_TOOL: Final = ("method", "tool")
 _OF_TRANSPORTS: Final = (
     (GaugeMetricFamily, "greenroom_connections", "Connections that are open.", "connections"),
     (GaugeMetricFamily, "greenroom_sessions", "Sessions of the handshake era over HTTP.", "sessions"),
-    (CounterMetricFamily, "greenroom_connections_accepted", "Connections that were let in.", "accepted"),
-    (CounterMetricFamily, "greenroom_connections_refused", "Connections that were turned away.", "refused"),
+    (CounterMetricFamily, "greenroom_connections_accepted", "Connections that were accepted.", "accepted"),
+    (CounterMetricFamily, "greenroom_connections_refused", "Connections that were refused.", "refused"),
     (
         CounterMetricFamily,
         "greenroom_connections_overdue",
-        "Connections that were hung up on for keeping the server waiting.",
+        "Connections that were closed for being too slow.",
         "overdue",
     ),
 )
-"""What transports say of their connections: kind, name, meaning, and field of their statistics."""
+"""The metrics of transports: kind, name, meaning, and field of their statistics."""
 
 
 def render(snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
-    """Return a snapshot as text, and the text's media type.
+    """Render a snapshot; return the text and its media type.
 
     Args:
         snapshot: The values.
-        accept: What the reader accepts, as in HTTP's header; OpenMetrics if it asks for that.
+        accept: The reader's ``Accept`` header; OpenMetrics if it prefers that.
     """
     encode, media_type = choose_encoder(accept)
-    # A registry of its own: what a program that embeds the server measures is that program's affair.
+    # A separate registry: metrics of a program that embeds the server are its own matter.
     registry = CollectorRegistry()
     registry.register(_Collector(snapshot))
     ProcessCollector(registry=registry)
@@ -59,7 +59,7 @@ def render(snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
 
 
 class _Collector:
-    """Hands the metrics of one snapshot to a registry."""
+    """Collect the metrics of one snapshot for a registry."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -85,7 +85,7 @@ def request_families(requests: Iterable[RequestCounts]) -> Iterator[Metric]:
     """Yield the metrics of requests."""
     count = CounterMetricFamily(
         "greenroom_requests",
-        "MCP requests that are over. Outcomes: ok, tool_error (the tool said no), error (a JSON-RPC error), "
+        "Completed MCP requests. Outcomes: ok, tool_error (the tool failed), error (a JSON-RPC error), "
         "cancelled (withdrawn by the client). Unknown methods and tools are counted as `other`.",
         labels=[*_OF_A_TOOL, "outcome"],
     )
@@ -108,7 +108,7 @@ def request_families(requests: Iterable[RequestCounts]) -> Iterator[Metric]:
 
 
 def savings_families(rows: Iterable[SavingsRow]) -> Iterator[Metric]:
-    """Yield the metrics of what was saved; the difference of two of them is that, and may be below zero."""
+    """Yield the metrics of savings; savings are differences, perhaps below zero."""
     of_operation = ["operation", "baseline"]
     calls, would, read = (
         CounterMetricFamily(name, text, labels=of_operation) for name, text in SAVINGS_METRICS.items()
@@ -138,11 +138,11 @@ def connection_families(transports: Mapping[str, ConnectionStatistics]) -> Itera
     for kind, name, text, field in _OF_TRANSPORTS:
         family = kind(name, text, labels=["transport"])
         for transport, said in transports.items():
-            if (value := getattr(said, field, None)) is not None:  # HTTP has more to say than WebSocket
+            if (value := getattr(said, field, None)) is not None:  # WebSocket has fewer fields than HTTP
                 family.add_metric([transport], value)
         yield family
 
 
 def _buckets(bounds: Sequence[float], classes: Sequence[int]) -> list[tuple[str, float]]:
-    """Return a histogram's buckets, each of which counts what those before it count, too."""
+    """Return a histogram's buckets, which are cumulative."""
     return list(zip([*map(floatToGoString, bounds), "+Inf"], accumulate(classes), strict=True))

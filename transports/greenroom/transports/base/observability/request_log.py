@@ -1,7 +1,7 @@
-"""A line of the log for each finished request, without its contents.
+"""Log one line for each completed request, without its contents.
 
-It says who asked, for what, and how it ended. Names of methods and tools that a client made up may hold
-anything, so they stand as `OTHER`.
+A line names the caller, the operation and the outcome. Methods and tools that the server does not know
+may hold anything, so they appear as `OTHER`.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from greenroom.transports.base.observability.meter import METHODS, OTHER, Outcom
 logger = logging.getLogger("greenroom.requests")
 
 EVENT: Final = "event"
-"""The attribute of a log record that holds the members of its line."""
+"""The attribute of a log record that holds the fields of its line."""
 HTTP: Final = "http"
-"""Stands for the method of an HTTP request that is none of MCP's and asks the domain for nothing."""
+"""The method name for an HTTP request that is neither MCP nor an operation."""
 WEBSOCKET: Final = "websocket"
-"""Stands for the method of a WebSocket handshake that was refused."""
+"""The method name for a refused WebSocket handshake."""
 UNREAD: Final = "unread"
-"""Stands for the method of a message that is no request of MCP."""
+"""The method name for a message that is no MCP request."""
 
 TRACEPARENT: ContextVar[str | None] = ContextVar("traceparent", default=None)
-"""The header of the HTTP request that this task answers."""
+"""The ``traceparent`` header of the HTTP request that this task answers."""
 
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 _OWN: Final = METHODS | {HTTP, WEBSOCKET, UNREAD}
 
 
 def trace_id_of(meta: object = None) -> str:
-    """Return the id of the trace that a request belongs to: 32 hexadecimal digits.
+    """Return the trace id of a request: 32 hexadecimal digits.
 
     Args:
-        meta: The request's ``_meta``, whose ``traceparent`` says it; else the HTTP header does, else it is
-            a new one.
+        meta: The request's ``_meta``; its ``traceparent`` wins over the HTTP header. Without either the
+            id is new.
     """
     given = meta.get("traceparent") if isinstance(meta, Mapping) else None
     for parent in (given, TRACEPARENT.get()):
@@ -51,7 +51,7 @@ class RequestLog:
     """Writes the lines.
 
     Args:
-        tools: The tools that stand under their own names.
+        tools: The tools that are logged under their own names.
     """
 
     def __init__(self, tools: Iterable[str]) -> None:
@@ -68,7 +68,7 @@ class RequestLog:
         agent: str | None = None,
         status: int | None = None,
     ) -> None:
-        """Write the line of one request that is over.
+        """Write the line of one completed request.
 
         Args:
             method: Its method, as the client wrote it.
@@ -76,8 +76,8 @@ class RequestLog:
             seconds: From its arrival to its end.
             trace_id: The id of its trace.
             tool: The tool that it called, as the client wrote it.
-            agent: The id of the agent that asked, where that is known.
-            status: The HTTP status that it was answered with, where that says it all.
+            agent: The agent id of the caller, if known.
+            status: The HTTP status of the response, where that is the whole result.
         """
         event: dict[str, Any] = {
             "event": "request",
@@ -90,4 +90,4 @@ class RequestLog:
         }
         if status is not None:
             event["status"] = status
-        logger.info("a request is over", extra={EVENT: event})
+        logger.info("a request has completed", extra={EVENT: event})

@@ -1,7 +1,6 @@
 """`/metrics`: the ASGI app that answers a scrape.
 
-Whoever can call it may read it: it is for the same server, and behind the same checks of `Host`
-and `Origin`, that serve everything else.
+Any caller of the same server may read it: it has the same checks of `Host` and `Origin` as all else.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ def metrics_app(observed: ObservedServer) -> App:
     """Return the ASGI app that answers GET and HEAD with a server's figures.
 
     Args:
-        observed: The server. Its statistics are read when somebody asks, and at no other time.
+        observed: The server. Its statistics are read at a request, and at no other time.
     """
-    # One scrape is rendered at a time, so that impatient scrapers cannot take every thread.
+    # One scrape at a time, so that impatient scrapers cannot use up the threads.
     place = trio.CapacityLimiter(1)
 
     async def app(

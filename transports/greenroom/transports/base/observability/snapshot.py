@@ -1,6 +1,6 @@
-"""A snapshot of a whole server: the values that a scrape renders, taken in the event loop.
+"""A snapshot of a server's metrics, taken in the event loop.
 
-Taking one is cheap. It is frozen, so that it can be rendered in another thread.
+It is cheap and immutable, so that another thread can render it.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ class ConnectionStatistics(Protocol):
 
     @property
     def connections(self) -> int:
-        """Clients that are connected now."""
+        """The number of open connections."""
 
     @property
     def accepted(self) -> int:
-        """Clients accepted since the start."""
+        """The number of connections accepted since the start."""
 
     @property
     def refused(self) -> int:
-        """Clients refused since the start."""
+        """The number of connections refused since the start."""
 
 
 class Snapshot(NamedTuple):
-    """A server at one moment.
+    """The state of a server at one moment.
 
     Attributes:
         requests: The counts of its requests.
         runtime: The statistics of its runtime.
         connections: The connection statistics of each transport, by its name.
-        access: Who was let in, and what was exported.
-        savings: What this process counted since it was started.
+        access: Counts of authentications and exports.
+        savings: The savings that this process counted since its start.
     """
 
     requests: list[RequestCounts]
@@ -61,7 +61,7 @@ class Snapshot(NamedTuple):
 
 
 def _uptime() -> float:
-    """Return seconds that nobody sets and that go on while the machine sleeps."""
+    """Return CLOCK_BOOTTIME in seconds: monotonic, including suspend."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -71,14 +71,14 @@ class ObservedServer:
     Args:
         meter: Counts its requests.
         runtime: Its open runtime.
-        access: Counts who is let in and what is exported, where somebody tells it.
-        savings: Counts what is saved; None where nobody does.
-        is_stopping: Returns whether it takes no further request.
+        access: Counts authentications and exports, if connected.
+        savings: Counts savings; None if they are not counted.
+        is_stopping: Returns whether the server accepts no further request.
 
     Attributes:
         runtime: The same.
         savings: The same.
-        told: What the owner of the folder is told of this process.
+        reporter: The presence report of this process to the owner.
     """
 
     def __init__(
@@ -96,14 +96,14 @@ class ObservedServer:
         self._access = access or AccessMeter()
         self.runtime = runtime
         self._transports: dict[str, Callable[[], ConnectionStatistics]] = {}
-        self.told = Presence(runtime, RequestHistory(meter, time.time), self._open_connections)
+        self.reporter = Presence(runtime, RequestHistory(meter, time.time), self._open_connections)
 
     def add_transport(self, transport: str, statistics: Callable[[], ConnectionStatistics]) -> None:
-        """Observe a transport as well, which returns its statistics when it is called."""
+        """Add a transport; the function returns its statistics."""
         self._transports[transport] = statistics
 
     def snapshot(self) -> Snapshot:
-        """Return the figures of this moment.
+        """Return the current figures.
 
         Raises:
             StoreError: The store is closed or cannot be read.
@@ -118,22 +118,22 @@ class ObservedServer:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it takes no further request."""
+        """Whether the server accepts no further request."""
         return self._is_stopping()
 
     def presence(self) -> ProcessPresence:
-        """Return what people are told of this process; raises as `snapshot`."""
-        return self.told.told()
+        """Return the presence report of this process; raises as `snapshot`."""
+        return self.reporter.report()
 
     def end_browser(self, browser: str) -> bool:
-        """Log a browser out; return whether it had logged in here."""
-        return self.told.end_browser(browser)
+        """Log a browser out; return whether it was logged in here."""
+        return self.reporter.end_browser(browser)
 
     async def figures(self, *, often: bool = False) -> dict[str, Any]:
-        """Return what `greenroom stats --json` says of a running server, as JSON's values.
+        """Return the figures of `greenroom stats --json` for a running server, as JSON values.
 
         Args:
-            often: Without the namespaces that read like somebody's, for which every namespace is looked at.
+            often: Omit the namespaces that imitate a person's: that check reads every namespace.
         """
         snapshot = self.snapshot()
         figures: dict[str, Any] = {
@@ -153,11 +153,11 @@ class ObservedServer:
         return {name: said.connections for name, said in self.connections().items()}
 
     def connections(self) -> dict[str, ConnectionStatistics]:
-        """Return the connection statistics of each transport now, by its name."""
+        """Return the current connection statistics of each transport, by name."""
         return {name: statistics() for name, statistics in self._transports.items()}
 
     def outcomes(self) -> dict[Outcome, int]:
-        """Return how many requests have ended in which way."""
+        """Return how many requests had each outcome."""
         counts: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
         for each in self._meter.snapshot():
             counts[each.outcome] += sum(each.buckets)

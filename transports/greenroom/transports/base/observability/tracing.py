@@ -1,10 +1,8 @@
-"""Spans of requests and notifications, made as the SDK makes its own.
+"""Spans of requests and notifications, equal to those of the SDK.
 
-The names, attributes and states are those of the SDK's `OpenTelemetryMiddleware`; a test sends
-the same messages to both and compares. That middleware is not used, also not for what the SDK
-serves here: a request has one span, which says how it ended for its client.
-
-Nothing of OpenTelemetry is imported unless somebody set a tracer provider.
+Names, attributes and states are those of the SDK's `OpenTelemetryMiddleware`; a test sends the same messages
+to both and compares. That middleware is not used, because the SDK answers nothing here. OpenTelemetry is
+imported only if a tracer provider is set.
 """
 
 from __future__ import annotations
@@ -28,13 +26,13 @@ _NAMED_PROVIDER: Final = "OTEL_PYTHON_TRACER_PROVIDER"
 
 
 def find_tracer() -> Tracer | None:
-    """Return the tracer, or None where nobody would take its spans.
+    """Return the tracer, or None if no tracer provider is set.
 
-    Somebody takes them where the process has a tracer provider: set by the program itself, by
-    `opentelemetry-instrument`, or by name in the environment. To be asked once, at the start.
+    A provider is set by the program itself, by `opentelemetry-instrument`, or by name in the environment.
+    Call this once, at the start.
     """
     if _API not in sys.modules and not os.environ.get(_NAMED_PROVIDER):
-        return None  # nobody can have set one without importing this
+        return None  # a provider cannot be set without this import
     from opentelemetry.trace import NoOpTracer, ProxyTracer, get_tracer  # noqa: PLC0415 - only if needed
 
     tracer = get_tracer("greenroom", version("greenroom"))
@@ -45,7 +43,7 @@ class Tracer:
     """Begins the span of each request.
 
     Args:
-        tracer: Makes the spans and hands them on.
+        tracer: Makes and exports the spans.
     """
 
     def __init__(self, tracer: OpenTelemetryTracer) -> None:
@@ -62,9 +60,9 @@ class Tracer:
 
         Args:
             method: Its method.
-            protocol: The protocol's revision in which it came.
-            params: Its parameters. The trace context in their ``_meta`` makes the span a child of
-                the client's, and their ``name`` is the tool's or the prompt's.
+            protocol: The protocol revision of the request.
+            params: Its parameters. A trace context in their ``_meta`` makes the span a child of the client's;
+                their ``name`` is the name of the tool or the prompt.
             request_id: Its id; None for a notification.
         """
         said = params or {}
@@ -85,9 +83,9 @@ class Tracer:
 
 
 class RequestSpan:
-    """The span of a request that is being answered.
+    """The span of an unfinished request.
 
-    What was not ended leaves no trace, so a request that turns out to be the SDK's needs no undoing.
+    A span that is not ended leaves no trace, so a request with an invalid envelope needs no clean-up.
     """
 
     __slots__ = ("_attributes", "_began", "_context", "_error", "_name", "_tracer")
@@ -107,7 +105,7 @@ class RequestSpan:
         self._error = str(code), sentence
 
     def end(self, outcome: Outcome) -> str:
-        """End it, and return the id of its trace; to be called once, when the request has ended like this."""
+        """End the span, once, and return its trace id."""
         from opentelemetry.trace import SpanKind, StatusCode  # noqa: PLC0415 - only if needed
 
         span = self._tracer.start_span(
@@ -125,10 +123,9 @@ class RequestSpan:
 
 
 def _context(meta: object) -> Context:
-    """Return the context in which the client sent its request, as its ``_meta`` tells it.
+    """Return the trace context of the client, from its ``_meta``.
 
-    Where that is missing or makes no sense it is the current one, which may belong to a span,
-    too, such as that of the HTTP request.
+    If that is missing or malformed, return the current context, which may have a span of the HTTP request.
     """
     from opentelemetry.context import get_current  # noqa: PLC0415 - only if needed
     from opentelemetry.propagate import extract  # noqa: PLC0415 - only if needed
@@ -136,7 +133,7 @@ def _context(meta: object) -> Context:
 
     if meta and isinstance(meta, dict):
         carrier: Mapping[str, Any] = meta
-        # It is the client's word, and propagators differ in what they raise for nonsense.
+        # Untrusted input, and propagators differ in what they raise for it.
         with contextlib.suppress(Exception):
             context = extract(carrier)
             if get_current_span(context).get_span_context().is_valid:

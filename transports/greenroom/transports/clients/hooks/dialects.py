@@ -1,8 +1,8 @@
-"""How each client spells its events, and how an answer is spelled for it: one table, and pure functions.
+"""Parsers of each client's hook input, and renderers of its replies. No I/O.
 
-The members are those of the clients' published references: Claude Code's and Gemini CLI's reference of hooks,
-the JSON schemas that Codex CLI generates, and Cursor's page of hooks. What is not known is ignored, and what
-is missing is empty, for clients add members with each version.
+The members are those of the published references: Claude Code's and Gemini CLI's pages of hooks, the JSON
+schemas of Codex CLI, and Cursor's page of hooks. Unknown members are ignored and missing ones are empty,
+because clients add members with each version.
 """
 
 from __future__ import annotations
@@ -12,23 +12,28 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from greenroom.actors.content.text.private_parts import cut_private, cut_private_in
 from greenroom.actors.sessions.requests.hook_events import HookName
+from greenroom.transports.clients.hooks.client_json import (
+    NotUnderstoodError,
+    decode_loosely,
+    replace_surrogates,
+)
 from greenroom.transports.clients.hooks.tool_calls import ToolCall, tool_call
-from greenroom.transports.hooks.clients import HOOK_CLIENTS
-from greenroom.transports.hooks.loose_json import decoded, without_halves
+from greenroom.transports.clients.table import HOOK_CLIENTS
 
 Reader = Literal["messages", "rollout"]
-"""How a transcript's lines are spelled: as messages of blocks, or as Codex's items."""
+"""The format of a transcript's lines: messages of blocks, or Codex's items."""
 
 
 class Transcripts(NamedTuple):
-    """Where a client keeps its transcripts, and how they are written.
+    """The location and format of a client's transcripts.
 
     Attributes:
-        variable: The environment variable that names the client's folder.
-        home: That folder below the home folder, unless the variable says so.
-        below: The folder in it that has the transcripts.
-        reader: How their lines are spelled.
+        variable: The environment variable with the client's folder.
+        home: The default of that folder, below the home folder.
+        below: The folder of the transcripts in it.
+        reader: The format of their lines.
     """
 
     variable: str
@@ -38,18 +43,18 @@ class Transcripts(NamedTuple):
 
 
 class Dialect(NamedTuple):
-    """How a client spells its events, and reads an answer.
+    """How a client names the members of its hook input and of a reply.
 
     Attributes:
-        session: Members that have its session's id; the first that is there counts.
-        folder: Likewise the folder that it works in; of a list the first.
-        reason: Likewise why a session starts or ends, or a conversation is made shorter.
-        given: What stands before and behind the answers of hooks that the client puts before a prompt.
-        reply: The member that has what the model said at the end of its turn, where no transcript is read.
-        transcripts: Its transcripts; None where they are no lines, for then its events tell what is kept.
-        context: The members under which an answer has text for the model.
-        message: The member of an answer that the person is shown.
-        quiet: Members of an answer that keep it out of the person's sight.
+        session: Members with the session's id; the first present one counts.
+        folder: Members with the working folder; of a list the first item.
+        reason: Members with the reason of a start, an end or a compaction.
+        given: Delimiters of earlier hook replies that the client puts before a prompt.
+        reply: The member with the model's last message, if no transcript is read.
+        transcripts: Its transcripts; None if they are not in lines, and the events have the content.
+        context: The path of the reply's text for the model.
+        message: The reply's member with a line for the user.
+        quiet: Members of a reply that hide it from the user.
     """
 
     session: tuple[str, ...] = ("session_id",)
@@ -79,20 +84,20 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         message="",
     ),
 }
-"""By the names of `clients`."""
+"""By the names of `table.CLIENTS`."""
 
 
-class Said(NamedTuple):
-    """What a client said of an event, of whichever client.
+class HookInput(NamedTuple):
+    """The input of a hook, from any client.
 
     Attributes:
-        session: The client's id of its session; empty if it told none.
-        folder: The folder that it works in; empty likewise.
-        transcript: The path of its transcript; empty likewise.
-        prompt: What the person typed.
-        reply: What the model said at the end, where no transcript is read.
-        reason: Why, in the client's word.
-        call: The tool that was called.
+        session: The client's session id; empty if missing.
+        folder: The working folder; empty if missing.
+        transcript: The path of its transcript; empty if missing.
+        prompt: What the user typed.
+        reply: The model's last message, if no transcript is read.
+        reason: The reason, in the client's word.
+        call: The tool call.
     """
 
     session: str = ""
@@ -104,71 +109,69 @@ class Said(NamedTuple):
     call: ToolCall | None = None
 
 
-class NotUnderstoodError(Exception):
-    """A client said nothing that can be understood; the sentence says why."""
-
-
-def read(client: str, data: bytes) -> Said:
-    """Return what a client said.
+def read(client: str, data: bytes) -> HookInput:
+    """Parse the input of a hook, without private parts.
 
     Raises:
         NotUnderstoodError: It is no JSON object.
     """
     dialect = DIALECTS[client]
-    told = decoded(data)
-    if not isinstance(told, dict):
-        raise NotUnderstoodError("what stands on standard input is no JSON object")
-    return Said(
-        session=_first(told, dialect.session),
-        folder=_first(told, dialect.folder),
-        transcript=_first(told, ("transcript_path",)) if dialect.transcripts else "",
-        prompt=_typed(_first(told, ("prompt",)), dialect.given),
-        reply=_first(told, (dialect.reply,)),
-        reason=_first(told, dialect.reason)[:255],
-        call=tool_call(told) if "tool_name" in told else None,
+    whole = decode_loosely(data)
+    data_object = cut_private_in(whole)
+    if not (isinstance(whole, dict) and isinstance(data_object, dict)):
+        raise NotUnderstoodError("standard input has no JSON object")
+    return HookInput(
+        session=_first(data_object, dialect.session),
+        folder=_first(data_object, dialect.folder),
+        transcript=_first(data_object, ("transcript_path",)) if dialect.transcripts else "",
+        # An earlier hook reply may contain the private tag, and would remove the typed text, too.
+        prompt=cut_private(_typed(_first(whole, ("prompt",)), dialect.given)),
+        reply=_first(data_object, (dialect.reply,)),
+        reason=_first(data_object, dialect.reason)[:255],
+        call=tool_call(data_object) if "tool_name" in data_object else None,
     )
 
 
 def answer(client: str, hook: HookName, context: str, message: str) -> bytes:
-    """Return an answer in the client's words; an empty object where there is nothing to say.
+    """Render a reply for a client; an empty object if there is nothing to send.
 
     Args:
         client: The client's name.
-        hook: The hook that is answered.
+        hook: The hook.
         context: Text for the model.
-        message: A line for the person.
+        message: A line for the user.
     """
     dialect = DIALECTS[client]
     event = HOOK_CLIENTS[client].events.get(hook)
-    said: dict[str, Any] = {}
+    reply: dict[str, Any] = {}
     if event is not None and context:
         *outer, name = dialect.context
-        holder = said
+        holder = reply
         for each in outer:
             holder = holder.setdefault(each, {"hookEventName": event.name})
         holder[name] = context
-        said |= dialect.quiet
+        reply |= dialect.quiet
     if message and dialect.message:
-        said[dialect.message] = message
-    return msgspec.json.encode(said)
+        reply[dialect.message] = message
+    return msgspec.json.encode(reply)
 
 
 def _typed(prompt: str, given: tuple[str, str] | None) -> str:
-    """Return a prompt as it was typed: what hooks answered before is not the person's."""
+    """Return the typed part of a prompt, without earlier hook replies."""
     if given is None or not prompt.startswith(given[0]):
         return prompt
     _, end, typed = prompt.partition(given[1])
     return typed.lstrip() if end else prompt
 
 
-def _first(told: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    return next(_texts(told, names), "")
+def _first(data: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    return next(_texts(data, names), "")
 
 
-def _texts(told: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[str]:
+def _texts(data: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[str]:
     for name in names:
-        value = told.get(name)
+        value = data.get(name)
         if isinstance(value, list) and value:
             value = value[0]
         if isinstance(value, str) and value:
-            yield without_halves(value)
+            yield replace_surrogates(value)

@@ -1,6 +1,6 @@
-"""The owner's side of the spool: what waits is taken into the store, and removed once it is committed.
+"""The owner's side of the spool: stores events, then removes their files.
 
-A process killed between the two finds the event again; its id is known by then, and it is taken once.
+If the process is killed between the two, the event is found again and skipped, because its id is known.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from greenroom.transports.clients.hooks import spool
 from greenroom.transports.clients.hooks.spool import SpoolError
 
 RETRY_SECONDS: Final = 60.0
-"""After which what could not be taken is tried again, unless somebody pokes before."""
+"""Seconds until events that could not be taken are retried, unless `Drain.poke` comes first."""
 _LOOK_SECONDS: Final = 0.02
 _FOR_GOOD: Final = (SpoolError, Refusal, ActorFailedError)
-"""Errors that an event would meet again; others say that the store takes nothing now."""
+"""Errors that an event would cause again; other errors mean that the store takes nothing now."""
 logger = logging.getLogger(__name__)
 
 
-async def take_waiting(runtime: SharedRuntime, folder: Path, seconds: float) -> None:
-    """Take what waits, for a command that is about to read, or let the owner take it.
+async def drain_spool(runtime: SharedRuntime, folder: Path, seconds: float) -> None:
+    """Take waiting events before a command reads, or wait for the owner's drain.
 
     Args:
         runtime: The open runtime.
         folder: The data folder.
-        seconds: After which the rest is left to the owner, as is what cannot be taken now.
+        seconds: The time limit; the owner takes the rest, and what cannot be taken now.
     """
     try:
         with trio.move_on_after(seconds):
             if runtime.role == "owner":
                 await Drain(runtime, folder).take_all()
                 return
-            # It may just have started, and tells other processes nothing.
+            # The owner may just have started, and does not report its progress to other processes.
             while await read_in_thread(spool.names_in, folder):  # noqa: ASYNC110
                 await trio.sleep(_LOOK_SECONDS)
     except (GreenroomError, OSError) as error:
@@ -54,10 +54,10 @@ async def take_waiting(runtime: SharedRuntime, folder: Path, seconds: float) -> 
 
 
 class Drain:
-    """Takes what waits in the spool of a folder: when it starts to run, and whenever it is poked.
+    """Takes events from the spool of a folder: at its start, and after each `poke`.
 
     Args:
-        runtime: The open runtime, of the process that owns the folder by the time it runs.
+        runtime: The open runtime; its process owns the folder when `run` starts.
         folder: The data folder.
     """
 
@@ -68,25 +68,25 @@ class Drain:
         self._idle = trio.Event()
 
     def poke(self) -> None:
-        """Say that something may wait. This returns at once."""
+        """Note that an event may be waiting. This returns at once."""
         self._poked.set()
         if self._idle.is_set():
             self._idle = trio.Event()
 
-    async def caught_up(self) -> None:
-        """Wait until nothing of what was told before waits, or what does cannot be taken now."""
+    async def wait_until_idle(self) -> None:
+        """Wait until all earlier events are taken, or cannot be taken now."""
         await self._idle.wait()
 
     async def run(self) -> None:
-        """Take what waits until it is cancelled. What goes wrong is logged, and tried again later."""
-        is_settled = False
+        """Take events until cancelled. Errors are logged, and retried later."""
+        is_completed = False
         while True:
             self._poked = trio.Event()
             is_done = False
             try:
-                if not is_settled:
-                    await read_in_thread(spool.settle, self._folder)
-                    is_settled = True
+                if not is_completed:
+                    await read_in_thread(spool.complete_pending, self._folder)
+                    is_completed = True
                 is_done = await self.take_all()
             except (GreenroomError, OSError) as error:
                 logger.warning("what hooks left in %s cannot be taken now: %s", self._folder, error)
@@ -96,22 +96,22 @@ class Drain:
                 await self._poked.wait()
 
     async def take_all(self) -> bool:
-        """Take everything that waits now, oldest first; return whether nothing is left of it.
+        """Take all waiting events, oldest first; return whether none is left.
 
         Raises:
             GreenroomError: The store takes nothing now.
             OSError: The spool cannot be read.
         """
         names = await read_in_thread(spool.names_in, self._folder)
-        return all([await self._is_taken(name) for name in names])
+        return all([await self._take(name) for name in names])
 
-    async def _is_taken(self, name: str) -> bool:
+    async def _take(self, name: str) -> bool:
         try:
             entry = await read_in_thread(spool.read_entry, self._folder, name)
             await self._runtime.query(TakeHookEvent(event=entry.event), principal=entry.principal)
         except FileNotFoundError:
             return True
-        except (OSError, ActorQuarantinedError) as error:  # another user's may be taken all the same
+        except (OSError, ActorQuarantinedError) as error:  # events of other users may still be taken
             logger.warning("the event %s of a hook cannot be taken now: %s", name, error)
             return False
         except Exception as error:

@@ -1,7 +1,7 @@
-"""Failures of hooks, noted where somebody is told of them: the next session's start, and the operator.
+"""Failures of hooks, reported at the next session's start and to the operator.
 
-They are lines in a file in the spool, or where that cannot be written in the user's folder of states. Beyond
-a size the file becomes the older one of two, and what that was before is gone.
+They are lines of a file in the spool, or in the user's state folder if the spool cannot be written. When the
+file is full it replaces an older one, so there are two at most.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import msgspec
 
 from greenroom.runtime.base.errors import GreenroomError
 from greenroom.runtime.lmdb.files import FILE_MODE, FOLDER_MODE
+from greenroom.transports.clients.hooks.client_json import replace_surrogates
 from greenroom.transports.clients.hooks.spool_folder import FOLDER_FLAGS, READ_FLAGS, open_spool_folder
-from greenroom.transports.hooks.loose_json import without_halves
 
 _FILE: Final = "failures.jsonl"
 _OLDER: Final = "failures.older.jsonl"
@@ -32,14 +32,14 @@ _WRITE_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | o
 
 @dataclass(frozen=True)
 class Failures:
-    """Failures of the hooks of a folder, as far as they are kept.
+    """Failures of a folder's hooks that are on record.
 
     Attributes:
-        count: How many.
-        last_at: When the last one was.
-        last_hook: Which hook that was.
-        last_sentence: What happened.
-        untold: How many no session was told of at its start.
+        count: The number of failures.
+        last_at: The time of the last one.
+        last_hook: The hook of the last one.
+        last_sentence: The sentence of the last one.
+        untold: The number of those that no session start has reported.
     """
 
     count: int = 0
@@ -50,7 +50,7 @@ class Failures:
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A failure, or, without a sentence, that all before it were told."""
+    """A failure; without a sentence, a mark that all failures before it were reported."""
 
     at: datetime
     hook: str = ""
@@ -58,41 +58,43 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def note_failure(folder: Path | None, hook: str, sentence: str) -> None:
-    """Note that a hook failed. This raises nothing: nobody is left to tell.
+    """Record a failure of a hook. This raises nothing, since no one could handle it.
 
     Args:
-        folder: The data folder; None if it is not known, for then the sentence says more than that.
-        hook: The hook's name, or what was given for it.
-        sentence: What happened.
+        folder: The data folder; None if unknown.
+        hook: The hook's name, or the argument in its place.
+        sentence: What went wrong.
     """
-    said = [_clean(each) for each in (hook, sentence)]
-    _append(folder, _Line(at=_now(), hook=said[0], sentence=said[1]))
+    name, sentence = (_clean(each) for each in (hook, sentence))
+    _append(folder, _Line(at=_now(), hook=name, sentence=sentence))
 
 
 def _clean(text: str) -> str:
-    """Return a text without secrets, which the client or its user may have put into a name or an option."""
+    """Remove secrets and private parts, which a name or option may contain."""
     try:
         from greenroom.actors.content.secrets.detect import without_secrets  # noqa: PLC0415 - where something failed
+        from greenroom.actors.content.text.private_parts import cut_private  # noqa: PLC0415 - as above
 
-        return without_secrets(without_halves(text[: 4 * _MAX_SENTENCE]))[0][:_MAX_SENTENCE]
-    except Exception:  # noqa: BLE001 - of a broken installation, say; nobody is left to tell
-        return "it cannot be said what, since secrets in it cannot be told"
+        shown = cut_private(replace_surrogates(text))[: 4 * _MAX_SENTENCE]
+        return without_secrets(shown)[0][:_MAX_SENTENCE]
+    except Exception:  # noqa: BLE001 - such as a broken installation; no one could handle it
+        return "the failure cannot be shown, because secrets in it cannot be removed"
 
 
-def note_told(folder: Path) -> None:
-    """Note that a session was told of the failures at its start. This raises nothing."""
+def note_reported(folder: Path) -> None:
+    """Record that a session start has reported the failures. This raises nothing."""
     _append(folder, _Line(at=_now()))
 
 
 def failures_of(folder: Path) -> Failures:
-    """Return what failed; what cannot be read is no failure."""
+    """Return the recorded failures; unreadable lines are skipped."""
     found = sorted((line for place in _places(folder) for line in _lines(*place)), key=lambda line: line.at)
     failures = [line for line in found if line.sentence]
-    told = max((line.at for line in found if not line.sentence), default=None)
+    reported = max((line.at for line in found if not line.sentence), default=None)
     if not failures:
         return Failures()
     last = failures[-1]
-    untold = sum(told is None or line.at > told for line in failures)
+    untold = sum(reported is None or line.at > reported for line in failures)
     return Failures(len(failures), last.at, last.hook, last.sentence, untold)
 
 
@@ -101,7 +103,7 @@ def _now() -> datetime:
 
 
 def _append(folder: Path | None, line: _Line) -> None:
-    data = b"\n" + msgspec.json.encode(line) + b"\n"  # what a disk had no room for stays a line of its own
+    data = b"\n" + msgspec.json.encode(line) + b"\n"  # a line cut by a full disk stays separate
     for place in _places(folder):
         try:
             with _opened(*place, create=True) as above:
@@ -124,12 +126,12 @@ def _append_in(above: int, data: bytes) -> None:
 
 
 def _places(folder: Path | None) -> Iterator[tuple[Path, bool]]:
-    """Yield the folders in which failures may be noted, the better one first, and whether it has a spool."""
+    """Yield the folders for failures, the preferred one first, and whether each has a spool."""
     if folder is not None:
         yield folder, True
-    from greenroom.actors.core.base.default_folders import default_states  # noqa: PLC0415 - where something failed, and once in a session
+    from greenroom.actors.core.base.default_folders import default_state_folder  # noqa: PLC0415 - where something failed, and once in a session
 
-    states = default_states("hooks")
+    states = default_state_folder("hooks")
     if folder is not None:
         yield states / hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:16], False
     yield states, False
@@ -154,7 +156,7 @@ def _lines(folder: Path, has_spool: bool) -> list[_Line]:  # noqa: FBT001 - of a
     with suppress(OSError, GreenroomError), _opened(folder, has_spool) as above:
         for name in (_OLDER, _FILE):
             for line in _read(name, above).splitlines():
-                with suppress(msgspec.DecodeError, UnicodeDecodeError):  # of a disk that was full
+                with suppress(msgspec.DecodeError, UnicodeDecodeError):  # cut by a full disk
                     found.append(msgspec.json.decode(line, type=_Line))
     return found
 

@@ -1,7 +1,7 @@
-"""A hook is never in its client's way: it ends with 0 within its time limit, and what went wrong is noted.
+"""The guard of a hook: exit code 0 within the time limit, whatever goes wrong.
 
-A client takes other codes for a refusal of what its user does. So the guard begins before anything is
-imported but what notes failures.
+Clients treat any other exit code as a refusal of the user's action. So the guard starts before all imports
+except the one that records failures.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Final
 from greenroom.transports.clients.hooks.failures import note_failure
 
 LIMIT: Final = 3.0
-"""Seconds that a hook takes at most unless told otherwise; clients allow five and more."""
+"""Seconds that a hook may take by default; clients allow five and more."""
 _NOTE_SECONDS: Final = 1.5
-"""How long the end waits for the note of it: a disk may be what hangs."""
+"""Seconds to wait at the end for the record of a failure, as the disk may hang."""
 
 
 class Run:
-    """A run of a hook, and its time limit.
+    """One run of a hook, with its time limit.
 
     Attributes:
         folder: The data folder, once it is known.
-        hook: The hook's name, or what was given for it.
+        hook: The hook's name, or the argument in its place.
     """
 
     def __init__(self, hook: str) -> None:
@@ -45,17 +45,17 @@ class Run:
         return max(0.0, self._seconds - (time.monotonic() - self._began))
 
     def allow(self, seconds: float) -> None:
-        """Allow another time, from the beginning on."""
+        """Set another time limit, counted from the start."""
         self._timer.cancel()
         self._seconds = seconds
         self._timer = self._started()
 
     def end(self) -> None:
-        """Lift the time limit."""
+        """Stop the time limit."""
         self._timer.cancel()
 
     def fail(self, sentence: str) -> None:
-        """Note that the hook failed."""
+        """Record that the hook failed."""
         note_failure(self.folder, self.hook, sentence)
 
     def _started(self) -> threading.Timer:
@@ -65,11 +65,11 @@ class Run:
         return timer
 
     def end_soon(self, *_signal: object) -> None:
-        """End the process as its client wants, in another thread: this one may hold what the note needs."""
+        """Handle a signal in another thread: this one may hold a lock."""
         threading.Thread(target=self.end_now, args=("its client ended it",), daemon=True).start()
 
     def end_now(self, sentence: str) -> None:
-        """Note why, and end the process whatever it waits for."""
+        """Record the reason and exit the process, whatever it waits for."""
         noting = threading.Thread(target=self.fail, args=(sentence,), daemon=True)
         noting.start()
         noting.join(_NOTE_SECONDS)
@@ -77,15 +77,15 @@ class Run:
 
 
 RUN: Final[ContextVar[Run]] = ContextVar("run of a hook")
-"""The run that this process is."""
+"""The run of this process."""
 
 
-def never_in_the_way(arguments: Sequence[str], carry_out: Callable[[Sequence[str]], int]) -> int:
-    """Carry a hook's command line out and return 0, whatever happens.
+def run_guarded(arguments: Sequence[str], carry_out: Callable[[Sequence[str]], int]) -> int:
+    """Run a hook's command line and return 0, whatever happens.
 
     Args:
         arguments: The command line, which begins with ``hook``.
-        carry_out: Does it, and finds this run in `RUN`.
+        carry_out: Runs it, and finds this run in `RUN`.
     """
     gc.disable()  # the process ends before there is much to collect
     run = Run(next((each for each in arguments[1:] if not each.startswith("-")), ""))
@@ -97,14 +97,14 @@ def never_in_the_way(arguments: Sequence[str], carry_out: Callable[[Sequence[str
     except SystemExit as end:
         if end.code:
             run.fail(f"`greenroom {' '.join(arguments)}` is not understood; see `greenroom hook --help`")
-    except BaseException as error:  # noqa: BLE001 - nobody else is left to tell
+    except BaseException as error:  # noqa: BLE001 - no caller could handle it
         run.fail(sentence_of(error))
     run.end()
     return os.EX_OK
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return what went wrong as a sentence; of a group of errors the first one."""
+    """Describe an error in a sentence; of a group the first error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, OSError) and error.strerror:

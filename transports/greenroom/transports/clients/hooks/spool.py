@@ -1,12 +1,12 @@
-"""The spool: events of hooks that wait for the next owner of a folder, and how far transcripts were told.
+"""The spool: hook events for the next owner, and read offsets of transcripts.
 
-Invariants, wherever a process is killed:
+Invariants, even if a process is killed at any point:
 
-* A file has its public name only when its bytes are durable, and its name is when `Spool.put` returns.
-* A stretch of a transcript is told once. How far it was told is written while the event still has a hidden
-  name, and names it; whoever opens the spool next gives the event its public name, or removes an event of
-  which nothing is written. One process at a time holds the spool.
-* A file is removed only after the owner has its event in the store; the owner knows the ids of those.
+* A file gets its public name only after its bytes are durable; `Spool.put` returns after the name is, too.
+* Each part of a transcript is enqueued once. The read offset is written while the event still has a hidden
+  name, and refers to it. The next process to hold the spool publishes the event, or removes it if no offset
+  refers to it. Only one process at a time holds the spool.
+* A file is removed only after the owner has committed its event; the owner knows the ids of those.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from greenroom.transports.clients.hooks.spool_folder import (
 MAX_FILES: Final = 1_000
 MAX_BYTES: Final = 64 << 20
 MAX_ENTRY: Final = 4 << 20
-"""Most files that wait, most bytes of them, and most of one."""
+"""Most waiting files, most bytes of all of them, and most bytes of one."""
 MAX_REFUSED: Final = 100
 MAX_KEPT: Final = 1_000
-"""Most files that could not be read, and most transcripts of which it is known how far they were told."""
+"""Most unreadable files, and most transcripts with a read offset."""
 REFUSED: Final = "refused"
 _OFFSETS: Final = "offsets"
 _NO_KEY: Final = "-"
@@ -50,23 +50,23 @@ _NAME: Final = re.compile(r"(\d{20})-[0-9a-f]{32}\.json")
 
 
 class SpoolError(GreenroomError):
-    """An event cannot be kept or read; the sentence says why."""
+    """An event cannot be written or read; the sentence says why."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file of the spool holds: an event, and whose it is."""
+    """The content of a file in the spool: an event and its principal."""
 
     principal: Principal
     event: HookEvent
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a transcript was told.
+class ReadOffset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The read offset of a transcript.
 
     Attributes:
-        offset: Bytes from its beginning.
-        mark: A digest of the bytes before that, by which a file that was written anew is told.
-        pending: The public name of the event that tells it so far.
+        offset: Bytes from the beginning.
+        mark: A digest of the bytes before the offset, to detect a rewritten file.
+        pending: The public name of the event with the last part.
     """
 
     offset: int
@@ -75,13 +75,13 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Waiting(NamedTuple):
-    """What waits in a spool.
+    """The state of a spool.
 
     Attributes:
-        files: Events that wait.
+        files: The number of waiting events.
         bytes: Their size.
-        oldest_at: When the first of them was put there.
-        refused: Files that could not be read and were put aside.
+        oldest_at: The time of the oldest one.
+        refused: The number of unreadable files that were set aside.
     """
 
     files: int = 0
@@ -91,34 +91,34 @@ class Waiting(NamedTuple):
 
 
 class Spool:
-    """A spool that this process holds.
+    """A spool held by this process.
 
     Args:
-        descriptor: Its folder, opened.
-        offsets: The folder in it that has how far transcripts were told.
+        descriptor: Its open folder.
+        offsets: The open folder of read offsets in it.
     """
 
     def __init__(self, descriptor: int, offsets: int) -> None:
         self._folder = descriptor
         self._offsets = offsets
 
-    def kept(self, key: str) -> Kept | None:
-        """Return how far the transcript of this key was told; None if nothing that can be read says so."""
+    def read_offset(self, key: str) -> ReadOffset | None:
+        """Return the read offset of a transcript; None if it is missing or unreadable."""
         try:
-            return msgspec.json.decode(_read(key, self._offsets, 1 << 10), type=Kept)
+            return msgspec.json.decode(_read(key, self._offsets, 1 << 10), type=ReadOffset)
         except (OSError, SpoolError, msgspec.DecodeError, UnicodeDecodeError):
             return None
 
-    def put(self, entry: Entry, key: str | None = None, kept: Kept | None = None) -> None:
-        """Keep an event until the owner has it; when this returns it outlives a power cut.
+    def put(self, entry: Entry, key: str | None = None, kept: ReadOffset | None = None) -> None:
+        """Write an event durably; it survives a power cut once this returns.
 
         Args:
             entry: The event.
-            key: That of the transcript which it tells, 32 hexadecimal digits.
-            kept: How far.
+            key: The key of its transcript, 32 hexadecimal digits.
+            kept: The new read offset.
 
         Raises:
-            SpoolError: It is too large, or too much waits.
+            SpoolError: It is too large, or too many events wait.
             OSError: It cannot be written.
         """
         data = msgspec.json.encode(entry)
@@ -129,33 +129,33 @@ class Spool:
         if key is not None and kept is not None:
             try:
                 sync_descriptor(self._folder)
-                self._keep(key, msgspec.structs.replace(kept, pending=name))
+                self._write_offset(key, msgspec.structs.replace(kept, pending=name))
             except BaseException:
                 os.unlink(hidden, dir_fd=self._folder)
                 raise
         os.rename(hidden, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         sync_descriptor(self._folder)
 
-    def settle(self) -> None:
-        """Give events that a killed process left hidden their public names, or remove what is not told."""
+    def complete_pending(self) -> None:
+        """Publish or remove events that a killed process left hidden."""
         for name in _listed(self._folder):
             if not name.startswith("."):
                 continue
             key, _, public = name[1:].partition(".")
-            kept = None if key == _NO_KEY else self.kept(key)
+            kept = None if key == _NO_KEY else self.read_offset(key)
             if kept is not None and kept.pending == public:
                 os.rename(name, public, src_dir_fd=self._folder, dst_dir_fd=self._folder)
             else:
                 _unlink_file(name, self._folder)
 
     def forget_old(self) -> None:
-        """Forget how far the transcripts were told that nobody told for longest, beyond `MAX_KEPT`."""
+        """Remove the least recently used read offsets beyond `MAX_KEPT`."""
         with os.scandir(self._offsets) as found:
             ages = sorted(((each.stat().st_mtime_ns, each.name) for each in found), reverse=True)
         for _, name in ages[MAX_KEPT:]:
             _unlink_file(name, self._offsets)
 
-    def _keep(self, key: str, kept: Kept) -> None:
+    def _write_offset(self, key: str, kept: ReadOffset) -> None:
         write_synced(".new", msgspec.json.encode(kept), self._offsets)
         os.rename(".new", key, src_dir_fd=self._offsets, dst_dir_fd=self._offsets)
         sync_descriptor(self._offsets)
@@ -172,25 +172,25 @@ class Spool:
 
 
 @contextmanager
-def held(folder: Path, *, create: bool = True) -> Iterator[Spool]:
-    """Hold the spool of a data folder; whoever else wants it waits.
+def hold_spool(folder: Path, *, create: bool = True) -> Iterator[Spool]:
+    """Hold the spool of a data folder; other processes wait.
 
     Args:
         folder: The data folder.
-        create: Whether it is made where it is missing.
+        create: Whether to create it if missing.
 
     Raises:
-        FileNotFoundError: There is none, and none is to be made.
-        OSError: It is a link, or another user's, or cannot be made.
-        StoreError: The data folder can be none.
+        FileNotFoundError: It does not exist, and `create` is false.
+        OSError: It is a link, belongs to another user, or cannot be created.
+        StoreError: The data folder is not usable.
     """
     descriptor = open_spool_folder(folder, create=create)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # ends with the descriptor, and with the process
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # released with the descriptor, and with the process
         offsets = open_private(_OFFSETS, descriptor, create=True)
         try:
             spool = Spool(descriptor, offsets)
-            spool.settle()
+            spool.complete_pending()
             yield spool
         finally:
             os.close(offsets)
@@ -198,21 +198,21 @@ def held(folder: Path, *, create: bool = True) -> Iterator[Spool]:
         os.close(descriptor)
 
 
-def settle(folder: Path) -> None:
-    """Do what `Spool.settle` does, if there is a spool.
+def complete_pending(folder: Path) -> None:
+    """Complete events of killed processes, if there is a spool.
 
     Raises:
-        OSError: as `held`.
+        OSError: as `hold_spool`.
     """
-    with suppress(FileNotFoundError), held(folder, create=False):
+    with suppress(FileNotFoundError), hold_spool(folder, create=False):
         pass
 
 
 def waiting(folder: Path) -> Waiting:
-    """Return what waits in the spool of a data folder; nothing where there is none.
+    """Return the state of a data folder's spool; zeros if there is none.
 
     Raises:
-        OSError: It is a link, or another user's, or cannot be read.
+        OSError: It is a link, belongs to another user, or cannot be read.
     """
     with suppress(FileNotFoundError), _opened(folder) as descriptor:
         names = _names(descriptor)
@@ -222,7 +222,7 @@ def waiting(folder: Path) -> Waiting:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names of what waits, the oldest first.
+    """Return the names of waiting files, oldest first.
 
     Raises:
         OSError: as `waiting`.
@@ -233,11 +233,11 @@ def names_in(folder: Path) -> list[str]:
 
 
 def read_entry(folder: Path, name: str) -> Entry:
-    """Return what a file of the spool holds.
+    """Read a file of the spool.
 
     Raises:
         FileNotFoundError: It is gone.
-        SpoolError: It cannot be read, and never will.
+        SpoolError: It is invalid, permanently.
         OSError: It cannot be read now.
     """
     with _opened(folder) as descriptor:
@@ -248,16 +248,16 @@ def read_entry(folder: Path, name: str) -> Entry:
 
 
 def remove(folder: Path, name: str) -> None:
-    """Remove a file of the spool, whose event is in the store. It may be gone already.
+    """Remove a file after the commit of its event. It may be gone already.
 
-    It may come back after a power cut, for this is not synced; the owner knows events that it has.
+    This is not synced, so the file may reappear after a power cut; the owner skips events that it knows.
     """
     with suppress(FileNotFoundError), _opened(folder) as descriptor:
         os.unlink(name, dir_fd=descriptor)
 
 
 def names_of(folder: Path, user: str, agents: Sequence[str]) -> list[str]:
-    """Return the names of what waits of a user, or of agents that work for none.
+    """Return the names of waiting files of a user, or of agents without a user.
 
     Raises:
         OSError: The spool cannot be read.
@@ -266,7 +266,7 @@ def names_of(folder: Path, user: str, agents: Sequence[str]) -> list[str]:
 
 
 def remove_refused(folder: Path) -> None:
-    """Remove what was put aside: nobody can tell whose it is."""
+    """Remove all files that were set aside, because their user is unknown."""
     with suppress(FileNotFoundError), _opened(folder) as descriptor:
         aside = open_private(REFUSED, descriptor, create=False)
         try:
@@ -277,7 +277,7 @@ def remove_refused(folder: Path) -> None:
 
 
 def refuse(folder: Path, name: str) -> None:
-    """Put a file aside that cannot be taken, and remove the oldest beyond `MAX_REFUSED`."""
+    """Set a file aside that cannot be taken, and remove the oldest beyond `MAX_REFUSED`."""
     with suppress(FileNotFoundError), _opened(folder) as descriptor:
         aside = open_private(REFUSED, descriptor, create=True)
         try:
@@ -290,10 +290,10 @@ def refuse(folder: Path, name: str) -> None:
 
 def _is_of(folder: Path, name: str, user: str, agents: Sequence[str]) -> bool:
     try:
-        whose = read_entry(folder, name).principal
+        principal = read_entry(folder, name).principal
     except (SpoolError, FileNotFoundError):
         return False
-    return whose.user == user or (whose.user is None and whose.agent_id in agents)
+    return principal.user == user or (principal.user is None and principal.agent_id in agents)
 
 
 @contextmanager
@@ -314,7 +314,7 @@ def _names(descriptor: int) -> list[str]:
 
 
 def _unlink_file(name: str, above: int) -> None:
-    """Remove a file; what is a folder is none of ours, and in nobody's way."""
+    """Remove a file; ignore folders, which are not ours."""
     status = os.stat(name, dir_fd=above, follow_symlinks=False)
     if not stat.S_ISDIR(status.st_mode):
         os.unlink(name, dir_fd=above)
@@ -353,7 +353,7 @@ def _read(name: str, above: int, limit: int) -> bytes:
         raise
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-        os.close(descriptor)  # nothing is made of it: of a folder that would fail
+        os.close(descriptor)  # before `fdopen`, which would fail for a folder
         raise SpoolError(f"the file {name} of the spool is no plain file of this user")
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         data = b"".join(iter(lambda: file.read(1 << 20), b"")) if status.st_size <= limit else None

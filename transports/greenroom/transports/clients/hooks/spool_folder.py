@@ -1,4 +1,4 @@
-"""The folder of the spool: made and opened so that nobody else's is taken for it."""
+"""The spool's folder: opened safely, so that no other user's folder is used instead."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def open_spool_folder(folder: Path, *, create: bool) -> int:
 
     Args:
         folder: The data folder.
-        create: Whether both are made where they are missing.
+        create: Whether to create both folders if missing.
 
     Returns:
         A descriptor, which the caller closes.
 
     Raises:
-        FileNotFoundError: There is none, and none is to be made.
-        OSError: It is a link, or another user's, or cannot be made or opened.
-        StoreError: The data folder can be none.
+        FileNotFoundError: It does not exist, and `create` is false.
+        OSError: It is a link, belongs to another user, or cannot be created or opened.
+        StoreError: The data folder is not usable.
     """
     if create and not any((folder / each).exists() for each in (DATA_FILE, OWNER_FILE, SPOOL_FOLDER)):
         prepare_folder(folder)
@@ -48,11 +48,11 @@ def open_spool_folder(folder: Path, *, create: bool) -> int:
 
 
 def open_private(name: str, above: int, *, create: bool) -> int:
-    """Open a folder in an opened one, which is this user's; it is theirs alone where it may be made.
+    """Open this user's folder in an open one; with ``create`` make it private.
 
     Raises:
-        FileNotFoundError: There is none, and none is to be made.
-        OSError: It is a link, or another user's, or cannot be made or opened.
+        FileNotFoundError: It does not exist, and `create` is false.
+        OSError: It is a link, belongs to another user, or cannot be created or opened.
     """
     try:
         descriptor = os.open(name, FOLDER_FLAGS, dir_fd=above)
@@ -62,7 +62,7 @@ def open_private(name: str, above: int, *, create: bool) -> int:
         try:
             os.mkdir(name, FOLDER_MODE, dir_fd=above)
             sync_descriptor(above)
-        except FileExistsError:  # made by another hook meanwhile
+        except FileExistsError:  # another hook created it
             pass
         descriptor = os.open(name, FOLDER_FLAGS, dir_fd=above)
     try:
@@ -82,10 +82,10 @@ def _check_own(descriptor: int, name: str, *, makes_private: bool) -> None:
 
 
 def write_synced(name: str, data: bytes, above: int) -> None:
-    """Write a file that is this user's alone and make its bytes durable, or leave nothing behind.
+    """Write a private file durably, or leave nothing behind.
 
     Raises:
-        OSError: There is no room, among others.
+        OSError: It cannot be written, for example on a full disk.
     """
     descriptor = os.open(name, _NEW_FLAGS, FILE_MODE, dir_fd=above)
     try:

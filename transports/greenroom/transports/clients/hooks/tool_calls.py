@@ -1,4 +1,4 @@
-"""Calls of tools, as clients tell them: the command that ran, the file written, whether it failed."""
+"""Tool calls in the clients' formats: command, written file, result and failure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from greenroom.actors.content.text.private_parts import cut_private_in
+
 WRITERS: Final = frozenset(
     {"Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "replace", "apply_patch", "search_replace"}
 )
-"""Tools of the known clients that write a file."""
+"""Tools of the known clients that write files."""
 _PATHS: Final = ("file_path", "notebook_path", "path", "filePath", "absolute_path")
 _COMMANDS: Final = ("command", "cmd", "script")
 _OUTPUTS: Final = ("stdout", "stderr", "output", "content", "text", "llmContent", "error", "message")
@@ -29,12 +31,12 @@ class ToolCall(NamedTuple):
     """A call of a tool.
 
     Attributes:
-        tool: Its name.
-        command: The shell command that it ran.
+        tool: The tool's name.
+        command: The shell command.
         path: The file that it read or wrote.
         wrote: Whether it wrote that file.
-        failed: Whether it is said that it failed.
-        output: What came back.
+        failed: Whether the client reports a failure.
+        output: The result's text.
     """
 
     tool: str
@@ -45,25 +47,26 @@ class ToolCall(NamedTuple):
     output: str = ""
 
     @property
-    def is_telling(self) -> bool:
-        """Whether it did more than to look at something."""
+    def has_effect(self) -> bool:
+        """Whether it ran a command or wrote a file."""
         return bool(self.command) or self.wrote
 
 
-def tool_call(told: Mapping[str, Any]) -> ToolCall:
-    """Return the call of which an event tells after it."""
-    response = next((told[name] for name in ("tool_response", "tool_output", "error") if name in told), None)
+def tool_call(event: Mapping[str, Any]) -> ToolCall:
+    """Parse the finished call in an event."""
+    names = ("tool_response", "tool_output", "error")
+    response = next((event[name] for name in names if name in event), None)
     return with_result(
-        asked(told.get("tool_name"), told.get("tool_input")), response, failed=bool(told.get("error"))
+        parse_call(event.get("tool_name"), event.get("tool_input")), response, failed=bool(event.get("error"))
     )
 
 
-def asked(tool: object, given: object) -> ToolCall:
-    """Return a call before its result.
+def parse_call(tool: object, given: object) -> ToolCall:
+    """Parse a call without its result.
 
     Args:
         tool: The tool's name, if it is a text.
-        given: What it was called with: an object, or a text, which may be one.
+        given: The arguments: an object, or a text that may contain one.
     """
     name = tool if isinstance(tool, str) else ""
     given = _object_in(given)
@@ -77,12 +80,12 @@ def asked(tool: object, given: object) -> ToolCall:
 
 
 def with_result(call: ToolCall, result: object, *, failed: bool = False) -> ToolCall:
-    """Return a call with its result.
+    """Add the result to a call.
 
     Args:
         call: The call.
-        result: What the client tells of it: a text, an object or blocks.
-        failed: Whether it is known already that it failed.
+        result: The client's result: a text, an object or blocks.
+        failed: Whether a failure is known already.
     """
     result = _object_in(result)
     output = output_of(result)
@@ -90,7 +93,7 @@ def with_result(call: ToolCall, result: object, *, failed: bool = False) -> Tool
 
 
 def output_of(result: object, depth: int = _DEPTH) -> str:
-    """Return the text in a result."""
+    """Return the text of a result."""
     if isinstance(result, str):
         return result
     if depth and isinstance(result, list):
@@ -101,10 +104,10 @@ def output_of(result: object, depth: int = _DEPTH) -> str:
 
 
 def _object_in(value: object) -> object:
-    """Return the object that a text spells, if it does; some clients spell results so."""
+    """Decode an object in a text, as some clients send results."""
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         try:
-            return msgspec.json.decode(value)
+            return cut_private_in(msgspec.json.decode(value))  # escapes may have hidden private parts
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return value
     return value

@@ -1,7 +1,7 @@
-"""The tail of a transcript: what was added to it since it was last told, in bounded time and memory.
+"""The new part of a transcript, read in bounded time and memory.
 
-The file is another program's, which writes it meanwhile: it may end within a line, be cut, written anew or
-removed, and hold anything. It is read only in the client's own folder, and through no link.
+Another program writes the file meanwhile: it may end within a line, be truncated, rewritten or removed, and
+contain anything. It is read only in the client's own folder, and never through a link.
 """
 
 from __future__ import annotations
@@ -13,60 +13,60 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from greenroom.actors.base.two_ends import two_ends
-from greenroom.actors.core.base.regular_files import UnreadableFileError, opened
+from greenroom.actors.content.text.truncate import truncate_middle
+from greenroom.actors.core.base.regular_files import UnreadableFileError, open_regular_file
 from greenroom.actors.sessions.requests.hook_events import MAX_TURN, MAX_TURNS
 from greenroom.transports.clients.hooks.dialects import Transcripts
-from greenroom.transports.clients.hooks.spool import Kept
+from greenroom.transports.clients.hooks.spool import ReadOffset
 from greenroom.transports.clients.hooks.turns import Conversation, RawTurn
 
 MAX_SCAN: Final = 16 << 20
-"""Bytes of a tail that are looked at, the newest ones."""
+"""Bytes of the new part that are read, the newest ones."""
 MAX_LINE: Final = 2 << 20
-"""Bytes of a line that is read; longer ones are passed over."""
+"""Bytes of a line that is read; longer lines are skipped."""
 MAX_TEXT: Final = 400_000
-"""Characters of the turns together, the newest ones."""
+"""Characters of all turns together, the newest ones."""
 MAX_OUTPUT: Final = 2_000
-"""Characters of what a tool answered: more of it is worth nothing to a later session."""
+"""Characters of a tool's output; more is useless to a later session."""
 MAX_COMMAND: Final = 2_000
 GAP: Final = "\n[...]\n"
-"""Stands for the middle of a text that is too long; its two ends are lines of their own."""
+"""Replaces the middle of a long text; both ends become lines of their own."""
 _CHUNK: Final = 1 << 20
 _MARK_BYTES: Final = 256
 _SUFFIX: Final = ".jsonl"
 
 
 class TranscriptRefusedError(Exception):
-    """A transcript is not read; the sentence says why."""
+    """A transcript may not be read; the sentence says why."""
 
 
 class Tail(NamedTuple):
-    """What a transcript has that was not told.
+    """The new part of a transcript.
 
     Attributes:
-        turns: The newest of its turns, oldest first.
-        kept: How far it was read.
+        turns: The newest turns, oldest first.
+        kept: The new read offset.
     """
 
     turns: list[RawTurn]
-    kept: Kept
+    kept: ReadOffset
 
 
-def checked_path(named: str, place: Transcripts, environment: Mapping[str, str]) -> str:
-    """Return the path of a transcript without links.
+def check_path(named: str, place: Transcripts, environment: Mapping[str, str]) -> str:
+    """Return the real path of a transcript.
 
     Args:
-        named: What the client calls it.
-        place: Where the client keeps them.
-        environment: Says where its folder is, if it is not in the home folder.
+        named: The path that the client sent.
+        place: The location of the client's transcripts.
+        environment: May name the client's folder.
 
     Raises:
-        TranscriptRefusedError: It is elsewhere, or has another name than transcripts have.
+        TranscriptRefusedError: It is in another folder, or has another extension.
     """
-    home = environment.get(place.variable) or os.path.expanduser(f"~/{place.home}")  # noqa: PTH111 - texts, as below
+    home = environment.get(place.variable) or os.path.expanduser(f"~/{place.home}")  # noqa: PTH111 - as texts
     folder = os.path.realpath(os.path.join(home, place.below))  # noqa: PTH118
     if "\0" in named or not os.path.isabs(named):  # noqa: PTH117
-        raise TranscriptRefusedError(f"the transcript {named[:200]!r} is no path from / on")
+        raise TranscriptRefusedError(f"the transcript {named[:200]!r} is no absolute path")
     path = os.path.realpath(named)
     if not path.startswith(folder + "/") or not path.endswith(_SUFFIX):
         raise TranscriptRefusedError(
@@ -76,44 +76,44 @@ def checked_path(named: str, place: Transcripts, environment: Mapping[str, str])
 
 
 def key_of(client: str, session: str, path: str) -> str:
-    """Return the key under which it is kept how far a transcript was told."""
+    """Return the key of a transcript's read offset."""
     return blake2b(f"{client}\0{session}\0{path}".encode(errors="replace"), digest_size=16).hexdigest()
 
 
-def read_tail(path: str, place: Transcripts, kept: Kept | None) -> Tail:
-    """Return what a transcript has beyond what was told; all of it if it was written anew.
+def read_tail(path: str, place: Transcripts, kept: ReadOffset | None) -> Tail:
+    """Return the part of a transcript after an offset; all of a rewritten one.
 
     Args:
-        path: As `checked_path` returns it.
-        place: Says how its lines are spelled.
-        kept: How far it was told.
+        path: The result of `check_path`.
+        place: The format of its lines.
+        kept: The last read offset.
 
     Raises:
-        FileNotFoundError: There is none.
-        TranscriptRefusedError: It is no plain file, or below a link by now.
+        FileNotFoundError: It does not exist.
+        TranscriptRefusedError: It is no plain file, or has become a link.
         OSError: It cannot be read.
     """
     try:
-        file = opened(path)
+        file = open_regular_file(path)
     except UnreadableFileError as error:
         raise TranscriptRefusedError(f"the transcript {path[:200]!r} is not read: {error}") from None
     with file:
         size = os.fstat(file.fileno()).st_size
-        start = kept.offset if kept is not None and _is_as_told(file, kept, size) else 0
+        start = kept.offset if kept is not None and _is_unchanged(file, kept, size) else 0
         talk = Conversation(place.reader)
         lines = _Lines(file, start, size)
         turns = _newest(turn for line in lines for turn in talk.turns_in(line))
-        return Tail(turns, Kept(offset=lines.end, mark=_mark(file, lines.end)))
+        return Tail(turns, ReadOffset(offset=lines.end, mark=_mark(file, lines.end)))
 
 
 class _Lines:
-    """The whole lines of a part of a file; `end` is where the last one ended."""
+    """The complete lines of a part of a file; `end` follows the last one."""
 
     def __init__(self, file: io.FileIO, start: int, size: int) -> None:
         self._file = file
         self._size = size
         self._start = max(start, size - MAX_SCAN)
-        self._passes_over = self._start > start  # within a line
+        self._passes_over = self._start > start  # the start is within a line
         self.end = start
 
     def __iter__(self) -> Iterator[bytes]:
@@ -121,7 +121,7 @@ class _Lines:
         at = self._start
         while at < self._size:
             chunk = os.pread(self._file.fileno(), min(_CHUNK, self._size - at), at)
-            if not chunk:  # it was cut meanwhile
+            if not chunk:  # the file was truncated
                 return
             begin = 0
             while (end := chunk.find(b"\n", begin)) >= 0:
@@ -139,33 +139,36 @@ class _Lines:
                 self._passes_over = True
 
 
-def _is_as_told(file: io.FileIO, kept: Kept, size: int) -> bool:
+def _is_unchanged(file: io.FileIO, kept: ReadOffset, size: int) -> bool:
     return kept.offset <= size and _mark(file, kept.offset) == kept.mark
 
 
 def _mark(file: io.FileIO, offset: int) -> str:
-    """Return a digest of the bytes before a place, by which a file that was written anew is told."""
+    """Return a digest of the bytes before an offset, to detect a rewritten file."""
     first = max(0, offset - _MARK_BYTES)
     return blake2b(os.pread(file.fileno(), offset - first, first), digest_size=16).hexdigest()
 
 
 def _newest(turns: Iterable[RawTurn]) -> list[RawTurn]:
-    """Return the newest turns within the limits, each no longer than is looked at for secrets."""
+    """Return the newest turns within the limits, each short enough for the search for secrets."""
     kept: deque[RawTurn] = deque()
     size = 0
     for turn in turns:
-        kept.append(_shortened(turn))
+        kept.append(_shorten(turn))
         size += _size(kept[-1])
         while len(kept) > 1 and (size > MAX_TEXT or len(kept) > MAX_TURNS):
             size -= _size(kept.popleft())
     return list(kept)
 
 
-def _shortened(turn: RawTurn) -> RawTurn:
+def _shorten(turn: RawTurn) -> RawTurn:
     call = turn.call
     if call is not None:
-        call = call._replace(command=two_ends(call.command, 2 * MAX_COMMAND, GAP), output="")
-    return turn._replace(text=two_ends(turn.text, 2 * limit_of(turn), GAP), call=call)
+        call = call._replace(command=truncate_middle(call.command, 2 * MAX_COMMAND, GAP), output="")
+    return turn._replace(text=truncate_middle(turn.text, 2 * limit_of(turn), GAP), call=call)
+
+
+"""Return the limit of a turn's text, in characters."""
 
 
 def _size(turn: RawTurn) -> int:

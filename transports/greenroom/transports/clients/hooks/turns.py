@@ -1,4 +1,4 @@
-"""Lines of transcripts as turns: who said what, which tools were called, and how that went."""
+"""Turns in a transcript's lines: messages and tool calls with their results."""
 
 from __future__ import annotations
 
@@ -7,35 +7,37 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, NamedTuple
 
+from greenroom.actors.content.text.private_parts import cut_private_in
+from greenroom.transports.clients.hooks.client_json import decode_loosely
 from greenroom.transports.clients.hooks.dialects import Reader
-from greenroom.transports.clients.hooks.tool_calls import ToolCall, asked, with_result
-from greenroom.transports.hooks.loose_json import decoded
+from greenroom.transports.clients.hooks.tool_calls import ToolCall, parse_call, with_result
 
 Role = Literal["user", "assistant", "tool"]
 _MAX_OPEN: Final = 200
 """Calls without a result that are remembered."""
 _INSERTED: Final = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
-_QUERY: Final = re.compile(r"\A\s*<user_query>(.*)</user_query>\s*\Z", re.DOTALL)
+_QUERY: Final = ("<user_query>", "</user_query>")
+"""Delimiters of the typed text; a private part may have removed the second one."""
 _NOT_TYPED: Final = (
     *("<command-", "<local-command-", "<bash-", "<task-notification", "Caveat: The messages below"),
     *("This session is being continued from a previous conversation", "[Request interrupted by user"),
 )
-"""How what a client writes in the person's name begins."""
+"""Prefixes of texts that a client writes in the user's name."""
 
 
 _INSERTED_WHOLE: Final = re.compile(r"\s*<(?:[a-z]+[-_][a-z_-]+|channel)[\s>]")
-"""How what others said begins where it stands in the person's name: what is selected in an editor, a message
-of another agent or of a channel. Clients name such tags with a mark that no tag of HTML has."""
+"""Prefix of foreign text in the user's name: an editor's selection, a message of another agent or channel.
+Clients use a hyphen or underscore in such tags, unlike any tag of HTML."""
 
 
 class RawTurn(NamedTuple):
-    """A turn as the transcript has it.
+    """A turn as in the transcript.
 
     Attributes:
-        role: Who said it.
-        text: What was said; of a tool what came back.
-        call: The tool's call.
-        at: When, if the line tells.
+        role: The author's role.
+        text: The message, or a tool's output.
+        call: The tool call.
+        at: The time, if the line has one.
     """
 
     role: Role
@@ -45,10 +47,10 @@ class RawTurn(NamedTuple):
 
 
 class Conversation:
-    """Turns that come line by line: a call is told with its result.
+    """Parses turns line by line; yields a tool call together with its result.
 
     Args:
-        reader: How the lines are spelled.
+        reader: The format of the lines.
     """
 
     def __init__(self, reader: Reader) -> None:
@@ -56,21 +58,21 @@ class Conversation:
         self._open: dict[str, ToolCall] = {}
 
     def turns_in(self, line: bytes) -> Iterator[RawTurn]:
-        """Yield the turns of a line; none of one that cannot be understood."""
-        told = decoded(line)
-        if isinstance(told, dict):
-            at = _time(told.get("timestamp"))
-            for turn in self._read(told):
+        """Yield the turns of a line, without private parts; none of an invalid line."""
+        data = cut_private_in(_without_inserted(decode_loosely(line)))
+        if isinstance(data, dict):
+            at = _time(data.get("timestamp"))
+            for turn in self._read(data):
                 yield turn._replace(at=at)
 
-    def _message(self, told: dict[str, Any]) -> Iterator[RawTurn]:
-        """Yield the turns of a line that is a message of blocks, or that has one."""
-        if told.get("isMeta") or told.get("isSidechain") or told.get("isCompactSummary"):
+    def _message(self, data: dict[str, Any]) -> Iterator[RawTurn]:
+        """Yield the turns of a line that is or has a message of blocks."""
+        if data.get("isMeta") or data.get("isSidechain") or data.get("isCompactSummary"):
             return
-        message = told.get("message")
+        message = data.get("message")
         if not isinstance(message, dict):
             return
-        role = told.get("type") or told.get("role") or message.get("role")
+        role = _role(data, message)
         content = message.get("content")
         for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
             if isinstance(block, dict) and role in ("user", "assistant"):
@@ -81,21 +83,21 @@ class Conversation:
             case "text":
                 yield from _spoken(role, block.get("text"))
             case "tool_use":
-                self._remember(block.get("id"), asked(block.get("name"), block.get("input")))
+                self._remember(block.get("id"), parse_call(block.get("name"), block.get("input")))
             case "tool_result":
                 yield self._result(
                     block.get("tool_use_id"), block.get("content"), failed=block.get("is_error") is True
                 )
 
-    def _item(self, told: dict[str, Any]) -> Iterator[RawTurn]:
-        """Yield the turns of a line of Codex's; what the person typed is an event, since items have more."""
-        payload = told.get("payload")
+    def _item(self, data: dict[str, Any]) -> Iterator[RawTurn]:
+        """Yield the turns of Codex's line; typed text is an event, as items contain more."""
+        payload = data.get("payload")
         if not isinstance(payload, dict):
             return
-        match told.get("type"), payload.get("type"):
+        match data.get("type"), payload.get("type"):
             case "event_msg", "user_message":
                 yield from _spoken("user", payload.get("message"))
-            case "event_msg", "item_completed":  # of later versions
+            case "event_msg", "item_completed":  # in later versions
                 item = payload.get("item")
                 if isinstance(item, dict) and item.get("type") == "UserMessage":
                     yield from _texts("user", item.get("content"))
@@ -103,9 +105,9 @@ class Conversation:
                 yield from _texts("assistant", payload.get("content"))
             case "response_item", "function_call" | "custom_tool_call":
                 given = payload.get("arguments", payload.get("input"))
-                self._remember(payload.get("call_id"), asked(payload.get("name"), given))
+                self._remember(payload.get("call_id"), parse_call(payload.get("name"), given))
             case "response_item", "local_shell_call":
-                self._remember(payload.get("call_id"), asked("shell", payload.get("action")))
+                self._remember(payload.get("call_id"), parse_call("shell", payload.get("action")))
             case "response_item", "function_call_output" | "custom_tool_call_output":
                 yield self._result(payload.get("call_id"), payload.get("output"))
 
@@ -121,6 +123,32 @@ class Conversation:
         return RawTurn("tool", done.output, done)
 
 
+def _without_inserted(line: object) -> object:
+    """Remove a client's insertions from a user message, as they may contain private tags."""
+    message = line.get("message") if isinstance(line, dict) else None
+    if not (isinstance(line, dict) and isinstance(message, dict) and _role(line, message) == "user"):
+        return line
+    content = message.get("content")
+    if isinstance(content, list):
+        content = [each for block in content if (each := _typed_block(block)) is not None]
+    elif isinstance(content, str):
+        content = _INSERTED.sub("", content)
+    return line | {"message": message | {"content": content}}
+
+
+def _typed_block(block: object) -> object:
+    text = block.get("text") if isinstance(block, dict) else None
+    if not (isinstance(block, dict) and isinstance(text, str)):
+        return block
+    text = _INSERTED.sub("", text)
+    is_typed = text.lstrip().startswith(_QUERY[0]) or not _INSERTED_WHOLE.match(text)
+    return block | {"text": text} if is_typed else None
+
+
+def _role(line: dict[str, Any], message: dict[str, Any]) -> object:
+    return line.get("type") or line.get("role") or message.get("role")
+
+
 def _texts(role: Role, content: object) -> Iterator[RawTurn]:
     for block in content if isinstance(content, list) else []:
         if isinstance(block, dict):
@@ -132,7 +160,8 @@ def _spoken(role: Role, text: object) -> Iterator[RawTurn]:
         return
     if role == "user":
         text = _INSERTED.sub("", text)
-        text = query[1] if (query := _QUERY.match(text)) else text
+        if (query := text.strip()).startswith(_QUERY[0]):
+            text = query.removeprefix(_QUERY[0]).removesuffix(_QUERY[1])
         if text.lstrip().startswith(_NOT_TYPED) or _INSERTED_WHOLE.match(text):
             return
     if not text.isspace() and text:
@@ -140,7 +169,7 @@ def _spoken(role: Role, text: object) -> Iterator[RawTurn]:
 
 
 def _time(value: object) -> datetime | None:
-    """Return a time that says its offset; None for one that in UTC is none, since no owner would take it."""
+    """Parse a time with an offset; return None without one, or out of range."""
     try:
         at = datetime.fromisoformat(value) if isinstance(value, str) else None
         return at.astimezone(UTC) if at is not None and at.tzinfo is not None else None

@@ -1,4 +1,4 @@
-"""What is changed in a client's file, decided on texts: the entry put in, and what was ours taken back."""
+"""Edits of a client's file as texts: add our entry, and remove it again."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _TEXTS: Final[dict[Format, ModuleType]] = {"json": json_text, "yaml": yaml_text,
 
 
 class SetupError(GreenroomError):
-    """A client's file that is left as it is, and why."""
+    """A client's file was left unchanged; the sentence says why."""
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What was done to a client's file.
+    """The record of an edit of a client's file.
 
     Attributes:
-        original: The text before; None where there was no file.
+        original: The text before; None if there was no file.
         written: The text that was written.
-        entry: What stands under the server's name in that text.
-        by_client: Whether the client wrote that text, with more in it that is its own.
+        entry: The server's entry in that text.
+        by_client: Whether the client wrote the text, with other changes of its own.
     """
 
     original: str | None
@@ -38,8 +38,8 @@ class Record(msgspec.Struct, frozen=True):
     by_client: bool = False
 
 
-def configured(client: Client, text: str | None) -> Any:
-    """Return what stands under the server's name, or None; raise SetupError where the file cannot be read."""
+def find_entry(client: Client, text: str | None) -> Any:
+    """Return the server's entry or None; raise SetupError if the file cannot be parsed."""
     held = _parsed(client, text or "").get(client.key)
     return held.get(SERVER) if isinstance(held, dict) else None
 
@@ -47,12 +47,12 @@ def configured(client: Client, text: str | None) -> Any:
 def put_in(
     client: Client, text: str | None, entry: dict[str, Any], record: Record | None
 ) -> tuple[str | None, Record]:
-    """Return what the file is to be with the entry, and the record of that."""
+    """Return the text of the file with the entry, and the record of the edit."""
     without = text
-    if record is not None and text is not None and configured(client, text) == record.entry:
+    if record is not None and text is not None and find_entry(client, text) == record.entry:
         if record.entry == entry:
             return text, record
-        without = taken_out(client, text, record)
+        without = take_out(client, text, record)
     before = _parsed(client, without or "")
     if not isinstance(before.get(client.key), dict | None):
         raise SetupError(
@@ -63,12 +63,12 @@ def put_in(
     if before == wanted:
         return without, Record(without, without or "", entry)
     edit = partial(_TEXTS[client.format].put, without or "", (client.key, SERVER), entry)
-    written = sound(client.path(), client.format, wanted, edit)
+    written = check_edit(client.path(), client.format, wanted, edit)
     return written, Record(without, written, entry)
 
 
-def taken_out(client: Client, text: str, record: Record) -> str | None:
-    """Return the file without what was ours; None where there was none before and nothing else is in it.
+def take_out(client: Client, text: str, record: Record) -> str | None:
+    """Return the file without our entry; None if it would be empty and is ours.
 
     Raises:
         SetupError: The entry is not the one that was written.
@@ -89,16 +89,16 @@ def taken_out(client: Client, text: str, record: Record) -> str | None:
         if not wanted[client.key] and client.key not in _parsed(client, record.original or ""):
             del wanted[client.key]
             edit = partial(texts.take, text, (client.key,))
-    return sound(client.path(), client.format, wanted, edit)
+    return check_edit(client.path(), client.format, wanted, edit)
 
 
 def is_ours(client: Client, text: str | None, record: Record) -> bool:
-    """Return whether the entry that was written still stands there; False where none does.
+    """Return whether our entry is still in the file; False if there is none.
 
     Raises:
-        SetupError: It is another one.
+        SetupError: It is another entry.
     """
-    held = configured(client, text)
+    held = find_entry(client, text)
     if held is not None and held != record.entry:
         raise SetupError(
             f"{SERVER} in {client.path()} has been changed since it was set up; it is left "
@@ -108,28 +108,28 @@ def is_ours(client: Client, text: str | None, record: Record) -> bool:
 
 
 def entry_before(client: Client, record: Record) -> Any:
-    """Return what stood under the server's name before, or None."""
-    return configured(client, record.original)
+    """Return the entry of the server before the edit, or None."""
+    return find_entry(client, record.original)
 
 
-def shown(client: Client, text: str | None, *, ours: bool) -> str:
-    """Return a text of the file as it may be shown: without the values of others, which may be keys.
+def render_masked(client: Client, text: str | None, *, ours: bool) -> str:
+    """Render a file for display; other values are masked, as they may be keys.
 
     Args:
-        client: Whose file it is.
-        text: What is in it.
-        ours: Whether the entry under the server's name is shown.
+        client: The client.
+        text: The text of its file.
+        ours: Whether our entry is not masked.
     """
-    entry = (client.key, SERVER) if ours and configured(client, text) is not None else None
+    entry = (client.key, SERVER) if ours and find_entry(client, text) is not None else None
     masked: str = _TEXTS[client.format].masked(text or "", entry)
     return masked
 
 
-def parsed(path: Path, text_format: Format, text: str) -> dict[str, Any]:
-    """Return the members of a file.
+def parse_members(path: Path, text_format: Format, text: str) -> dict[str, Any]:
+    """Parse the members of a file.
 
     Raises:
-        SetupError: Its text cannot be read, or has none.
+        SetupError: It cannot be parsed, or is no object.
     """
     try:
         value = _TEXTS[text_format].parse(text)
@@ -142,11 +142,11 @@ def parsed(path: Path, text_format: Format, text: str) -> dict[str, Any]:
     return value
 
 
-def sound(path: Path, text_format: Format, wanted: dict[str, Any], edit: Callable[[], str]) -> str:
-    """Return an edited text, when it says what is wanted and nothing else.
+def check_edit(path: Path, text_format: Format, wanted: dict[str, Any], edit: Callable[[], str]) -> str:
+    """Return an edited text, checked to have the wanted content and nothing else.
 
     Raises:
-        SetupError: It does not, or cannot be edited.
+        SetupError: It has other content, or cannot be edited.
     """
     try:
         edited = edit()
@@ -159,4 +159,4 @@ def sound(path: Path, text_format: Format, wanted: dict[str, Any], edit: Callabl
 
 
 def _parsed(client: Client, text: str) -> dict[str, Any]:
-    return parsed(client.path(), client.format, text)
+    return parse_members(client.path(), client.format, text)

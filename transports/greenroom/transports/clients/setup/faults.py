@@ -1,4 +1,4 @@
-"""What is wrong with an entry for Greenroom in a client's file, decided on values."""
+"""Checks of the server's entry in a client's file, and of its program."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from greenroom.transports.clients.table import Client
 
 
 class Start(NamedTuple):
-    """How a server is started."""
+    """The command that starts a server."""
 
     command: str
     arguments: list[str]
 
     def value_of(self, flag: str) -> str | None:
-        """Return what follows a flag among the arguments."""
+        """Return the value of a flag in the arguments."""
         for place, each in enumerate(self.arguments):
             if each == flag:
                 return next(iter(self.arguments[place + 1 :]), None)
@@ -27,7 +27,7 @@ class Start(NamedTuple):
 
 
 def start_of(client: Client, entry: Any) -> Start | None:
-    """Return how an entry starts its server; None if it does not say so."""
+    """Return the command of an entry; None if it has none."""
     command = entry.get(client.command) if isinstance(entry, dict) else None
     arguments = entry.get("args", []) if isinstance(entry, dict) else None
     if not isinstance(command, str) or not isinstance(arguments, list):
@@ -35,8 +35,8 @@ def start_of(client: Client, entry: Any) -> Start | None:
     return Start(command, [str(each) for each in arguments])
 
 
-def is_tried(client: Client, entry: Any, record: Record | None, wanted: Start) -> bool:
-    """Return whether an entry may be run to see what it does: a project's file is written by anybody."""
+def may_be_run(client: Client, entry: Any, record: Record | None, wanted: Start) -> bool:
+    """Return whether an entry may be run; anyone may have written a project's file."""
     start = start_of(client, entry)
     if start is None or start.command != wanted.command or not os.access(start.command, os.X_OK):
         return False
@@ -48,10 +48,10 @@ def faults(client: Client, entry: Any, record: Record | None, wanted: Start) -> 
     """Return what is wrong with an entry, one sentence each.
 
     Args:
-        client: Whose it is.
-        entry: What stands under the server's name; None for nothing.
-        record: What was written there, if anything was.
-        wanted: What would be written there now.
+        client: The client.
+        entry: The server's entry; None if missing.
+        record: The record of our edit, if any.
+        wanted: The command that setup would write now.
     """
     if entry is None:
         gone = "its entry was set up and has gone, perhaps with the client's own writing; set it up again"

@@ -1,4 +1,4 @@
-"""Files of clients read and replaced, and the records of what was done to them."""
+"""Reading and replacing clients' files, and the records of our edits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.core.base.default_folders import default_states
+from greenroom.actors.core.base.default_folders import default_state_folder
 from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.transports.clients.setup.change import Record, SetupError
 
@@ -22,10 +22,10 @@ MAX_BYTES: Final = 16 << 20
 
 
 def read(path: Path) -> str | None:
-    """Return a file's text with its line ends as they are, without a byte order mark; None if there is none.
+    """Read a file's text without a byte order mark; None if it is missing.
 
     Raises:
-        SetupError: It cannot be read, or what is there is no plain file of some size.
+        SetupError: It cannot be read, is no plain file, or is too large.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -44,10 +44,10 @@ def read(path: Path) -> str | None:
 
 
 def check_below(path: Path, folder: Path) -> None:
-    """Check that a project's file is in its folder: who wrote a project may have put a link there.
+    """Check that a project's file is in its folder, and not behind a link.
 
     Raises:
-        SetupError: It is a link that leads elsewhere.
+        SetupError: It is a link to another place.
     """
     real = os.path.realpath(path)
     if not Path(real).is_relative_to(os.path.realpath(folder)):
@@ -55,10 +55,10 @@ def check_below(path: Path, folder: Path) -> None:
 
 
 def replace(path: Path, seen: str | None, text: str | None) -> None:
-    """Replace a file's text at once, or remove it where there is to be none; mode, owner and links stay.
+    """Replace a file's text atomically, or remove the file; mode, owner and links stay.
 
     Raises:
-        SetupError: The file is not what was seen, or cannot be written.
+        SetupError: The file is not as it was read, or cannot be written.
     """
     real = Path(os.path.realpath(path))
     try:
@@ -73,7 +73,7 @@ def replace(path: Path, seen: str | None, text: str | None) -> None:
 
 
 def record_of(path: Path, part: str = "") -> Record | None:
-    """Return what was done to a file, if anything was and is not taken back; of each part of it by itself."""
+    """Return the record of our edit of a file, or of one part; else None."""
     place = _record_path(path, part)
     text = read(place)
     try:
@@ -83,7 +83,7 @@ def record_of(path: Path, part: str = "") -> Record | None:
 
 
 def keep_record(path: Path, record: Record | None, part: str = "") -> None:
-    """Keep the record of a file, which has the whole text before the change; or forget it."""
+    """Store the record of an edit, with the original text; None deletes it."""
     place = _record_path(path, part)
     if record is None:
         place.unlink(missing_ok=True)
@@ -97,7 +97,7 @@ def keep_record(path: Path, record: Record | None, part: str = "") -> None:
 
 def _record_path(path: Path, part: str) -> Path:
     name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
-    return default_states("setup") / f"{name}{part}.json"
+    return default_state_folder("setup") / f"{name}{part}.json"
 
 
 def _check_unchanged(path: Path, seen: str | None) -> None:
@@ -106,13 +106,13 @@ def _check_unchanged(path: Path, seen: str | None) -> None:
 
 
 def _mark_of(path: Path) -> bytes:
-    """Return the byte order mark that a file begins with; empty where there is none."""
+    """Return the byte order mark of a file; empty if it has none."""
     with path.open("rb") as opened:
         return BOM_UTF8 if opened.read(len(BOM_UTF8)) == BOM_UTF8 else b""
 
 
 def _write(real: Path, text: str, path: Path, seen: str | None) -> None:
-    """Write beside a file and rename; a mark at its beginning stays; a new file is for its owner alone."""
+    """Write a temporary file and rename it; a byte order mark stays."""
     descriptor, temporary = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.")
     try:
         with os.fdopen(descriptor, "wb") as opened:

@@ -1,7 +1,7 @@
-"""Hooks put into a client's file and taken back, decided on texts: other hooks in the same lists stay.
+"""Edits of a client's file of hooks as texts; other hooks stay.
 
-A hook of ours is known by its whole entry; one that only has our command was changed by somebody, or comes
-from elsewhere, and is left alone with a sentence.
+Our hook is recognized by its whole entry. A hook with only our command was edited or comes from elsewhere; it
+is left alone, with a sentence.
 """
 
 from __future__ import annotations
@@ -17,28 +17,27 @@ from typing import Any, Final
 
 from greenroom.transports.clients.hooks.guard import LIMIT
 from greenroom.transports.clients.setup import json_text, toml_text
-from greenroom.transports.clients.setup.change import Record, SetupError, parsed, sound
+from greenroom.transports.clients.setup.change import Record, SetupError, check_edit, parse_members
 from greenroom.transports.clients.setup.plugin import PLUGIN
-from greenroom.transports.clients.table import Client
-from greenroom.transports.hooks.clients import HOOK_CLIENTS, SECONDS
+from greenroom.transports.clients.table import HOOK_CLIENTS, SECONDS, Client
 
 _HOOKS: Final = "hooks"
 _Path = tuple[str | int, ...]
 
 
 def hooks_path(name: str) -> Path:
-    """Return the file of a client's hooks, whether it is there or not."""
+    """Return the path of a client's file of hooks, which may not exist."""
     client = HOOK_CLIENTS[name]
     return Client(name, client.file, _HOOKS, variable=client.variable).path()
 
 
 def hook_entries(name: str, command: Sequence[str], options: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what stands in a client's file for each of its events.
+    """Return our hook for each event of a client.
 
     Args:
         name: The client.
-        command: The program and what is before its subcommand.
-        options: More options of the subcommand.
+        command: The program and its arguments before the subcommand.
+        options: Further options of the subcommand.
     """
     client = HOOK_CLIENTS[name]
     entries: dict[str, Any] = {}
@@ -56,14 +55,14 @@ def hook_entries(name: str, command: Sequence[str], options: Sequence[str] = ())
 
 
 def stray_events(name: str, text: str | None, entries: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the events whose hooks are missing in a text, and those that have another command of ours."""
+    """Return the events without our hook, and those of them with another command of ours."""
     held = _parsed(name, text or "")
     missing = [event for event, entry in entries.items() if _place(held, event, entry) is None]
     return missing, [event for event in missing if _has_command_of_ours(name, held, event)]
 
 
 def are_off(name: str, text: str | None) -> bool:
-    """Whether a client's own switch for all hooks is off."""
+    """Whether the client's own switch disables all hooks."""
     off = HOOK_CLIENTS[name].off
     held: Any = _parsed(name, text or "")
     for member in off[0].split(".") if off else ():
@@ -72,13 +71,13 @@ def are_off(name: str, text: str | None) -> bool:
 
 
 def untrusted_events(name: str, text: str | None, entries: Mapping[str, Any], noted: str | None) -> list[str]:
-    """Return the events of hooks that are there, and that the client does not run since nobody trusts them.
+    """Return the events with a hook that does not run until it is trusted.
 
     Args:
-        name: The client, which asks for trust.
+        name: The client, which requires trust.
         text: The text of its hooks.
-        entries: The hooks.
-        noted: The text of what it notes.
+        entries: Our hooks.
+        noted: The text of its trust file.
     """
     held = _parsed(name, text or "")
     notes: Any = toml_text.parse(noted or "")
@@ -100,22 +99,22 @@ def untrusted_events(name: str, text: str | None, entries: Mapping[str, Any], no
 
 
 def has_plugin(name: str, text: str | None) -> bool:
-    """Whether a client has the hooks by the plugin."""
+    """Whether the client has the hooks by the plugin."""
     plugins = _parsed(name, text or "").get("enabledPlugins")
     return isinstance(plugins, dict) and bool(plugins.get(PLUGIN))
 
 
 def put_in(name: str, text: str | None, entries: dict[str, Any], record: Record | None) -> Record:
-    """Return what the file is to be with the hooks, and what it is without.
+    """Return the text of the file with our hooks, and without them.
 
     Raises:
-        SetupError: The file cannot be read or edited, or has a hook of ours that is not in the record.
+        SetupError: The file cannot be edited, or has a hook of ours that is not in the record.
     """
     without = text
     if record is not None and text is not None:
         if record.entry == entries and not stray_events(name, text, entries)[0]:
             return Record(record.original, text, entries) if text == record.written else record
-        without = taken_out(name, text, record)
+        without = take_out(name, text, record)
     elif not stray_events(name, text, entries)[0]:
         return Record(text, text or "", entries)
     if has_plugin(name, without):
@@ -139,14 +138,14 @@ def put_in(name: str, text: str | None, entries: dict[str, Any], record: Record 
             edited,
         )
 
-    return Record(without, sound(hooks_path(name), "json", wanted, edit), entries)
+    return Record(without, check_edit(hooks_path(name), "json", wanted, edit), entries)
 
 
-def taken_out(name: str, text: str, record: Record) -> str | None:
-    """Return the file without the hooks that are ours; None where there was no file, and it is as we made it.
+def take_out(name: str, text: str, record: Record) -> str | None:
+    """Return the file without our hooks; None if we created it unchanged.
 
     Raises:
-        SetupError: One of them is not as it was written, or the file cannot be read or edited.
+        SetupError: A hook was changed, or the file cannot be parsed or edited.
     """
     if text == record.written:
         return record.original
@@ -155,29 +154,29 @@ def taken_out(name: str, text: str, record: Record) -> str | None:
     paths: list[_Path] = []
     for event, entry in record.entry.items():
         while (place := _place(wanted, event, entry)) is not None:
-            paths.append(_taken(wanted, (_HOOKS, event, *place)))
+            paths.append(_delete(wanted, (_HOOKS, event, *place)))
         if _has_command_of_ours(name, wanted, event):
             raise SetupError(
                 f"the hook of Greenroom under {event} in {hooks_path(name)} has been changed since it was "
                 "set up; it is left as it is, remove it by hand"
             )
         if wanted.get(_HOOKS, {}).get(event) == [] and event not in original.get(_HOOKS, {}):
-            paths.append(_taken(wanted, (_HOOKS, event)))
+            paths.append(_delete(wanted, (_HOOKS, event)))
     if wanted.get(_HOOKS) == {} and _HOOKS not in original:
-        paths.append(_taken(wanted, (_HOOKS,)))
-    return sound(hooks_path(name), "json", wanted, lambda: reduce(json_text.take, paths, text))
+        paths.append(_delete(wanted, (_HOOKS,)))
+    return check_edit(hooks_path(name), "json", wanted, lambda: reduce(json_text.take, paths, text))
 
 
-def shown(name: str, text: str | None, record: Record | None) -> str:
-    """Return a text of the file as it may be shown: without values, which may be secret, but ours."""
+def render_masked(name: str, text: str | None, record: Record | None) -> str:
+    """Return a text of the file for display: values are masked except ours."""
     held = _parsed(name, text or "")
     places = {event: _place(held, event, entry) for event, entry in (record.entry if record else {}).items()}
     found = [(_HOOKS, event, *place) for event, place in places.items() if place is not None]
     return json_text.masked(text or "", *found)
 
 
-def _taken(wanted: Any, path: _Path) -> _Path:
-    """Take what stands at a path out of a value; return the path."""
+def _delete(wanted: Any, path: _Path) -> _Path:
+    """Delete the value at a path; return the path."""
     for step in path[:-1]:
         wanted = wanted[step]
     del wanted[path[-1]]
@@ -185,7 +184,7 @@ def _taken(wanted: Any, path: _Path) -> _Path:
 
 
 def _place(held: dict[str, Any], event: str, entry: dict[str, Any]) -> _Path | None:
-    """Return where a hook stands in an event's list: a whole item, or one of several in somebody's group."""
+    """Find a hook in an event's list: an item, or within another group."""
     for n, item in enumerate(_items(held, event)):
         if item == entry:
             return (n,)
@@ -216,7 +215,7 @@ def _commands(items: Sequence[Any]) -> Iterator[str]:
 
 def _parsed(name: str, text: str) -> dict[str, Any]:
     path = hooks_path(name)
-    value = parsed(path, "json", text)
+    value = parse_members(path, "json", text)
     hooks = value.get(_HOOKS, {})
     if not isinstance(hooks, dict):
         raise SetupError(f"{path} has no object of hooks; it is left alone")

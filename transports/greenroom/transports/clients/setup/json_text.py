@@ -1,7 +1,7 @@
-"""Members of JSON objects and lists put into a text and taken out, with comments and trailing commas kept.
+"""Edits of JSON with comments and trailing commas, which stay.
 
-The standard library reads the values; what it does not know is blanked first, so that offsets stay. Of the
-libraries that edit such texts one needs Node and fetches packages, another a newer Python than ours.
+The standard library parses the values; comments and trailing commas are blanked first, so offsets stay. Of
+the libraries that edit such texts one needs Node and fetches packages, another needs a newer Python.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class _Member(NamedTuple):
 
 
 def parse(text: str) -> Any:
-    """Return the value of a text; raise ValueError where it is none. An empty text is an empty object."""
+    """Parse a text; raise ValueError if it is invalid. An empty text is {}."""
     blank = _strict(text)
     return json.loads(blank, object_pairs_hook=_without_doubles) if blank.strip() else {}
 
 
 def put(text: str, path: tuple[str, str], value: Any) -> str:
-    """Return the text with the value at a path of two names, whose first one may be missing."""
+    """Set the value at a path of two names; the first one may be missing."""
     if not _strict(text).strip():
         text = f"{text}{{}}\n"
     outer, inner = path
@@ -49,12 +49,12 @@ def put(text: str, path: tuple[str, str], value: Any) -> str:
     within = _find(text, found.value, inner)
     if within is None:
         return _insert(text, found.value, f"{json.dumps(inner)}: ", value, step, 2)
-    shown = _shown(value, step if "\n" in text[within.value : within.end] else None, step * 2)
-    return text[: within.value] + shown + text[within.end :]
+    dumped = _dump(value, step if "\n" in text[within.value : within.end] else None, step * 2)
+    return text[: within.value] + dumped + text[within.end :]
 
 
 def add(text: str, path: tuple[str, str], value: Any) -> str:
-    """Return the text with the value at the end of the list at a path of two names, which may be missing."""
+    """Append a value to the list at a path; the list may be missing."""
     root = _start(_strict(text), 0)
     outer = _find(text, root, path[0]) if _strict(text).strip() else None
     inner = _find(text, outer.value, path[1]) if outer else None
@@ -68,19 +68,19 @@ def add(text: str, path: tuple[str, str], value: Any) -> str:
     commented = _without_comments(text)
     after = _start(commented, last.end)
     end = after + 1 if commented[after] == "," else last.end
-    if text[begin - 1] == "\n":  # each on lines of its own, and a comment behind the last one is that one's
-        item = f"\n{text[begin : last.start]}{_shown(value, step, text[begin : last.start])}"
+    if text[begin - 1] == "\n":  # one item per line; a comment after the last item belongs to it
+        item = f"\n{text[begin : last.start]}{_dump(value, step, text[begin : last.start])}"
         found = _COMMENT_AT_END.match(text, end)
         stop = found.end() if found else end
     else:
-        item, stop = f" {_shown(value, None, '')}", end
+        item, stop = f" {_dump(value, None, '')}", end
     if end > last.end:
         return text[:stop] + item + "," + text[stop:]
     return text[:end] + "," + text[end:stop] + item + text[stop:]
 
 
 def masked(text: str, *paths: tuple[str | int, ...] | None) -> str:
-    """Return the text with … for every comment and value but those at some paths, which may be shown."""
+    """Mask every comment and value with … except the values at some paths."""
     pieces: list[str] = []
     done = 0
     for start, end in sorted(_span(text, path) for path in paths if path is not None):
@@ -90,7 +90,7 @@ def masked(text: str, *paths: tuple[str | int, ...] | None) -> str:
 
 
 def take(text: str, path: tuple[str | int, ...]) -> str:
-    """Return the text without the member or item at a path, which is there; an item is named by its place."""
+    """Remove the member, or the item by its index, at an existing path."""
     start = _start(_strict(text), 0)
     for name in path[:-1]:
         start = next(each.value for each in _members(text, start) if each.name == name)
@@ -106,7 +106,7 @@ def take(text: str, path: tuple[str | int, ...]) -> str:
             line_end = re.compile(r"[ \t]*\r?\n").match(text, end)
             return text[:begin] + text[line_end.end() if line_end else end :]
         return text[: member.start] + text[_SPACE.match(text, end).end() :]  # type: ignore[union-attr]
-    if place:  # the last one, so that the comma before it goes, and what stands between them stays
+    if place:  # the last one: remove the comma before it, and keep what is between them
         comma = _start(commented, members[place - 1].end)
         return text[:comma] + _commented_gap(text[comma + 1 : member.start], text[member.end :])
     before, rest = text[start + 1 : member.start], text[member.end :]
@@ -153,7 +153,7 @@ def _line_start(text: str, at: int) -> int:
 
 
 def _commented_gap(gap: str, rest: str) -> str:
-    """Return what stood before a member that is gone, and the rest: of the gap its comments stay."""
+    """Return the text around a removed member; comments before it stay."""
     if not gap.strip():
         return rest
     ends = rest.lstrip(" \t").startswith(("\n", "\r\n"))
@@ -161,7 +161,7 @@ def _commented_gap(gap: str, rest: str) -> str:
 
 
 def _span(text: str, path: tuple[str | int, ...]) -> tuple[int, int]:
-    """Return where the value at a path begins and ends, which is there."""
+    """Return the start and end of the value at an existing path."""
     start, end = _start(_strict(text), 0), len(text)
     for name in path:
         member = next(each for each in _members(text, start) if each.name == name)
@@ -198,21 +198,21 @@ def _step(text: str) -> str:
     return found[1] if found else "  "
 
 
-def _shown(value: Any, step: str | None, margin: str) -> str:
+def _dump(value: Any, step: str | None, margin: str) -> str:
     return json.dumps(value, indent=step, ensure_ascii=False).replace("\n", "\n" + margin)
 
 
 def _insert(text: str, start: int, label: str, value: Any, step: str, depth: int) -> str:
-    """Put a value first into what starts there; comments of the others stay where they are."""
+    """Insert a value at the beginning of an object or list; comments stay in place."""
     rest = text[start + 1 :]
     members = _members(text, start)
-    if members and "\n" not in text[start : members[0].start]:  # an object on one line stays one
+    if members and "\n" not in text[start : members[0].start]:  # keep an object on one line
         before = members[0].start
-        return f"{text[:before]}{label}{_shown(value, None, '')}, {text[before:]}"
-    member = f"\n{step * depth}{label}{_shown(value, step, step * depth)}"
+        return f"{text[:before]}{label}{_dump(value, None, '')}, {text[before:]}"
+    member = f"\n{step * depth}{label}{_dump(value, step, step * depth)}"
     if members:
         return f"{text[: start + 1]}{member},{rest}"
-    # There are comments alone, or the object is closed on another line.
+    # There are only comments, or the object is closed on another line.
     if rest.lstrip(" \t").startswith(("\n", "\r\n", "/")):
         return text[: start + 1] + member + rest
     return text[: start + 1] + member + f"\n{step * (depth - 1)}" + rest.lstrip(" \t")

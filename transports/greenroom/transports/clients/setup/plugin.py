@@ -1,4 +1,4 @@
-"""The files of a plugin for Claude Code: server, hooks, a skill and a command, made for this machine."""
+"""The files of a plugin for Claude Code: server, hooks, a skill and a command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from greenroom.transports.clients.table import SERVER
 
 MANIFEST: Final = ".claude-plugin/plugin.json"
 PLUGIN: Final = f"{SERVER}@{SERVER}"
-"""What Claude Code calls the plugin once it is installed: its name, and that of the list that has it."""
+"""The plugin's id in Claude Code: its name, and the name of its marketplace."""
 _ABOUT: Final = (
     "Memory that is there at the start of each session and before each prompt, shared by your tools."
 )
@@ -71,10 +71,10 @@ before you store it. Then say in one line what is remembered.
 _README: Final = f"""\
 # Greenroom for Claude Code
 
-This plugin starts the server of Greenroom, whose tools keep sessions and memories, and sets up its hooks. At
-the start of a session and before a prompt Claude is given what is known and fits. When a session is compacted
-or ends, what was said becomes events of a session, and what plain rules find in it becomes a memory that
-waits for your review. Nothing leaves this machine.
+This plugin starts Greenroom's server, with its tools for sessions and memories, and sets up its hooks. At the
+start of a session and before a prompt Claude gets the memories that fit. When a session is compacted or ends,
+the conversation becomes events of a session, and what plain rules find in it becomes a memory that waits for
+your review. Nothing leaves this machine.
 
 `greenroom setup --plugin` wrote it for this machine: the path of the program is in it. After an upgrade that
 moves the program run it again.
@@ -89,11 +89,11 @@ it off: `claude plugin disable {PLUGIN}`.
 
 
 def plugin_files(server: Mapping[str, Any], hooks: Mapping[str, Any]) -> dict[str, str]:
-    """Return the text of each file of the plugin by its path in the folder.
+    """Return the text of each file of the plugin, by its path.
 
     Args:
-        server: What stands under the server's name in Claude Code's own files.
-        hooks: What stands there for each event.
+        server: The server's entry in Claude Code's format.
+        hooks: Our hook for each event.
     """
     about = {"name": SERVER, "description": _ABOUT}
     author = {"name": "The authors of Greenroom"}
@@ -117,7 +117,7 @@ def plugin_files(server: Mapping[str, Any], hooks: Mapping[str, Any]) -> dict[st
 
 
 def is_plugin(manifest: str | None) -> bool:
-    """Whether a manifest is that of the plugin."""
+    """Whether a manifest belongs to the plugin."""
     try:
         value = json.loads(manifest or "")
     except ValueError:

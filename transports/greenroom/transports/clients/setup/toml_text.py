@@ -1,4 +1,4 @@
-"""Tables of TOML put into a text and taken out; the library keeps everything else as it is."""
+"""Edits of TOML tables; the library keeps the rest of the text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _OR_COMMENT: Final = re.compile(r""""(?:\\.|[^"\\])*"|'[^'\n]*'|#[^\n]*""")
 
 
 def parse(text: str) -> Any:
-    """Return the value of a text; raise ValueError where it is none."""
+    """Return the value of a text; raise ValueError if it is invalid."""
     return tomllib.loads(text)
 
 
 def put(text: str, path: tuple[str, str], value: Any) -> str:
-    """Return the text with the value at a path of two names, whose first one may be missing."""
+    """Set the value at a path of two names; the first one may be missing."""
     outer, inner = path
     try:
         document = tomlkit.parse(text)
@@ -32,7 +32,7 @@ def put(text: str, path: tuple[str, str], value: Any) -> str:
 
 
 def take(text: str, path: tuple[str, ...]) -> str:
-    """Return the text without the member at a path, which is there."""
+    """Remove the member at an existing path."""
     try:
         document = tomlkit.parse(text)
         held: Any = document
@@ -45,7 +45,7 @@ def take(text: str, path: tuple[str, ...]) -> str:
 
 
 def masked(text: str, path: tuple[str, str] | None) -> str:
-    """Return the text with … for every comment and value but one, which may be shown."""
+    """Mask every comment and value with … except one value."""
     document = tomlkit.parse(text)
     _mask(document, path or ())
     return _OR_COMMENT.sub(

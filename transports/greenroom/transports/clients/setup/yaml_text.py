@@ -1,6 +1,6 @@
-"""Members of YAML mappings put into a text and taken out, line by line at the places that the parser tells.
+"""Edits of YAML mappings, at the positions that the parser reports.
 
-The parser's marks leave every other line as it is, byte for byte; writing the whole document anew would not.
+All other lines stay byte for byte, which a rewrite of the document would not guarantee.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _COMMENT: Final = re.compile(r"(?m)(^|(?<=\s))#[^\n]*")
 
 
 def parse(text: str) -> Any:
-    """Return the value of a text; raise ValueError where it is none. An empty text is an empty mapping."""
+    """Parse a text; raise ValueError if it is invalid. An empty text is {}."""
     try:
         value = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
@@ -25,7 +25,7 @@ def parse(text: str) -> Any:
 
 
 def put(text: str, path: tuple[str, str], value: Any) -> str:
-    """Return the text with the value at a path of two names, whose first one may be missing."""
+    """Set the value at a path of two names; the first one may be missing."""
     outer, inner = path
     if inner in (parse(text).get(outer) or {}):
         text = take(text, path)
@@ -53,7 +53,7 @@ def put(text: str, path: tuple[str, str], value: Any) -> str:
 
 
 def take(text: str, path: tuple[str, ...]) -> str:
-    """Return the text without the member at a path, which is there."""
+    """Remove the member at an existing path."""
     node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
     outer = None
     for name in path[:-1]:
@@ -71,7 +71,7 @@ def take(text: str, path: tuple[str, ...]) -> str:
 
 
 def masked(text: str, path: tuple[str, str] | None) -> str:
-    """Return the text with … for every comment and value but one, which may be shown."""
+    """Mask every comment and value with … except one value."""
     root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
     ours = None
     if path is not None:
@@ -87,7 +87,7 @@ def masked(text: str, path: tuple[str, str] | None) -> str:
 
 
 def _values(node: Any, ours: Any, seen: set[int]) -> Iterator[Any]:
-    """Yield the scalars that are no names of members, and what is ours as a whole; aliases but once."""
+    """Yield all scalars except member names, and our value as a whole."""
     if node is None or id(node) in seen:
         return
     seen.add(id(node))
@@ -100,7 +100,7 @@ def _values(node: Any, ours: Any, seen: set[int]) -> Iterator[Any]:
 
 
 def _put_between_braces(text: str, node: Any, name: str, value: Any) -> str:
-    """Put a member first into a mapping between braces, where JSON is YAML."""
+    """Insert a member into a mapping in braces, where JSON is valid YAML."""
     if not isinstance(node, yaml.MappingNode) or text[node.start_mark.index] != "{":
         raise ValueError(f"what {name} belongs to is no mapping")
     member = f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
@@ -122,7 +122,7 @@ def _find(node: Any, name: str) -> tuple[Any, Any] | None:
 
 
 def _end(node: Any) -> int:
-    """Return where the last scalar or bracket of a node ends: a block's own mark lies behind comments."""
+    """Return a node's end without comments, which a block's own mark includes."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)

@@ -1,87 +1,137 @@
-"""One client: its open requests, and which path answers each of them.
+"""One client and its open requests, each of which settles exactly once.
 
 Invariants:
 
-- `calls` holds every request that is not settled. A request settles exactly once: with its
-  answer, or because its client took it back.
-- How far each of them is, `OrderedQueue` knows; who sent them, `ClientIdentity`.
-- A frame is taken without waiting. What waits is a message in a mailbox, or a task of its own.
-- The first request decides the era. What is plain and frequent is done here (`fast_path`); the
-  rest goes to the SDK, imported when a request first needs it (`sdk_server`).
+- `calls` holds every request that is not settled. A request settles exactly once: by its answer, or because
+        its client cancelled it.
+- `OrderedQueue` knows the state of each request; `ClientIdentity` knows the sender.
+- Taking a message never waits. What waits is a message in a mailbox, or a task.
+- The first request decides the era, and with it the methods (`methods`).
+- While the SDK is imported to check a request, that request keeps its place in the order. Until the client
+        is introduced, all other requests but pings wait, because its identity decides their answers.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from types import ModuleType
+from typing import Any, Protocol
 
 import trio
 
 from greenroom.actors import Agent
 from greenroom.transports.auth.caller import NO_CHOICE, RateLimit, ToolChoice
-from greenroom.transports.base.observability.meter import Outcome
-from greenroom.transports.base.observability.request_log import trace_id_of
+from greenroom.transports.base.observability.meter import Outcome, RequestMeter
+from greenroom.transports.base.observability.request_log import RequestLog, trace_id_of
+from greenroom.transports.base.observability.tracing import Tracer
 from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
-from greenroom.transports.mcp.client_identity import ClientIdentity
+from greenroom.transports.mcp.clients.client_identity import ClientIdentity
+from greenroom.transports.mcp.clients.domain_requests import DomainRequests, Spawn
 from greenroom.transports.mcp.clients.open_streams import OpenStreams
 from greenroom.transports.mcp.clients.ordering import IN_ORDER, OrderedQueue
-from greenroom.transports.mcp.clients.roots import Roots
-from greenroom.transports.mcp.domain_requests import DomainRequests, Spawn
-from greenroom.transports.mcp.fast_path import LARGEST_WEIGHT, timeout_of
-from greenroom.transports.mcp.frames.calls import Call
+from greenroom.transports.mcp.frames.calls import UNCOUNTED, Call, Deadlines, Limits, ResponseSink
 from greenroom.transports.mcp.frames.frames import (
-    INVALID_PARAMS,
+    INTERNAL_ERROR,
     INVALID_REQUEST,
     Frame,
     RequestError,
     RequestKey,
     error_line,
 )
-from greenroom.transports.mcp.frames.versions import Era, era_mismatch, is_plain_initialize, negotiate_version
-from greenroom.transports.mcp.limits import UNCOUNTED, Limits
-from greenroom.transports.mcp.response_sink import ResponseSink
-from greenroom.transports.mcp.sdk_client import SdkClient
-from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.mcp.frames.versions import Era, check_era
+from greenroom.transports.mcp.tools.offered_tools import ToolOffers
 
 logger = logging.getLogger(__name__)
 
 CONNECTION_CLOSED = -32000
-HANDSHAKE_LIMIT = 64 * 1024  # bytes
+
+
+class MethodsPort(Protocol):
+    """The interface of the methods of one era."""
+
+    def take(self, client: Client, call: Call) -> None:
+        """Answer a request, or answer with its error."""
+
+    def limit(self, client: Client, call: Call, seconds: float) -> None:
+        """Answer a call that exceeds the rate limit."""
+
+    def expire(self, client: Client, call: Call) -> None:
+        """Answer a call that timed out."""
+
+
+class ServerPort(Protocol):
+    """The interface of the server for its clients.
+
+    Attributes:
+        offers: What clients are offered, by their choice of tools.
+        methods: The methods, by era.
+        checks: The SDK's checks of requests; None until a request needs them.
+        request_timeout: Seconds that a request may take.
+        deadlines: Ends calls that time out.
+        tracer: Makes the spans of requests; None without tracing.
+        meter: Counts requests.
+        successors: See `McpServer`.
+        log: Writes a log line per request; None without such a log.
+        run_ready: Processes posted messages at once.
+        hold_dispatch: A context manager within which messages are posted.
+    """
+
+    offers: ToolOffers
+    methods: Mapping[Era, MethodsPort]
+    checks: ModuleType | None
+    request_timeout: float
+    deadlines: Deadlines
+    tracer: Tracer | None
+    meter: RequestMeter
+    successors: Mapping[str | None, str]
+    log: RequestLog | None
+    run_ready: Callable[[], None]
+    hold_dispatch: Callable[[], AbstractContextManager[None]]
+
+    def add(self, client: Client, transport: str) -> None:
+        """Record a client that has connected."""
+
+    def remove(self, client: Client, *, may_come_back: bool) -> None:
+        """Record a client that has disconnected."""
+
+    def record_unread(self, agent_id: str | None = None) -> None:
+        """Record a message that is no valid request, or came too late."""
+
+    async def import_checks(self) -> None:
+        """Import the SDK's checks of requests."""
 
 
 class Client:
     """The state of one client: its handshake and its open requests.
 
     Args:
-        server: What it speaks to.
-        agent_for: Returns its agent in the domain, given its name made to fit.
+        server: Its server.
+        agent_for: Returns its agent for a valid agent id.
         sink: Sink for messages that belong to no request.
-        limits: Bounds of what it may have open.
+        limits: Limits of what it may have open.
         spawn: Starts a task that ends with the client.
-        has_room: Whether it reads its answers; while it does not, no large answer is begun.
+        has_room: Whether it reads its answers; while it does not, no large answer begins.
         changed: Where tasks wait for a change of this client.
-        rate_limit: Counts its requests; None where they are not counted, or were before they came here.
-        tools: How tools are listed to it.
-        transport: How it is connected.
-        is_single_request: Whether it is one request, and ends with that.
-        on_failure: Called when the store has failed for good and nothing more may be answered.
+        rate_limit: Counts its requests; None if they are not counted, or were counted before.
+        tools: How its tools are listed.
+        transport: The transport of its connection.
+        is_single_request: Whether it makes one request, and ends with it.
+        on_failure: Called when the store has failed for good, and no further answer is allowed.
 
     Attributes:
         offer: The tools that it is offered.
-        identity: Who it is.
+        identity: Its identity.
         queue: The order of its requests.
         streams: Its open streams.
-        domain: Its requests on their way into the domain.
-        roots: The questions after its folders; None if it was not asked.
+        domain: Its requests to the actors.
         subscriber: Its subscriptions outside of listen streams; None until it subscribes.
-        sdk: The SDK's side of it; None before a request needs it.
     """
 
     def __init__(
         self,
-        server: McpServer,
+        server: ServerPort,
         agent_for: Callable[[str], AgentPort],
         sink: ResponseSink,
         limits: Limits,
@@ -105,61 +155,58 @@ class Client:
         self.streams = OpenStreams(limits, self.notify_changed)
         self.domain = DomainRequests(self.identity, self.queue, spawn, self.fail, on_failure)
         self.subscriber: SubscriberPort | None = None
-        self.sdk: SdkClient | None = None
-        self.roots: Roots | None = None
+        self._methods: MethodsPort | None = None
+        self._postponed: list[Call | Frame] = []
+        self._is_importing = self._is_introducing = False
         self._changed = trio.lowlevel.ParkingLot() if changed is None else changed
         self._rate_limit = rate_limit
         self._calls: dict[RequestKey, Call] = {}
         self._open_bytes = 0
         self._is_single_request = is_single_request
-        server.connected.add(self, transport)
-        if server.lists is not None:
-            server.lists.add(self)
+        server.add(self, transport)
 
-    # -- what others ask ------------------------------------------------------------------------
+    # -- state for others -----------------------------------------------------------------------
 
     @property
     def agent_id(self) -> str | None:
-        """The id of its agent; None where there was no need of one yet."""
+        """The id of its agent; None if none was needed yet."""
         agent = self.identity.known_agent
         return agent.principal.agent_id if isinstance(agent, Agent) else None
 
     @property
     def open_requests(self) -> int:
-        """How many requests are not settled, streams included."""
+        """The number of requests that are not settled, streams included."""
         return len(self._calls)
 
     @property
     def is_full(self) -> bool:
-        """Whether it has as much in flight as it may have; streams are not in flight."""
+        """Whether it has reached its limit of requests in flight, which excludes streams."""
         return (
-            len(self._calls) - len(self.streams) >= self.limits.in_flight
+            len(self._calls) - len(self.streams.scopes) >= self.limits.in_flight
             or self._open_bytes >= self.limits.in_flight_bytes
-            or (self.sdk is not None and self.sdk.is_full)
         )
 
     # -- in --------------------------------------------------------------------------------------
 
     def take(self, frame: Frame, sink: ResponseSink, wait: float = 0.0) -> None:
-        """Take a request, a notification or a response; what comes of a request goes to `sink`.
+        """Take a request, a notification or a response; answers to a request go to `sink`.
 
         Args:
-            frame: What came.
-            sink: Where answers go.
-            wait: Seconds by which a request came too soon, where its server counts requests itself.
+            frame: The message.
+            sink: The sink for its answers.
+            wait: Seconds to wait by the rate limit, where the server counts requests itself.
         """
         if frame.key is None:
             if not self.queue.is_closed:
                 self._notified(frame)
         elif frame.is_response:
-            if (self.roots is None or not self.roots.take_response(frame)) and self.sdk is not None:
-                self.sdk.take_response(frame)
+            self.domain.take_response(frame)
         elif self.queue.is_closed:
             assert frame.id is not None, "a request has an id"
             self.server.record_unread(self.agent_id)
             sink.answer(error_line(frame.id, CONNECTION_CLOSED, "Connection closed"))
         elif frame.key in self._calls:
-            # Under that id the client would take this for the answer to its first request.
+            # An error under that id would look like the answer to the first request.
             assert frame.id is not None, "a request has an id"
             self.server.record_unread(self.agent_id)
             sentence = f"the id {frame.id.decode()} belongs to a request that is not answered yet"
@@ -175,75 +222,91 @@ class Client:
         if self.server.log is not None:
             call.trace_id = trace_id_of((frame.params or {}).get("_meta"))
         self._open_bytes += frame.size
-        era = self.identity.learn(frame)
-        if (refusal := era_mismatch(era, frame.method, frame.params)) is not None:
-            self.fail(call, *refusal)
-            return
+        who = self.identity
+        if not who.is_name_fixed:
+            who.learn(frame)
+        assert who.era is not None, "its first request tells it"
+        if self._methods is None:
+            self._methods = self.server.methods[who.era]
+        if frame.method == "initialize" or (frame.params and "_meta" in frame.params):
+            try:
+                check_era(who.era, frame.method, frame.params)
+            except RequestError as error:
+                self.fail(call, error.code, str(error), error.data)
+                return
         if (tracer := self.server.tracer) is not None:
             call.span = tracer.begin(frame.method, self.identity.version, frame.params, frame.key)
-        if self._let_pass(call, wait) and not self._took_fast_path(call, era):
-            if frame.problem:
-                self.fail(call, INVALID_PARAMS, frame.problem)
-            else:
-                self._send_to_sdk(call)
-
-    def _let_pass(self, call: Call, wait: float) -> bool:
-        """Return whether the client may send this now; answer it when it may not."""
-        if self._rate_limit is not None and call.frame.method not in UNCOUNTED:
+        if self._rate_limit is not None and frame.method not in UNCOUNTED:
             wait = self._rate_limit.request(call.arrived)
         if wait > 0:
-            self.server.answer_limited(self, call, wait)
-        return wait <= 0
+            self._methods.limit(self, call, wait)
+        elif self._is_introducing and frame.method != "ping":
+            self.postpone(call)
+        else:
+            self._methods.take(self, call)
 
-    def _took_fast_path(self, call: Call, era: Era) -> bool:
-        """Answer a plain and frequent request without the SDK; return whether it was one."""
-        if self.sdk is not None and self.sdk.is_handshaking:
-            return False  # what it will be allowed after that is not known yet
-        name = call.frame.method
-        if name == "initialize":
-            return self._shake_hands(call)
-        method = self.server.methods[era].get(name)
-        if method is None:
-            return False
-        if not self.identity.is_introduced and name != "ping":
-            if self.sdk is None:
-                self.fail(call, INVALID_PARAMS, f"send initialize first: {name} is not answered before it")
-            return self.sdk is None
-        return method(self, call)
+    def postpone(self, item: Call | Frame) -> None:
+        """Take a request or notification after the import of the SDK's checks."""
+        if isinstance(item, Frame):
+            self._open_bytes += item.size
+            self._is_introducing = True
+        else:
+            if item.frame.method != "subscriptions/listen":
+                with suppress(RequestError):  # its method reports this, after the SDK's own check
+                    self.server.deadlines.watch(item)
+            if item.frame.method in IN_ORDER:
+                self.queue.hold(item)
+            self._is_introducing = self._is_introducing or item.frame.method == "initialize"
+        self._postponed.append(item)
+        if not self._is_importing:
+            self._is_importing = True
+            self.spawn(self._take_postponed)
 
-    def _shake_hands(self, call: Call) -> bool:
-        params, size = call.frame.params, call.frame.size
-        if size > HANDSHAKE_LIMIT:  # it is kept as long as the client is
-            sentence = f"a handshake has at most {HANDSHAKE_LIMIT:,} bytes; this one has {size:,}"
-            self.fail(call, INVALID_REQUEST, sentence)
-            return True
-        if self.sdk is not None or params is None or not is_plain_initialize(params):
-            return False
-        who = self.identity
-        who.accept_handshake(params, negotiate_version(params["protocolVersion"]))
-        result = self.server.initialize_result(who.version, who.scopes, self.offer)
-        self.answer(call, b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (call.id, result))
-        return True
+    async def _take_postponed(self) -> None:
+        try:
+            await self.server.import_checks()
+        except Exception:
+            logger.exception("the SDK, which checks a request, cannot be imported")
+        postponed, self._postponed = self._postponed, []
+        self._is_importing = self._is_introducing = False
+        for item in postponed:
+            if isinstance(item, Frame):
+                self._open_bytes -= item.size
+                if self.server.checks is not None or not item.params:
+                    self._initialized(item)
+            elif self.server.checks is None:
+                self.fail(item, INTERNAL_ERROR, "Internal server error")
+            elif not item.settled:
+                assert self._methods is not None, "it has sent a request"
+                self._methods.take(self, item)
+        self.notify_changed()
 
     def _notified(self, frame: Frame) -> None:
         if (tracer := self.server.tracer) is not None:
             tracer.begin(frame.method, self.identity.version, frame.params).end("ok")
-        if frame.method == "notifications/roots/list_changed" and self.roots is not None:
-            self.roots.forget()
+        if frame.method == "notifications/roots/list_changed":
+            self.domain.forget_folders()
         if frame.method == "notifications/cancelled":
             key = (frame.params or {}).get("requestId")
             call = self._calls.get(key) if isinstance(key, int | str) and type(key) is not bool else None
             if call is not None:
                 self._cancel(call)
-        elif self.sdk is not None:
-            self.sdk.take_notification(frame)
-        elif frame.method == "notifications/initialized":
-            # Without a handshake before it, too, this leads to the SDK.
-            if not self.identity.is_introduced:
-                self.sdk = SdkClient(self.server.sdk, self)
-                self.sdk.take_notification(frame)
+        elif frame.method == "notifications/initialized" and not self.identity.is_introduced:
+            self._initialized(frame)
         else:
-            logger.debug("a notification was passed over: nothing here hears of it")
+            logger.debug("a notification was ignored: it has no handler")
+
+    def _initialized(self, frame: Frame) -> None:
+        """Serve a client that is ready from now on, with or without a handshake before."""
+        checks, params = self.server.checks, frame.params
+        if self._is_introducing or (params and checks is None):
+            self.postpone(frame)
+        elif (
+            checks is None
+            or not params
+            or checks.is_notification(frame.method, self.identity.version, params)
+        ):
+            self.identity.is_introduced = True
 
     def _cancel(self, call: Call) -> None:
         call.cancel()
@@ -251,64 +314,56 @@ class Client:
             self._settle(call, "cancelled")
             call.sink.unanswered()
 
-    def _send_to_sdk(self, call: Call) -> None:
-        if call.frame.method != "subscriptions/listen":
-            with suppress(RequestError):  # whoever handles it says so, after the SDK has said its own
-                call.timeout = timeout_of(call)
-            self.server.deadlines.watch(call)
-        if call.frame.method in IN_ORDER:
-            self.queue.join_for_task(call, self._weight_of(call.frame))
-        if self.sdk is None:
-            self.sdk = SdkClient(self.server.sdk, self)
-        self.sdk.take_request(call)
-
-    def _weight_of(self, frame: Frame) -> int:
-        tool = self.offer.tools.get(frame.name or "")
-        if tool is not None:
-            return tool.weight
-        return LARGEST_WEIGHT if frame.method == "resources/read" else 0
-
     # -- out -------------------------------------------------------------------------------------
 
     def answer(self, call: Call, line: bytes, outcome: Outcome = "ok") -> None:
-        """Answer a request that is not settled yet."""
+        """Answer a request that is not settled."""
         if self.domain.failed is None:
             self._settle(call, outcome)
             call.sink.answer(line)
 
     def fail(self, call: Call, code: int, sentence: str, data: Any = None) -> None:
-        """Answer a request with an error of the protocol."""
+        """Answer a request with a protocol error."""
         if call.span is not None:
             call.span.fail(code, sentence)
         self.answer(call, error_line(call.id, code, sentence, data), "error")
 
     def expire(self, call: Call) -> None:
-        """End a request whose time is up; what is begun is carried out whole."""
-        self.server.answer_overdue(self, call)
+        """End a request that timed out; an action that has begun is completed."""
+        assert self._methods is not None, "who called has an era"
+        self._methods.expire(self, call)
         call.cancel()
 
     def _settle(self, call: Call, outcome: Outcome) -> None:
-        assert call.frame.key is not None, "a request has an id"
-        del self._calls[call.frame.key]
-        self._open_bytes -= call.frame.size
-        self.server.record_settled(call, outcome)
+        server, frame = self.server, call.frame
+        assert frame.key is not None, "a request has an id"
+        del self._calls[frame.key]
+        self._open_bytes -= frame.size
+        if call in self._postponed:
+            self._postponed.remove(call)
+        server.deadlines.forget(call)
+        seconds = trio.current_time() - call.arrived
+        server.meter.record(frame.method, server.successors.get(frame.name, frame.name), outcome, seconds)
+        trace_id = call.trace_id if call.span is None else call.span.end(outcome)
+        if server.log is not None:
+            server.log.record(frame.method, outcome, seconds, trace_id, tool=frame.name, agent=self.agent_id)
         self.queue.settle(call)
         self.notify_changed()
 
     def notify_changed(self) -> None:
-        """Wake whoever waits for a change of this client."""
+        """Wake the tasks that wait for a change of this client."""
         if self._changed:
             self._changed.unpark_all()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until a condition holds that depends on this client."""
+        """Wait until a condition on this client holds."""
         while not condition():
             await self._changed.park()
 
     # -- the end ---------------------------------------------------------------------------------
 
     async def drain(self) -> None:
-        """End the streams with their results, and wait until nothing is open any more."""
+        """End the streams with their results, and wait until no request is open."""
         self.streams.end()
         await self.until(lambda: not self._calls)
 
@@ -320,11 +375,9 @@ class Client:
             call.cancel()
 
     def close(self) -> None:
-        """Cancel what is open for the client, which is gone. Its tasks end with whoever spawned them."""
+        """Cancel the client's open requests after its end. Its tasks end with their nursery."""
         self.queue.is_closed = True
-        if self.server.lists is not None:
-            self.server.lists.discard(self)
         for call in list(self._calls.values()):
             self._cancel(call)
-        self.server.connected.remove(self, may_come_back=self._is_single_request)
+        self.server.remove(self, may_come_back=self._is_single_request)
         self.identity.close()

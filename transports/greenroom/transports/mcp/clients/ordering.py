@@ -1,7 +1,7 @@
-"""In-order dispatch: calls reach their mailboxes in the order of arrival, one at a time.
+"""Dispatch in order: calls reach their mailboxes one at a time.
 
-A call leaves the queue when its place in the order is sure: when its message is in the
-mailbox, or when there will be no message.
+A call leaves the queue when its place in the order is fixed: its message is in the mailbox, or there will be
+no message.
 """
 
 from __future__ import annotations
@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-import trio
-
-from greenroom.transports.mcp.frames.calls import BEGUN, PLACED, SETTLED, UNORDERED, WAITING, Call
-from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.frames.calls import BEGUN, PLACED, SETTLED, UNORDERED, WAITING, Call, Limits
 
 IN_ORDER = frozenset(
     {
@@ -24,21 +21,21 @@ IN_ORDER = frozenset(
         "subscriptions/listen",
     }
 )
-"""The requests of the domain: they take effect in the order in which they arrived."""
+"""The requests to actors that take effect in the order of their arrival."""
 
 
 class OrderedQueue:
-    """The order of one client's calls; the first one is on its way or waits until it may begin.
+    """The order of one client's calls; the first has begun, or waits until it may.
 
-    Every change of `Call.state` is made here. What a call weighs counts from its turn to its end.
+    Only this class changes `Call.state`. The weight of a call counts from its turn to its end.
 
     Args:
-        limits: How many large answers there may be at a time.
-        has_room: Whether the client reads its answers; while it does not, no large answer is begun. Who
+        limits: How many large answers may run at once.
+        has_room: Whether the client reads its answers; while it does not, no large answer begins. Code that
             makes room calls `advance`.
 
     Attributes:
-        is_closed: Whether nothing begins any more: what waits is called off, one after the other.
+        is_closed: Whether nothing begins any more: waiting calls are cancelled one by one.
     """
 
     def __init__(self, limits: Limits, has_room: Callable[[], bool]) -> None:
@@ -50,9 +47,11 @@ class OrderedQueue:
         self._advancing = False
 
     def join(self, call: Call, begin: Callable[[Call], None], weight: int = 0) -> None:
-        """Begin a call now if its turn has come, else when it comes."""
+        """Begin a call now if its turn has come, or when it comes."""
         call.begin, call.weight = begin, weight
-        if self._queue or self._advancing or not self._may_begin(call):
+        if call.state is WAITING:  # its place was reserved
+            self.advance()
+        elif self._queue or self._advancing or not self._may_begin(call):
             call.state = WAITING
             self._queue.append(call)
         else:
@@ -60,34 +59,30 @@ class OrderedQueue:
             if call.state is BEGUN:
                 self._queue.append(call)
 
-    def join_for_task(self, call: Call, weight: int) -> None:
-        """Join for a task that waits for the turn (`turn`)."""
-        call.payload = turn = trio.Event()
-        self.join(call, lambda _: turn.set(), weight)
-
-    async def turn(self, call: Call) -> None:
-        """Wait for the turn of a call for which a task waits; one without an order has it always."""
-        if call.begin is not None:
-            await call.payload.wait()
-            await trio.lowlevel.checkpoint_if_cancelled()  # its turn and its end may have come at once
+    def hold(self, call: Call) -> None:
+        """Reserve the place of a call that joins later."""
+        call.state = WAITING
+        self._queue.append(call)
 
     def leave(self, call: Call) -> None:
-        """Let the next one begin, since this one's place is sure; a second time does nothing."""
+        """Let the next call begin, as this one's place is fixed; idempotent."""
         if call.state is BEGUN:
             call.state = PLACED
-            self.advance()
+            if self._queue:
+                self.advance()
 
     def settle(self, call: Call) -> None:
-        """Take note that a call is over, whether its turn has come or not."""
+        """Remove a call that is settled, whether its turn has come or not."""
         before, call.state = call.state, SETTLED
         if before is WAITING:
-            self._queue.remove(call)  # at once: behind a first one that waits long it would hold its memory
+            self._queue.remove(call)  # at once: behind a long wait it would keep its memory
         elif before is not UNORDERED:
             self._large -= call.weight
-        self.advance()
+        if self._queue:
+            self.advance()
 
     def advance(self) -> None:
-        """Begin whoever may begin."""
+        """Begin the calls that may begin."""
         if self._advancing or not self._queue:
             return
         self._advancing = True
@@ -105,7 +100,7 @@ class OrderedQueue:
             self._advancing = False
 
     def _may_begin(self, call: Call) -> bool:
-        if self.is_closed:
+        if self.is_closed or call.begin is None:
             return False
         return not call.weight or (self._large < self._limits.large_answers and self._has_room())
 

@@ -1,63 +1,86 @@
-"""The folders that a client works in, asked for when a session is to start in one, or files are named.
+"""The server's own requests to a client, and the working folders that it reports.
 
-This is the one thing that Greenroom asks of clients by itself, and only of those that offer it, in the
-handshake era. It needs no SDK: one request, whose id no other request of the server has.
+Folders are requested when a session starts in one, or a request names files. Only clients of the handshake
+era that offer them get the request.
 """
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import trio
 
-from greenroom.transports.mcp.client_identity import ClientIdentity
-from greenroom.transports.mcp.frames.calls import Call
+from greenroom.transports.mcp.clients.client_identity import ClientIdentity
+from greenroom.transports.mcp.frames.calls import Call, ResponseSink
 from greenroom.transports.mcp.frames.frames import Frame
 from greenroom.transports.mcp.frames.versions import Era
 from greenroom.transports.mcp.response_encoder import encode
 
 PATIENCE_SECONDS: Final = 2.0
-"""How long a client may take to say where it works; a session without a project is better than none."""
+"""How long a client may take to report its folders; a session without a project is better than none."""
 MAX_PATH: Final = 4_096
 MAX_FOLDERS: Final = 100
-_PREFIX: Final = "greenroom/roots/"
+
+
+class ServerRequests:
+    """The server's requests that one client has not answered."""
+
+    __slots__ = ("_arrived", "_count", "_responses")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._arrived: dict[str, trio.Event] = {}
+        self._responses: dict[str, dict[str, Any]] = {}
+
+    async def ask(
+        self, sink: ResponseSink, method: str, params: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Send a request; return the client's ``result`` or ``error``."""
+        self._count += 1
+        key = f"greenroom/{method.partition('/')[0]}/{self._count}"
+        message = {"jsonrpc": "2.0", "id": key, "method": method}
+        arrived = self._arrived[key] = trio.Event()
+        try:
+            sink.send(encode(message if params is None else {**message, "params": params}) + b"\n")
+            await arrived.wait()
+            return self._responses[key]
+        finally:
+            del self._arrived[key]
+            self._responses.pop(key, None)
+
+    def take_response(self, frame: Frame) -> None:
+        """Take a client's response; ignore one without a request."""
+        key = frame.key
+        if isinstance(key, str) and key in self._arrived and key not in self._responses:
+            self._responses[key] = frame.params or {}
+            self._arrived[key].set()
 
 
 class Roots:
-    """The requests for its roots that one client was sent.
+    """The working folders of one client.
 
     Args:
-        who: The client.
+        who: The client's identity.
+        requests: The server's requests to it.
     """
 
-    def __init__(self, who: ClientIdentity) -> None:
+    def __init__(self, who: ClientIdentity, requests: ServerRequests) -> None:
+        self._requests = requests
         self._can_be_asked = _offers_roots(who)
         offered = ((who.initialize or {}).get("capabilities") or {}).get("roots") or {}
         self._hears_changes = offered.get("listChanged") is True
         self._otherwise = () if who.folder is None else (who.folder,)
-        self._numbers = itertools.count(1)
-        self._waiting: dict[str, trio.Event] = {}
-        self._told: dict[str, Any] = {}
         self._known: tuple[str, ...] | None = None
 
-    def take_response(self, frame: Frame) -> bool:
-        """Take a response; return whether it answers one of these requests."""
-        if not isinstance(frame.key, str) or not frame.key.startswith(_PREFIX):
-            return False
-        event = self._waiting.get(frame.key)
-        if event is not None:
-            self._told[frame.key] = (frame.params or {}).get("result")
-            event.set()
-        return True
+    @property
+    def can_be_known(self) -> bool:
+        """Whether the client can report folders, or its process revealed one."""
+        return self._can_be_asked or bool(self._otherwise)
 
-    async def folder(self, call: Call) -> str | None:
-        """Return the path of the first folder that a client works in, if it says so in time."""
-        return next(iter(await self.folders(call)), None)
-
-    async def known_folders(self, call: Call) -> tuple[str, ...]:
-        """Return the paths of the folders that a client works in, as it said last if it tells of changes."""
+    async def read_cached(self, call: Call) -> tuple[str, ...]:
+        """Return the paths of the folders; cached for clients that report changes."""
         if self._known is not None:
             return self._known
         known = await self.folders(call)
@@ -65,33 +88,14 @@ class Roots:
             self._known = known
         return known
 
-    def forget(self) -> None:
-        """Ask again when they are wanted: the client says that they changed."""
-        self._known = None
-
     async def folders(self, call: Call) -> tuple[str, ...]:
-        """Return the paths of the folders that a client works in, as it says in time or its process did."""
+        """Return the client's folders, as it reports in time or its process reveals."""
         if not self._can_be_asked:
             return self._otherwise
-        key = f"{_PREFIX}{next(self._numbers)}"
-        event = self._waiting[key] = trio.Event()
-        try:
-            call.sink.send(encode({"jsonrpc": "2.0", "id": key, "method": "roots/list"}) + b"\n")
-            with trio.move_on_after(PATIENCE_SECONDS):
-                await event.wait()
-            return folders_of(self._told.pop(key, None)) or self._otherwise
-        finally:
-            del self._waiting[key]
-
-
-def needs_folder(call: Call, who: ClientIdentity) -> bool:
-    """Return whether a call that starts a session does so in a folder that only its client can tell."""
-    return b'"workspace_path"' not in call.frame.arguments and tells_folders(who)
-
-
-def tells_folders(who: ClientIdentity) -> bool:
-    """Return whether a client's folders can be known: it can be asked, or its process told one."""
-    return who.folder is not None or _offers_roots(who)
+        response: dict[str, Any] = {}
+        with trio.move_on_after(PATIENCE_SECONDS):
+            response = await self._requests.ask(call.sink, "roots/list")
+        return folders_of(response.get("result")) or self._otherwise
 
 
 def _offers_roots(who: ClientIdentity) -> bool:

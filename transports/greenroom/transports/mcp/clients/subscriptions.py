@@ -1,12 +1,11 @@
 """Subscriptions in both protocol eras.
 
-In the handshake era a client subscribes to URIs and hears of them on the connection
-itself. In the era of 2026-07-28 each ``subscriptions/listen`` request is a stream: its
-acknowledgement comes first, every notification carries the request's id, and its result,
-which ends it, comes when the connection winds up.
+In the handshake era a client subscribes to URIs and is notified on the connection itself. In the 2026-07-28
+era each ``subscriptions/listen`` request is a stream. Its acknowledgement comes first, every notification
+carries the request's id, and its result ends it when the connection winds up.
 
-A notification is taken from the bus only while the client reads. Until then a change is
-one flag for each resource, so a client that does not read costs nobody anything.
+A notification is taken from the bus only while the client reads. Until then a change is one flag per
+resource, so a client that does not read costs other clients nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -22,26 +21,53 @@ import trio
 from greenroom.actors.core.auth.scopes import contexts_of
 from greenroom.runtime import RuntimeClosedError
 from greenroom.transports.mcp.agent_port import SubscriberPort
-from greenroom.transports.mcp.client_port import ClientPort
-from greenroom.transports.mcp.frames.calls import Call
+from greenroom.transports.mcp.clients.client import Client
+from greenroom.transports.mcp.frames.calls import Call, ResponseSink
 from greenroom.transports.mcp.frames.frames import INVALID_REQUEST, RequestError
-from greenroom.transports.mcp.frames.versions import SUBSCRIPTION_ID_KEY
-from greenroom.transports.mcp.list_changes import METHOD, ListChanges
-from greenroom.transports.mcp.response_sink import ResponseSink
+from greenroom.transports.mcp.frames.versions import SUBSCRIPTION_ID_KEY, Era, Wanted
 
-SLICE = 500  # resources of one listen request that are subscribed to before other tasks run
+METHOD: Final = "notifications/prompts/list_changed"
+_LINE: Final = b'{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}\n'
 
 
-class Wanted(NamedTuple):
-    """What a client wants to hear of on a listen stream.
+class ListChanges:
+    """The changes of the list of prompts, if it can change."""
 
-    Attributes:
-        uris: Resources.
-        prompts: Whether changes of the list of prompts.
-    """
+    def __init__(self) -> None:
+        self._clients: set[Client] = set()
+        self._waiting: set[Client] = set()
+        self._changed = trio.Event()
 
-    uris: Sequence[str]
-    prompts: bool
+    def add(self, client: Client) -> None:
+        """Notify a client from now on."""
+        self._clients.add(client)
+
+    def discard(self, client: Client) -> None:
+        """Stop notifying a client that has disconnected."""
+        self._clients.discard(client)
+        self._waiting.discard(client)
+
+    async def next(self) -> None:
+        """Wait for the next change."""
+        await self._changed.wait()
+
+    def announce(self) -> None:
+        """Notify all clients that the list has changed."""
+        self._changed.set()
+        self._changed = trio.Event()
+        for client in self._clients - self._waiting:
+            who = client.identity
+            if who.era is Era.HANDSHAKE and who.is_introduced and contexts_of(who.scopes):
+                self._waiting.add(client)
+                client.spawn(self._tell, client)
+
+    async def _tell(self, client: Client) -> None:
+        await client.sink.room_for_notice()
+        self._waiting.discard(client)
+        client.sink.send(_LINE)
+
+
+SLICE = 500  # subscriptions of one listen request before other tasks run
 
 
 class Subscriptions:
@@ -49,20 +75,20 @@ class Subscriptions:
 
     Args:
         window: Seconds within which changes of one resource become one notification.
-        lists: The changes of the list of prompts; None where that does not change.
+        lists: The changes of the list of prompts; None if it cannot change.
     """
 
     def __init__(self, window: float, lists: ListChanges | None = None) -> None:
         self._window = window
         self._lists = lists
 
-    def subscribe(self, client: ClientPort, uri: str) -> None:
-        """Subscribe a client of the handshake era to a resource, be it unknown or forbidden.
+    def subscribe(self, client: Client, uri: str) -> None:
+        """Subscribe a client of the handshake era to a resource, even an unknown one.
 
         Raises:
-            RequestError: it has too many subscriptions.
-            Refusal: no resource has such a URI, or as `ResourceSubscriber.add`.
-            RuntimeClosedError: the runtime is closed.
+            RequestError: It has too many subscriptions.
+            Refusal: The URI is no resource's; otherwise as `ResourceSubscriber.add`.
+            RuntimeClosedError: The runtime is closed.
         """
         subscriber = client.subscriber
         if subscriber is None:
@@ -73,22 +99,24 @@ class Subscriptions:
             raise RequestError(INVALID_REQUEST, f"one connection may subscribe to {limit:,} resources")
         subscriber.add(uri)
 
-    def unsubscribe(self, client: ClientPort, uri: str) -> None:
+    def unsubscribe(self, client: Client, uri: str) -> None:
         """Unsubscribe a client of the handshake era from a resource."""
         if client.subscriber is not None:
             client.subscriber.remove(uri)
 
-    async def listen(self, client: ClientPort, call: Call, wanted: Wanted) -> None:
-        """Notify a client on a stream of its own, until it ends or cancels the request.
+    async def listen(self, client: Client, call: Call, wanted: Wanted) -> None:
+        """Notify a client on a stream until the stream ends or is cancelled.
 
         Raises:
-            RequestError: it has too many streams, or hears of too many resources.
-            Refusal: as `subscribe`.
-            RuntimeClosedError: the runtime is closed.
+            RequestError: It has too many streams, or too many subscriptions.
+            Refusal: As `subscribe`.
+            RuntimeClosedError: The runtime is closed.
         """
-        limits, uris = client.limits, wanted.uris
+        limits, uris = client.limits, wanted.resourceSubscriptions or []
         hears_prompts = (
-            wanted.prompts and self._lists is not None and bool(contexts_of(client.identity.scopes))
+            wanted.promptsListChanged is True
+            and self._lists is not None
+            and bool(contexts_of(client.identity.scopes))
         )
         if not client.streams.has_room(call, len(uris)):
             sentence = (
@@ -135,19 +163,19 @@ async def _send_list_changes(sink: ResponseSink, lists: ListChanges, stream_id: 
 
 @functools.lru_cache(maxsize=4_096)
 def updated_line(uri: str) -> bytes:
-    """Return the line that says that a resource changed, the same object for every subscriber."""
+    """Return the notification of a changed resource, one object for all subscribers."""
     return b'{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%b}}\n' % _json(uri)
 
 
 def stream_updated_line(stream_id: bytes, uri: str) -> bytes:
-    """Return the line that says on a listen stream that a resource changed."""
+    """Return the notification of a changed resource for a listen stream."""
     return _on_stream("notifications/resources/updated", stream_id, b'"uri":' + _json(uri))
 
 
 def acknowledged_line(stream_id: bytes, uris: Sequence[str], *, hears_prompts: bool = False) -> bytes:
-    """Return the first line of a listen stream: of what it will hear.
+    """Return the first line of a listen stream: its accepted subscriptions.
 
-    Other lists do not change while a client could notice, so nothing else is acknowledged.
+    Other lists do not change while a client is connected, so they are not acknowledged.
     """
     wanted: dict[str, Any] = {"resourceSubscriptions": uris} if uris else {}
     if hears_prompts:

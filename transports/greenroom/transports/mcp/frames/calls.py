@@ -1,4 +1,4 @@
-"""Requests on their way, and the clock that none outlives."""
+"""Calls, which are requests in flight, their limits, and the clock that ends them."""
 
 from __future__ import annotations
 
@@ -8,32 +8,90 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from math import inf
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+import msgspec
 import trio
 
+from greenroom.transports.base.defaults import MAX_IN_FLIGHT, MAX_MESSAGE_BYTES, REQUEST_SECONDS
 from greenroom.transports.base.observability.tracing import RequestSpan
-from greenroom.transports.mcp.frames.frames import Frame
-from greenroom.transports.mcp.response_sink import ResponseSink
+from greenroom.transports.mcp.frames.frames import INVALID_PARAMS, Frame, RequestError
 
-STALE_ALARMS = (
-    100  # deadlines of calls that are over, beside as many as are open, before they are cleared away
-)
+UNCOUNTED: Final = frozenset({"ping", "tools/list"})
+"""Requests outside of the rate limit: some clients list the tools before each call."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of one connection.
+
+    Attributes:
+        max_message_bytes: The longest message, in bytes.
+        in_flight: Requests that are read but not answered.
+        in_flight_bytes: Bytes of their lines; the request that exceeds it is still read.
+        unsent_bytes: Bytes of unread answers, beyond which the client must wait.
+        unsent_notices: Bytes of unread output, beyond which the client gets no notification.
+        streams: Requests that stay open, such as listen streams; these are not in flight.
+        subscriptions: Resources per listen stream, and besides on the connection itself.
+        large_answers: How many requests with large answers run at once, by the weights of their answers.
+        drain: Seconds for open requests and unread answers after the end of input.
+        stop: Seconds for open requests after a request to stop.
+    """
+
+    max_message_bytes: int = MAX_MESSAGE_BYTES
+    in_flight: int = MAX_IN_FLIGHT
+    in_flight_bytes: int = 32 * 1024 * 1024
+    unsent_bytes: int = 4 * 1024 * 1024
+    unsent_notices: int = 4 * 1024
+    streams: int = 1_000
+    subscriptions: int = 10_000
+    large_answers: int = 64
+    drain: float = REQUEST_SECONDS
+    stop: float = 0.5
+
+
+DEADLINE_META_KEY = "greenroom/deadline_ms"
+STALE_ALARMS = 100  # deadlines of settled calls, on top of as many open ones, before a clean-up
+
+
+class ResponseSink(Protocol):
+    """Takes the lines of one request, or of none; never waits or fails.
+
+    A sink is lines of a pipe, messages of a WebSocket, or a stream of HTTP. A line is the JSON of one message
+    and ends with a newline.
+    """
+
+    def send(self, line: bytes) -> None:
+        """Take a notification or a request of the server, before the answer."""
+
+    def answer(self, line: bytes) -> None:
+        """Take the answer, which is the last line."""
+
+    def unanswered(self) -> None:
+        """End without an answer, because the request was cancelled."""
+
+    def close_stream(self) -> None:
+        """Close the stream, if the client can resume it later."""
+
+    async def room_for_notice(self) -> None:
+        """Wait until the client has read nearly all of its output.
+
+        So an unread notification stays a flag of its subscriber, and costs no more.
+        """
 
 
 class CallOwner(Protocol):
-    """Whose call it is, as far as deadlines matter."""
+    """The client of a call, as far as deadlines need it."""
 
     @property
     def agent_id(self) -> str | None:
-        """The id of its agent; None where there was no need of one yet."""
+        """The id of its agent; None if none was needed yet."""
 
     def expire(self, call: Call) -> None:
-        """End a call whose time is up."""
+        """End a call that timed out."""
 
 
 class CallState(Enum):
-    """How far a call is. `OrderedQueue` alone takes it further, and never back.
+    """The state of a call. Only `OrderedQueue` advances it, and never back.
 
     UNORDERED ─▶ WAITING ─▶ BEGUN ─▶ PLACED, and from each of them to SETTLED.
     """
@@ -45,32 +103,33 @@ class CallState(Enum):
     BEGUN = "begun"
     """Its turn has come; nothing else begins."""
     PLACED = "placed"
-    """Its place in the order is sure."""
+    """Its place in the order is fixed."""
     SETTLED = "settled"
-    """It was answered, or its client took it back."""
+    """It was answered, or its client cancelled it."""
 
 
-# In Python 3.11 a member is looked up by a function, ten times as slowly, and each call asks ten times.
+# Python 3.11 looks a member up by a function, ten times slower; each call needs ten look-ups.
 UNORDERED, WAITING, BEGUN, PLACED, SETTLED = CallState
 
 
 class Call:
-    """One request on its way.
+    """One request in flight.
 
     Attributes:
-        client: Whose it is.
-        frame: The request as it came, with an id.
+        client: Its client.
+        frame: The request as received.
+        id: Its id, as received.
         sink: Sink for its notifications and its answer.
         arrived: When it was read, in trio's time.
         timeout: Seconds that it may take from then.
-        payload: What its method has made of its parameters; on the way to the SDK the event of its turn.
-        state: How far it is.
-        begin: Sends it on, when its turn has come; None for requests that have no order.
-        weight: How large its answer may be (`Tool.weight`).
-        cancel_work: Cancels what is under way for it; None while nothing is.
-        reply: JSON that its answer is completed with on the way back from the SDK.
-        span: Its span; None where nobody traces.
-        trace_id: The id of its trace, where requests are logged; else empty.
+        deadline: When it times out, in trio's time.
+        payload: Its parsed parameters, set by its method.
+        state: Its state.
+        begin: Sends it to its actor when its turn has come; None for requests without an order.
+        weight: The weight of its answer (`Tool.weight`).
+        cancel_work: Cancels the work for it; None while there is none.
+        span: Its span; None without tracing.
+        trace_id: Its trace id, if requests are logged; else empty.
     """
 
     __slots__ = (
@@ -78,9 +137,10 @@ class Call:
         "begin",
         "cancel_work",
         "client",
+        "deadline",
         "frame",
+        "id",
         "payload",
-        "reply",
         "sink",
         "span",
         "state",
@@ -92,44 +152,35 @@ class Call:
     def __init__(
         self, client: CallOwner, frame: Frame, sink: ResponseSink, arrived: float, seconds: float
     ) -> None:
+        assert frame.id is not None, "a call is a request"
         self.client = client
         self.frame = frame
+        self.id = frame.id
         self.sink = sink
         self.arrived = arrived
         self.timeout = seconds
+        self.deadline = arrived + seconds
         self.payload: Any = None
         self.state = UNORDERED
         self.begin: Callable[[Call], None] | None = None
         self.weight = 0
         self.cancel_work: Callable[[], None] | None = None
-        self.reply: bytes | None = None
         self.span: RequestSpan | None = None
         self.trace_id = ""
 
     @property
-    def id(self) -> bytes:
-        """The request's id, as it came."""
-        assert self.frame.id is not None, "a call is a request"
-        return self.frame.id
-
-    @property
-    def deadline(self) -> float:
-        """When it must be over, in trio's time."""
-        return self.arrived + self.timeout
-
-    @property
     def settled(self) -> bool:
-        """Whether it is over."""
+        """Whether it is settled."""
         return self.state is SETTLED
 
     def cancel(self) -> None:
-        """Cancel what is under way for it."""
+        """Cancel the work for it."""
         if self.cancel_work is not None:
             self.cancel_work()
 
     @contextmanager
     def cancellable(self) -> Iterator[trio.CancelScope]:
-        """Do for it what the block does, until it is cancelled."""
+        """Run the block for it, until it is cancelled."""
         with trio.CancelScope() as scope:
             self.cancel_work = scope.cancel
             try:
@@ -138,14 +189,30 @@ class Call:
                 self.cancel_work = None
 
 
-class Deadlines:
-    """Ends calls whose time is up, with one task for all of them.
+def _timeout_of(call: Call) -> float:
+    """Return the timeout of a call in seconds.
 
-    Nearly all have the same time, so they end in the order in which they came and need no heap.
+    Raises:
+        RequestError: The client's own timeout is invalid.
+    """
+    meta = None if call.frame.params is None else call.frame.params.get("_meta")
+    wanted = meta.get(DEADLINE_META_KEY) if isinstance(meta, dict) else None
+    if wanted is None:
+        return call.timeout
+    if not isinstance(wanted, int | float) or type(wanted) is bool or not wanted > 0:
+        sentence = f'_meta["{DEADLINE_META_KEY}"] must be a number of milliseconds greater than 0'
+        raise RequestError(INVALID_PARAMS, sentence)
+    return min(call.timeout * 1000, wanted) / 1000  # an integer may exceed every float
+
+
+class Deadlines:
+    """Ends calls that time out, with one task for all of them.
+
+    Nearly all calls have the same timeout, so they end in order of arrival and need no heap.
 
     Args:
-        usual: The seconds that nearly all calls have.
-        overdue: Called with each call whose time is up.
+        usual: The usual timeout in seconds.
+        overdue: Called with each call that timed out.
     """
 
     def __init__(self, usual: float, overdue: Callable[[Call], None]) -> None:
@@ -159,7 +226,18 @@ class Deadlines:
         self._wakes_at = inf
 
     def watch(self, call: Call) -> None:
-        """End this call in time, unless it is forgotten before."""
+        """End this call at its deadline, unless it is forgotten before; idempotent.
+
+        Its timeout is the server's, or the client's own if shorter.
+
+        Raises:
+            RequestError: The client's own timeout is invalid.
+        """
+        if call in self._shorter:
+            return
+        if call.frame.params and "_meta" in call.frame.params:
+            call.timeout = _timeout_of(call)
+            call.deadline = call.arrived + call.timeout
         deadline = call.deadline
         if call.timeout == self._usual:
             self._open[call] = None
@@ -170,7 +248,7 @@ class Deadlines:
             self._sleeping.deadline = self._wakes_at = deadline
 
     def forget(self, call: Call) -> None:
-        """Let a call go that is over; nothing of it is kept."""
+        """Forget a settled call."""
         if self._open.pop(call, call) is None or not self._shorter:
             return
         alarm = self._shorter.pop(call, None)
@@ -181,7 +259,7 @@ class Deadlines:
                 heapq.heapify(self._alarms)
 
     async def run(self) -> None:
-        """Watch the clock, until cancelled."""
+        """Watch the clock until cancelled."""
         while True:
             self._wakes_at = self._next()
             with trio.CancelScope(deadline=self._wakes_at) as self._sleeping:
@@ -201,7 +279,7 @@ class Deadlines:
 
 
 class _Alarm:
-    """The deadline of a call whose time is not the usual one; without its call once that is over."""
+    """The deadline of a call with an unusual timeout; drops settled calls."""
 
     __slots__ = ("call", "deadline", "number")
 

@@ -1,27 +1,27 @@
-"""Lines of bytes to frames, and answers back to lines: JSON-RPC without I/O.
+"""Parse lines of bytes into messages, and write answers as lines: JSON-RPC without I/O.
 
-Rules that everything here keeps:
+Rules:
 
-1. A frame is one line. A line over the limit is counted and skipped, never held.
+1. A message is one line. A line over the limit is counted and skipped, never held.
 2. Bytes that are not UTF-8 are an error; nothing is replaced.
-3. The ``arguments`` of a tool call stay the bytes that came. They are judged where the
-   parameters are known, so a value deep inside is never re-encoded on its way to the store.
-4. An error answers with the request's id whenever that can be told from the line.
-5. A reply's JSON is written into the answer as the bytes it is (`result_line`).
+3. The ``arguments`` of a tool call stay the received bytes. They are parsed where the parameters are known,
+            so a nested value is never re-encoded on its way to the store.
+4. An error answers with the request's id whenever the line reveals it.
+5. A reply's JSON goes into the answer byte for byte (`result_line`).
 
-It knows nothing of MCP's methods except that ``tools/call`` carries arguments, and
-nothing of connections: which ids are in flight is its caller's affair.
+Of MCP's methods it knows only that ``tools/call`` carries arguments. Of connections it knows nothing: its
+caller tracks the ids in flight.
 """
 
 from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from greenroom.transports.base.defaults import MAX_MESSAGE_BYTES
 from greenroom.transports.mcp.frames.json_members import RepeatedKeyError, ScanError, members_of
 
 PARSE_ERROR = -32700
@@ -30,15 +30,13 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
-FRAME_LIMIT = 8 * 1024 * 1024
-"""The longest frame read unless the caller says otherwise, in bytes."""
 
 MAX_ID_BYTES = 1_000
 MAX_METHOD_LENGTH = 200
 
 NO_ID = b"null"
 RequestKey = int | str
-"""A request id as its value: 7 and "7" are two ids."""
+"""A request id by value: 7 and "7" are two ids."""
 
 
 class Frame(NamedTuple):
@@ -46,15 +44,15 @@ class Frame(NamedTuple):
 
     Attributes:
         method: The JSON-RPC method; empty for a response.
-        params: The decoded parameters; those of ``tools/call`` without ``arguments``. Of a response its
-            ``result`` and ``error`` members, whichever it has.
-        id: The id as the bytes received; None for a notification.
+        params: The decoded parameters; those of ``tools/call`` without ``arguments``. For a response, its
+            ``result`` or ``error`` member.
+        id: The id as received; None for a notification.
         key: The id's value, for finding the request again.
         name: The tool's name when the method is ``tools/call`` and the name is a string.
         arguments: The tool's arguments, an object's JSON as received.
         size: The length of the line, in bytes.
         is_response: Whether it answers a request of this side.
-        problem: What is wrong with the arguments; it is answered to who may send some.
+        problem: What is wrong with the arguments; the answer to a caller who may send some.
     """
 
     method: str
@@ -69,12 +67,12 @@ class Frame(NamedTuple):
 
     @property
     def is_request(self) -> bool:
-        """Whether it wants an answer."""
+        """Whether it needs an answer."""
         return self.key is not None and not self.is_response
 
 
 class FrameError(Exception):
-    """A line that is no frame; the connection goes on.
+    """A line that is no message; the connection goes on.
 
     Attributes:
         code: The JSON-RPC error code.
@@ -88,19 +86,21 @@ class FrameError(Exception):
 
 
 class RequestError(Exception):
-    """A request that gets an error of the protocol for its answer; unlike `FrameError` it was read whole.
+    """A request, parsed whole, that is answered with a protocol error.
 
     Attributes:
         code: The JSON-RPC error code.
+        data: Further details of the error.
     """
 
-    def __init__(self, code: int, sentence: str) -> None:
+    def __init__(self, code: int, sentence: str, data: Any = None) -> None:
         super().__init__(sentence)
         self.code = code
+        self.data = data
 
 
 class Oversized(NamedTuple):
-    """A line that was skipped because it was longer than the limit; sizes in bytes."""
+    """A line that was skipped because it exceeds the limit; sizes in bytes."""
 
     size: int
     limit: int
@@ -110,35 +110,38 @@ _BLANK = frozenset((b"", b"\r", b" ", b"\t"))
 
 
 class LineSplitter:
-    """Cuts a byte stream into lines, holding at most one line of the limit's length.
+    """Splits a byte stream into lines, holding at most one line of the limit's length.
 
     Args:
-        limit: The longest line that is handed on, in bytes, without its line end.
+        limit: The longest line that is returned, in bytes, without its line end.
     """
 
-    def __init__(self, limit: int = FRAME_LIMIT) -> None:
+    def __init__(self, limit: int = MAX_MESSAGE_BYTES) -> None:
         self._limit = limit
         self._held = bytearray()
         self._skipped = 0
 
-    def feed(self, chunk: bytes) -> Iterator[bytes | Oversized]:
-        """Yield the lines that this chunk completes, without their line ends; blank ones are left out."""
+    def feed(self, chunk: bytes) -> list[bytes | Oversized]:
+        """Return the lines that this chunk completes, without their line ends; skip blank ones."""
         first, *lines = chunk.split(b"\n")
+        self._hold(first)
         if not lines:
-            self._hold(first)
-            return
+            return []
         last = lines.pop()
-        yield from self._complete(first)
+        found = self._complete()
         for line in lines:
             if len(line) > self._limit or line[-1:] in _BLANK:
-                yield from self._complete(line)
+                self._hold(line)
+                found += self._complete()
             else:
-                yield line
-        self._hold(last)
+                found.append(line)
+        if last:
+            self._hold(last)
+        return found
 
-    def finish(self) -> Iterator[bytes | Oversized]:
-        """Yield what follows the last line end: a client may leave the last one out."""
-        yield from self._complete(b"")
+    def finish(self) -> list[bytes | Oversized]:
+        """Return the rest after the last line end, which a client may omit."""
+        return self._complete()
 
     def _hold(self, part: bytes) -> None:
         if self._skipped or len(self._held) + len(part) > self._limit + 1:  # one more for a CR
@@ -147,8 +150,8 @@ class LineSplitter:
         else:
             self._held += part
 
-    def _complete(self, part: bytes) -> Iterator[bytes | Oversized]:
-        self._hold(part)
+    def _complete(self) -> list[bytes | Oversized]:
+        """Return the held line unless it is blank, and hold none."""
         size, self._skipped = self._skipped, 0
         line = bytes(self._held)
         self._held.clear()
@@ -156,9 +159,8 @@ class LineSplitter:
             line = line.removesuffix(b"\r")
             size = len(line)
         if size > self._limit:
-            yield Oversized(size, self._limit)
-        elif line.strip(b" \t\r"):
-            yield line
+            return [Oversized(size, self._limit)]
+        return [line] if line.strip(b" \t\r") else []
 
 
 _INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]*)")
@@ -192,7 +194,7 @@ _read_envelope = msgspec.json.Decoder(_Envelope).decode
 _read_call = msgspec.json.Decoder(_CallParams).decode
 _read_string = msgspec.json.Decoder(str).decode
 
-# What a frame without blanks holds beside the values of its members.
+# What a message without blanks has besides the values of its members.
 _PUNCTUATION = len('{"jsonrpc":"2.0","id":,"method":"tools/call","params":}')
 _CALL_PUNCTUATION = {
     (False, False): len('{"name":}'),
@@ -200,7 +202,7 @@ _CALL_PUNCTUATION = {
     (False, True): len('{"name":,"_meta":}'),
     (True, True): len('{"name":,"arguments":,"_meta":}'),
 }
-_SPACED = b'{"jsonrpc": "2.0", "'  # as the standard library writes: a blank after each colon and comma
+_SPACED = b'{"jsonrpc": "2.0", "'  # the style of the standard library: a blank after each colon and comma
 _SPACES = 7
 _SHORTEST_REPEAT = len('"id":0,')
 _SHORTEST_REPEAT_IN_CALL = len('"name":"",')
@@ -208,22 +210,22 @@ _EXACT_DIGITS = 15
 
 
 def parse_frame(line: bytes) -> Frame | None:
-    """Return the frame on a line, or None when nothing is to be done for it.
+    """Parse the message on a line; return None if it needs no action.
 
-    Nothing is done for a notification whose method or parameters are wrong (a notification is never
-    answered) and for a response without an id.
+    A notification with a wrong method or parameters needs none (notifications are never answered), nor does a
+    response without an id.
 
     Raises:
-        FrameError: the line is no frame; it says what to answer.
+        FrameError: The line is no message; the error says what to answer.
     """
     return _plain_call(line) or _parse_closely(line)
 
 
 def _plain_call(line: bytes) -> Frame | None:
-    """Return the frame of a tool call as nearly every client writes it; None for any other line.
+    """Parse a tool call in its usual form; return None for any other line.
 
-    msgspec keeps the last of two equal keys in silence. So a line longer than its members is let
-    pass only while the rest is too short to be a member, or is the usual blanks.
+    Of two equal keys, msgspec silently keeps the last. So a line longer than its members passes only if the
+    rest is too short for a member, or is the usual blanks.
     """
     try:
         if not line.isascii():
@@ -246,7 +248,7 @@ def _plain_call(line: bytes) -> Frame | None:
         params: dict[str, Any] = {"name": _read_string(name)}
         if meta:
             params["_meta"] = msgspec.json.decode(meta)
-    except (ValueError, RecursionError):  # whatever it is, it is told by who parses it closely
+    except (ValueError, RecursionError):  # the careful parser finds the error
         return None
     return Frame("tools/call", params, raw_id, key, params["name"], arguments or b"{}", len(line))
 
@@ -258,7 +260,7 @@ def _plain_key(id: bytes) -> RequestKey | None:
 
 
 def _parse_closely(line: bytes) -> Frame | None:
-    members = _envelope(line.removeprefix(BOM_UTF8))  # some clients begin with one
+    members = _envelope(line.removeprefix(BOM_UTF8))  # some clients send one
     raw_id, key = _id_of(members)
     reply_id = NO_ID if raw_id is None else raw_id
     if _decoded(members.get("jsonrpc")) != "2.0":
@@ -289,7 +291,7 @@ def _parse_closely(line: bytes) -> Frame | None:
 def _response(
     members: dict[str, bytes], raw_id: bytes | None, key: RequestKey | None, size: int
 ) -> Frame | None:
-    """Return a response, of which only what cannot be represented is left out; None without an id."""
+    """Return a response without the parts that cannot be represented; None without an id."""
     outcome: dict[str, Any] = {
         name: _decoded(members[name]) for name in ("result", "error") if name in members
     }
@@ -297,7 +299,7 @@ def _response(
 
 
 def _envelope(line: bytes) -> dict[str, bytes]:
-    """Return the raw members of the line's object."""
+    """Split the line's object into its raw members."""
     try:
         return members_of(line)
     except UnicodeDecodeError as error:
@@ -315,7 +317,7 @@ def _envelope(line: bytes) -> dict[str, bytes]:
 
 
 def _decoded(raw: bytes | None) -> Any:
-    """Return a small member's value; None for one that is missing or cannot be represented."""
+    """Return a small member's value; None if it is missing or cannot be represented."""
     if raw is None:
         return None
     try:
@@ -339,7 +341,7 @@ def _id_of(members: dict[str, bytes]) -> tuple[bytes | None, RequestKey | None]:
         return raw, key
     kind = _KINDS.get(raw[:1], "a number with a fraction or an exponent")
     if kind == "null" and "method" not in members:
-        return None, None  # an error response to a message whose id could not be told
+        return None, None  # an error response to a message with an unreadable id
     raise FrameError(INVALID_REQUEST, f"the id must be a string or an integer, not {kind}")
 
 
@@ -347,9 +349,9 @@ def _params_of(raw: bytes | None, *, is_call: bool) -> tuple[dict[str, Any] | No
     """Return the parameters, a call's tool and raw arguments, and what is wrong with these.
 
     Raises:
-        ValueError: its text says what is wrong with other parameters.
+        ValueError: What is wrong with other parameters, as its text.
     """
-    if raw is None or raw == b"null":  # clients that have nothing to say send null
+    if raw is None or raw == b"null":  # some clients send null for no parameters
         return None, None, b"{}", ""
     if raw[:1] != b"{":
         raise ValueError(f"params must be an object, not {_KINDS.get(raw[:1], 'a number')}")

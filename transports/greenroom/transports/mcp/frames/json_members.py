@@ -1,7 +1,7 @@
-"""A JSON object's members as the bytes they stand in, with repeated keys refused.
+"""Split a JSON object into its members as raw bytes, and refuse repeated keys.
 
-msgspec does the parsing and so checks the syntax; what it would pass over in silence (the
-first of two equal keys) is found by walking the object's own keys once more.
+msgspec parses, and so checks the syntax. Of two equal keys it silently keeps the last, so the object's own
+keys are scanned once more.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 import msgspec
 
-# Cutting what msgspec refuses costs about 0.3 µs a token; more tokens than this are given up.
+# Splitting what msgspec rejects costs about 0.3 µs a token; beyond this many it fails.
 MAX_SCANNED_TOKENS = 50_000
 
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -22,25 +22,25 @@ _SCALAR = re.compile(rb"[^\[\]{},\s]++")
 
 
 class RepeatedKeyError(Exception):
-    """An object names a key twice."""
+    """An object has a key twice."""
 
 
 class ScanError(Exception):
-    """The shallow scanner found no object whose members it can tell apart."""
+    """The shallow scanner cannot split the object into members."""
 
 
 def members_of(raw: bytes) -> dict[str, bytes]:
-    """Return an object's members as they stand in its JSON, whose syntax is checked on the way.
+    """Split an object into its raw members, and check its syntax.
 
-    What msgspec cannot read although it is JSON's grammar (an escaped lone surrogate, nesting
-    beyond the interpreter's recursion) is cut into members without a look inside them, so
-    that the request can be refused under its id by whoever reads that member.
+    Some valid JSON msgspec cannot parse: an escaped lone surrogate, nesting beyond the interpreter's
+    recursion. It is split into members without parsing them, so that the reader of that member can refuse
+    the request under its id.
 
     Raises:
-        UnicodeDecodeError: the bytes are not UTF-8.
-        msgspec.DecodeError: they are not JSON, or (`msgspec.ValidationError`) no object.
-        RepeatedKeyError: a key stands there twice.
-        ScanError: they are too nested even to be cut.
+        UnicodeDecodeError: The bytes are not UTF-8.
+        msgspec.DecodeError: They are not JSON, or (`msgspec.ValidationError`) no object.
+        RepeatedKeyError: A key occurs twice.
+        ScanError: They are nested too deeply to be split.
     """
     if not raw.isascii():
         raw.decode()
@@ -64,7 +64,7 @@ def members_of(raw: bytes) -> dict[str, bytes]:
 
 
 def _is_json(raw: bytes) -> bool:
-    """Return whether this is JSON's grammar, which lone surrogates and deep nesting are."""
+    """Return whether this is valid JSON; lone surrogates and deep nesting are valid."""
     try:
         json.loads(raw, parse_constant=_refuse_constant)
     except RecursionError:
@@ -79,7 +79,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _refuse_repeated_keys(raw: bytes, members: dict[str, bytes]) -> None:
-    """Walk the object's own keys; msgspec keeps the last of two in silence."""
+    """Scan the object's own keys, because msgspec silently keeps the last of two."""
     seen: set[str] = set()
     position = raw.index(b"{") + 1
     while len(seen) < len(members):
@@ -90,7 +90,7 @@ def _refuse_repeated_keys(raw: bytes, members: dict[str, bytes]) -> None:
             raise RepeatedKeyError(f"names {key[:50]!r} twice")
         seen.add(key)
         position, mark = _next_mark(raw, match.end() + len(members[key]))
-        if mark not in b",}":  # the last value of a repeated key is a prefix of its first
+        if mark not in b",}":  # a repeated key, with a last value that is a prefix of its first
             raise RepeatedKeyError(f"names {key[:50]!r} twice")
     if members and raw[position - 1 : position] != b"}":
         raise RepeatedKeyError("names a key twice")
@@ -134,7 +134,7 @@ def _cut(raw: bytes) -> dict[str, bytes]:
 
 
 def _end_of_value(raw: bytes, start: int) -> int:
-    """Return where the value that begins at `start` ends, without recursion."""
+    """Return the end of the value that begins at `start`, without recursion."""
     if raw[start : start + 1] not in (b"{", b"[", b'"'):
         scalar = _SCALAR.match(raw, start)
         if scalar is None:

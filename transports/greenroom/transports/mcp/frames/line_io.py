@@ -1,7 +1,7 @@
-"""Sources and sinks of frames, whatever carries them.
+"""Sources and sinks of messages, independent of the transport.
 
-A frame is the JSON of one message. On a pipe frames are lines; on a WebSocket they are
-messages. `Connection` knows only the two protocols here.
+A frame is the JSON of one message: a line on a pipe, a message on a WebSocket. `Connection` knows only
+the two protocols here.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ READ_SIZE = 64 * 1024
 
 
 class FrameSource(Protocol):
-    """Where frames come from."""
+    """A source of messages."""
 
     async def receive(self) -> Iterable[bytes | Oversized] | None:
-        """Return the next frames, perhaps none yet; None when there will be no more.
+        """Return the next messages, perhaps none yet; None at the end of input.
 
         A client that vanished counts as the end.
         """
 
 
 class FrameSink(Protocol):
-    """Where frames go."""
+    """A sink of messages."""
 
     async def send(self, frames: Sequence[bytes]) -> None:
-        """Write frames, each ending with a newline.
+        """Write messages, each ending with a newline.
 
         Raises:
-            trio.BrokenResourceError: the client is gone.
+            trio.BrokenResourceError: The client has disconnected.
         """
 
     def send_now(self, frame: bytes) -> bytes:
-        """Write as much of a frame as can be written without waiting; return the rest, to be sent by `send`.
+        """Write as much of a message as possible without waiting; return the rest for `send`.
 
-        Called when nothing else is being sent. To return the whole frame is always right.
+        Called only while no `send` runs. Returning the whole message is always correct.
         """
 
 
 class LineSource:
-    """Frames that are the lines of a byte stream.
+    """Reads messages as the lines of a byte stream.
 
     Args:
         stream: The bytes.
@@ -63,7 +63,7 @@ class LineSource:
             return None
         try:
             chunk = bytes(await self._stream.receive_some(READ_SIZE))
-        except trio.BrokenResourceError:  # a reset socket or a terminal that hung up
+        except trio.BrokenResourceError:  # a reset socket, or a closed terminal
             chunk = b""
         if chunk:
             return self._splitter.feed(chunk)
@@ -72,11 +72,11 @@ class LineSource:
 
 
 class LineSink:
-    """Frames as the lines of a byte stream.
+    """Writes messages as the lines of a byte stream.
 
     Args:
         stream: The bytes.
-        descriptor: Gives the stream's, where it can be written to without waiting; -1 once it is closed.
+        descriptor: Returns the stream's, if it can be written without waiting; -1 once it is closed.
     """
 
     def __init__(self, stream: trio.abc.SendStream, descriptor: Callable[[], int] = lambda: -1) -> None:
@@ -93,5 +93,5 @@ class LineSink:
             return frame
         try:
             return frame[os.write(descriptor, frame) :]
-        except OSError:  # it takes nothing now, or never again, which `send` will find
+        except OSError:  # full, or broken, which `send` will find
             return frame

@@ -1,12 +1,11 @@
-"""The two eras of the protocol, and what a request of each looks like when nothing is odd about it.
+"""The two eras of the protocol, and the plain shape of the requests of each.
 
-The handshake era (up to 2025-11-25) begins with ``initialize``. In the era of 2026-07-28 each
-request says in ``params._meta`` which revision it is of; it has no handshake. A connection's
-first request decides, once.
+The handshake era (up to 2025-11-25) begins with ``initialize``. In the 2026-07-28 era each request states its
+revision in ``params._meta``; there is no handshake. A connection's first request decides, once.
 
-What is judged plain here the SDK would let pass, too, and but for a request of the other era
-(`era_mismatch`) nothing here words an error: a request that is not plain goes to the SDK, which has
-the last word and the reason (`sdk_server`). A test shows that both judge alike.
+A request of plain shape would pass the SDK as well. Errors about the era and its envelope are worded here,
+as the SDK words them. Everything else that is not plain goes to the SDK (`checks`). Tests show that both
+judge alike.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from greenroom.transports.mcp.frames.frames import INVALID_REQUEST
+from greenroom.transports.mcp.frames.frames import INVALID_PARAMS, INVALID_REQUEST, RequestError
 
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSION: Final = "2026-07-28"
@@ -29,11 +28,11 @@ SUBSCRIPTION_ID_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 
 UNSUPPORTED_VERSION: Final = -32022
 RESOURCE_NOT_FOUND: Final = -32002
-"""What the handshake era answers; the later one answers that the parameters are invalid."""
+"""The handshake era's error code; the later era answers that the parameters are invalid."""
 
 
 class Era(Enum):
-    """Which of the two a connection speaks."""
+    """The era of a connection."""
 
     HANDSHAKE = "handshake"
     MODERN = "modern"
@@ -100,38 +99,140 @@ class _Capabilities(msgspec.Struct):
     tasks: _Tasks | None = None
 
 
-class _Initialize(msgspec.Struct, forbid_unknown_fields=True, rename={"meta": "_meta"}):
+class Initialize(msgspec.Struct, kw_only=True):
+    """The parameters of ``initialize``."""
+
     protocolVersion: str  # noqa: N815
     capabilities: _Capabilities
     clientInfo: _Implementation  # noqa: N815
-    meta: msgspec.UnsetType | dict[str, Any] = msgspec.UNSET
 
 
 _Level = Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
 
 
-class _Envelope(msgspec.Struct):
+class PlainMeta(msgspec.Struct):
+    """The ``_meta`` of a request of the handshake era, as far as its shape matters."""
+
+    progressToken: int | str = 0  # noqa: N815
+
+
+class Envelope(PlainMeta, kw_only=True):
+    """The ``_meta`` of a request of the later era."""
+
     version: Literal["2026-07-28"] = msgspec.field(name=VERSION_KEY)
     capabilities: _Capabilities = msgspec.field(name=CAPABILITIES_KEY)
     client: _Implementation | None = msgspec.field(name=CLIENT_INFO_KEY, default=None)
     level: _Level | None = msgspec.field(name="io.modelcontextprotocol/logLevel", default=None)
 
 
+class Nothing(msgspec.Struct):
+    """The parameters of a method without any."""
+
+
+class Page(msgspec.Struct):
+    """The parameters of a listing."""
+
+    cursor: str | None = None
+
+
+class Named(msgspec.Struct):
+    """The parameters of a tool call, without the arguments, which stay raw (`Frame.arguments`)."""
+
+    name: str
+
+
+class Located(msgspec.Struct):
+    """The parameters of a method about one resource."""
+
+    uri: str
+
+
+class Filling(msgspec.Struct, kw_only=True):
+    """The parameters of ``prompts/get``."""
+
+    name: str
+    arguments: dict[str, str] | None = None
+
+
+class OfPrompt(msgspec.Struct, tag_field="type", tag="ref/prompt"):
+    """A completion of an argument of a prompt."""
+
+    name: str
+    title: str | None = None
+
+
+class OfTemplate(msgspec.Struct, tag_field="type", tag="ref/resource"):
+    """A completion of a variable of a resource template."""
+
+    uri: str
+
+
+class Argument(msgspec.Struct):
+    """An argument, as far as it is written."""
+
+    name: str
+    value: str
+
+
+class Known(msgspec.Struct):
+    """The arguments before it."""
+
+    arguments: dict[str, str] | None = None
+
+
+class Completing(msgspec.Struct, kw_only=True):
+    """The parameters of ``completion/complete``."""
+
+    ref: OfPrompt | OfTemplate
+    argument: Argument
+    context: Known | None = None
+
+
+class Wanted(msgspec.Struct, kw_only=True):
+    """What a client listens for on a stream; tools and resources have no list changes."""
+
+    resourceSubscriptions: list[str] | None = None  # noqa: N815
+    promptsListChanged: bool | None = None  # noqa: N815
+    toolsListChanged: bool | None = None  # noqa: N815
+    resourcesListChanged: bool | None = None  # noqa: N815
+
+
+class Listening(msgspec.Struct):
+    """The parameters of ``subscriptions/listen``."""
+
+    notifications: Wanted
+
+
+def plain_shape(shape: type[msgspec.Struct], era: Era) -> type[msgspec.Struct]:
+    """Return a shape with the ``_meta`` of an era; further members do not fit it."""
+    meta: tuple[Any, ...] = ("meta", Envelope) if era is Era.MODERN else ("meta", PlainMeta | None, None)
+    return msgspec.defstruct(
+        shape.__name__,
+        [meta],
+        bases=(shape,),
+        kw_only=True,
+        rename={"meta": "_meta"},
+        forbid_unknown_fields=True,
+    )
+
+
 def opens_modern_era(method: str, params: dict[str, Any] | None) -> bool:
-    """Return whether a connection whose first request this is speaks the later era."""
+    """Return whether this first request of a connection opens the later era."""
     return method != "initialize" and claims_modern_era(params)
 
 
 def claims_modern_era(params: dict[str, Any] | None) -> bool:
-    """Return whether a request says that it is of the later era."""
+    """Return whether a request claims the later era."""
     meta = (params or {}).get("_meta")
     return isinstance(meta, dict) and VERSION_KEY in meta
 
 
-def era_mismatch(
-    era: Era, method: str, params: dict[str, Any] | None
-) -> tuple[int, str, dict[str, Any] | None] | None:
-    """Return the code, the sentence and the data for a request of the other era; None for one of this."""
+def check_era(era: Era, method: str, params: dict[str, Any] | None) -> None:
+    """Refuse a request of the other era.
+
+    Raises:
+        RequestError: It is of the other era.
+    """
     if era is Era.MODERN and method == "initialize":
         sentence = (
             f"connection is serving the {MODERN_VERSION} protocol; the initialize handshake is not accepted"
@@ -140,27 +241,43 @@ def era_mismatch(
         requested = (params or {}).get("protocolVersion")
         if isinstance(requested, str):
             data["requested"] = requested
-        return UNSUPPORTED_VERSION, sentence, data
+        raise RequestError(UNSUPPORTED_VERSION, sentence, data)
     if era is Era.HANDSHAKE and method != "initialize" and claims_modern_era(params):
         sentence = (
             "this connection serves the handshake protocol era; "
             f"requests carrying the {MODERN_VERSION} envelope are not accepted on it"
         )
-        return INVALID_REQUEST, sentence, None
-    return None
+        raise RequestError(INVALID_REQUEST, sentence)
 
 
-def is_plain(era: Era, params: dict[str, Any] | None) -> bool:
-    """Return whether nothing is odd about a request's ``_meta``."""
-    meta = None if params is None else params.get("_meta")
-    if era is Era.MODERN:
-        return type(meta) is dict and _is_plain_token(meta) and _fits(meta, _Envelope)
-    return meta is None or (type(meta) is dict and _is_plain_token(meta))
+def envelope_of(params: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the envelope of a request of the later era, with its required keys.
+
+    Raises:
+        RequestError: It is missing, or lacks a key.
+    """
+    meta = (params or {}).get("_meta")
+    if not isinstance(meta, dict):
+        keys = f"{VERSION_KEY!r} and {CAPABILITIES_KEY!r}"
+        sentence = f"params._meta must be an object carrying the required {keys} envelope keys"
+        raise RequestError(INVALID_PARAMS, sentence)
+    if missing := [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]:
+        sentence = f"params._meta is missing the required envelope key(s): {', '.join(missing)}"
+        raise RequestError(INVALID_PARAMS, sentence)
+    return meta
 
 
-def is_plain_initialize(params: dict[str, Any] | None) -> bool:
-    """Return whether nothing is odd about the parameters of ``initialize``."""
-    return is_plain(Era.HANDSHAKE, params) and _fits(params, _Initialize)
+def check_version(version: Any) -> None:
+    """Refuse a request of the later era with an unsupported revision.
+
+    Raises:
+        RequestError: The revision is not supported.
+    """
+    if not isinstance(version, str):
+        raise RequestError(INVALID_PARAMS, "the protocol-version envelope value must be a string")
+    if version != MODERN_VERSION:
+        data = {"supported": [MODERN_VERSION], "requested": version}
+        raise RequestError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
 def negotiate_version(requested: str) -> str:
@@ -169,7 +286,7 @@ def negotiate_version(requested: str) -> str:
 
 
 def client_name(method: str, params: dict[str, Any] | None) -> str | None:
-    """Return the name that a request gives its client, if it gives one."""
+    """Return the client name that a request states, if any."""
     if params is None:
         return None
     meta = params.get("_meta")
@@ -178,15 +295,3 @@ def client_name(method: str, params: dict[str, Any] | None) -> str | None:
         info = meta.get(CLIENT_INFO_KEY)
     name = info.get("name") if isinstance(info, dict) else None
     return name if isinstance(name, str) else None
-
-
-def _is_plain_token(meta: dict[str, Any]) -> bool:
-    return type(meta.get("progressToken", 0)) in {int, str}
-
-
-def _fits(value: Any, shape: type[msgspec.Struct]) -> bool:
-    try:
-        msgspec.convert(value, shape)
-    except msgspec.ValidationError:
-        return False
-    return True

@@ -1,4 +1,4 @@
-"""When an answer is made: said in ``_meta`` of each, and in its body to clients that look for it there."""
+"""The time of an answer, in ``_meta``, and for older systems in its body."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import msgspec
 import trio
 
 AT_KEY: Final = "greenroom/at"
-"""Under this key of ``_meta`` an answer tells when it was made."""
+"""The key of ``_meta`` under which an answer states when it was made."""
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _ENDS = tuple(b'%03dZ"' % microseconds for microseconds in range(1_000))
-"""How the text of a time ends, by the microseconds of its millisecond."""
+"""The end of the text of a time, by the microseconds within its millisecond."""
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """When an answer is made.
+    """The time of an answer.
 
     Attributes:
         microseconds: The time since 1970 UTC.
-        json: The same as RFC 3339 has it, in JSON.
+        json: The same in RFC 3339, as JSON.
         arrived: When its request was read, in trio's time.
     """
 
@@ -37,16 +37,16 @@ class Moment(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """How long ago its request was read."""
+        """Seconds since its request was read."""
         return trio.current_time() - self.arrived
 
     def meta(self, more: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return what ``_meta`` of the answer says, with what it says besides."""
+        """Return the ``_meta`` of the answer, with further members."""
         return {**(more or {}), AT_KEY: self.json[1:-1].decode()}
 
 
 class AnswerTimes:
-    """Tells what time it is.
+    """Makes the times of answers.
 
     Args:
         now: Returns the wall clock in nanoseconds since 1970 UTC.
@@ -58,9 +58,9 @@ class AnswerTimes:
         self._text = b""
 
     def moment(self, arrived: float) -> Moment:
-        """Return the present moment for the answer to a request that was read at a time of trio's clock.
+        """Return the current time, for the answer to a request read at ``arrived``.
 
-        Every answer pays for it, so the text of a millisecond is made once for all its answers.
+        Every answer needs it, so the text of a millisecond is made once for all its answers.
         """
         microseconds = self._now() // 1_000
         millisecond = microseconds // 1_000

@@ -1,8 +1,8 @@
-"""What a tool or a resource answers with when that is not JSON: images, sound, text."""
+"""Answers of tools and resources that are not JSON: images, sound, text."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -10,12 +10,12 @@ from greenroom.actors import ExportResource, MemoriesExported, SessionExported
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool's answer as the protocol's content blocks, or a resource's as the protocol's contents.
+    """A tool's answer as content blocks, or a resource's as contents, as MCP defines them.
 
     Attributes:
-        blocks: The blocks or the contents, in the protocol's terms.
-        structured: The same for programs, where there is such a thing.
-        is_error: Whether this says that the tool failed.
+        blocks: The blocks or the contents.
+        structured: The same for programs, if there is such a form.
+        is_error: Whether the tool failed.
     """
 
     blocks: list[dict[str, Any]]
@@ -23,8 +23,12 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     is_error: bool = False
 
 
-def shown(reply: Any) -> Any:
-    """Return a reply that is more than JSON as `Content`, and any other as it is."""
+NO_JSON: Final = (Content, MemoriesExported, SessionExported, ExportResource)
+"""The replies with more than JSON."""
+
+
+def to_content(reply: Any) -> Any:
+    """Convert a reply with more than JSON to `Content`; return any other unchanged."""
     if isinstance(reply, MemoriesExported):
         return _linked(reply)
     if isinstance(reply, SessionExported):
@@ -35,7 +39,7 @@ def shown(reply: Any) -> Any:
 
 
 def _linked(reply: MemoriesExported) -> Content:
-    """Return what was exported, with links to the resources that its parts can be read as."""
+    """Return an export, with links to the resources of its parts."""
     said = msgspec.to_builtins(reply)
     text = {"type": "text", "text": msgspec.json.encode(reply).decode()}
     links = [
@@ -52,7 +56,7 @@ def _linked(reply: MemoriesExported) -> Content:
 
 
 def _carried(reply: SessionExported) -> Content:
-    """Return what there is to know of a passport, with a link to it, and its QR code as an image."""
+    """Return a passport's description, its link, and its QR code as an image."""
     told = msgspec.structs.replace(reply, qr_png=None)
     link = {
         "type": "resource_link",

@@ -1,7 +1,7 @@
-"""Answers with members under older names besides today's, for clients of the systems that had those.
+"""Add older names of members to answers, for clients of the systems that had those.
 
-Which names is declared in `profiles`. Types and values are made from the same plan, so that a tool's
-output schema fits what it answers.
+`profiles` declares the names. Types and values follow from the same plan, so that a tool's output schema
+fits its answers.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from greenroom.transports.mcp.profiles.profile import Made, OlderName, OlderNames, Told
 from greenroom.transports.mcp.tools.answer_times import Moment
+from greenroom.transports.mcp.tools.profiles.profile import Made, OlderName, OlderNames, Told
 
 
 class _Plan(NamedTuple):
-    """How a struct of one type is written with older names.
+    """The plan for a struct type with older names.
 
     Attributes:
-        type: The type that has them.
-        inner: Its members within which there are some.
-        more: Its own.
+        type: The extended type.
+        inner: Its members that contain older names.
+        more: Its own older names.
     """
 
     type: type[msgspec.Struct]
@@ -34,7 +34,7 @@ class _Plan(NamedTuple):
 
 
 class LegacyAnswers:
-    """Writes answers with older names.
+    """Adds older names to answers.
 
     Args:
         names: The older names.
@@ -45,7 +45,7 @@ class LegacyAnswers:
         self._plans: dict[type[msgspec.Struct], _Plan | None] = {}
 
     def renamed(self, value: Any, moment: Moment) -> Any:
-        """Return an answer that is made at a moment, or a part of one, with its older names."""
+        """Return an answer, or a part of one, with its older names."""
         if isinstance(value, list):
             return [self.renamed(each, moment) for each in value]
         if isinstance(value, dict):
@@ -58,13 +58,13 @@ class LegacyAnswers:
             for name, member in msgspec.structs.asdict(value).items()
         }
         more = {
-            old: members[today] if isinstance(today, str) else _made(today, value, moment)
+            old: members[today] if isinstance(today, str) else _compute(today, value, moment)
             for old, today in plan.more.items()
         }
         return plan.type(**members | more)
 
     def type_of(self, hint: Any) -> Any:
-        """Return the type of what `renamed` makes of a value of a type; the same where nothing changes."""
+        """Return the type of `renamed` values of a type; the same type if nothing changes."""
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
             plan = self._plan(hint)
             return hint if plan is None else plan.type
@@ -108,7 +108,7 @@ class LegacyAnswers:
         return _Plan(made, inner, more)
 
     def _older(self, struct: type[msgspec.Struct]) -> dict[str, OlderName]:
-        """Return a type's older names, also those of what it is derived from that it has no member for."""
+        """Return a type's older names, and those of its bases that it lacks."""
         names = {**self._names.get(struct, {})}
         bases = (base for base in struct.__mro__[1:] if issubclass(base, msgspec.Struct))
         for base in bases:
@@ -118,12 +118,12 @@ class LegacyAnswers:
         return names
 
 
-def _made(older: Made | Told, value: Any, moment: Moment) -> Any:
+def _compute(older: Made | Told, value: Any, moment: Moment) -> Any:
     return older.make(value) if isinstance(older, Made) else older.tell(moment)
 
 
 def _likewise(field: msgspec.structs.FieldInfo, name: str) -> Any:
-    """Return a member of this name that may be left out as another one may."""
+    """Return a member of this name, optional if another one is."""
     if field.default_factory is not msgspec.NODEFAULT:
         return msgspec.field(default_factory=field.default_factory, name=name)
     return msgspec.field(default=field.default, name=name)

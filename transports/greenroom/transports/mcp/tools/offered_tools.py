@@ -1,4 +1,4 @@
-"""Tools as they are offered under certain tool profiles: the listing, the calls, the answers."""
+"""Tools as certain tool profiles offer them: listing, calls, answers."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ from typing import Any
 
 import msgspec
 
-from greenroom.actors.core.auth.scopes import ADMIN, AUDIT
+from greenroom.actors.app.requests import TOOL_SCOPES
+from greenroom.actors.core.auth.scopes import ADMIN, AUDIT, allows
 from greenroom.actors.core.auth.tool_profiles import SCHEMA_FORMS, SchemaForm
 from greenroom.transports.auth.caller import ToolChoice
-from greenroom.transports.base.tool_names import with_tools
+from greenroom.transports.base.tool_names import tools_in, with_tools
 from greenroom.transports.mcp.tools.answer_times import Moment
 from greenroom.transports.mcp.tools.legacy_answers import LegacyAnswers
 from greenroom.transports.mcp.tools.older_parameters import older_form
 from greenroom.transports.mcp.tools.schema import output_schema
 from greenroom.transports.mcp.tools.tool_profiles import DEFAULT, PROFILES, SYSTEMS, older_names
-from greenroom.transports.mcp.tools.tools import Tool
+from greenroom.transports.mcp.tools.tools import Tool, visible_tools
 
-KEPT = 64  # combinations of profiles whose offers are kept
+KEPT = 64  # cached offers, by combination of profiles
 AN_ANSWER = {"type": "object"}
-"""All that is listed of answers where every token counts: what is in one, its reader sees."""
+"""The output schema where every token counts: the answer itself shows its members."""
 
 
 class ToolOffers:
-    """What a server offers, by tool profiles.
+    """The offers of a server, by tool profiles.
 
     Args:
         tools: The server's tools by name.
-        profiles: The profiles of clients that chose none, neither themselves nor by their keys.
-        schemas: The form of parameters' schemas of clients that chose none, likewise.
+        profiles: The profiles for clients that chose none, neither themselves nor by their keys.
+        schemas: The form of the parameters' schemas, likewise.
 
     Attributes:
-        usual: What those clients are offered.
+        usual: The offer for those clients.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class ToolOffers:
         self.usual = self._make(profiles, schemas)
 
     def of(self, choice: ToolChoice) -> ToolOffer:
-        """Return what a client is offered; the server's own where it chose nothing."""
+        """Return a client's offer; the server's own if it chose nothing."""
         chosen = ToolChoice(choice.profiles or self._usual.profiles, choice.schemas or self._usual.schemas)
         return self.usual if chosen == self._usual else self._made(*chosen)
 
@@ -55,20 +56,21 @@ class ToolOffers:
 
 
 class ToolOffer:
-    """What certain profiles make of a server's tools.
+    """A server's tools under certain profiles.
 
     Args:
         tools: The server's tools by name.
-        profiles: The profiles' names, the first of which decides where they differ.
+        profiles: The names of the profiles; where they differ, the first one decides.
         schemas: The form of parameters' schemas.
-        entries: The entries of tools in a listing where no profile changes them, as far as they were made.
+        entries: Cached listing entries of tools that no profile changes.
 
     Attributes:
-        tools: What can be called, by name: all that the server has.
-        listed: The names of what is listed, in order, to whoever may call all of it.
+        tools: The callable tools by name: all that the server has.
+        listed: The names of the listed tools in order, for a client that may call all of them.
         unlisted: The other names.
-        older: Writes answers with older names; None where there are none.
-        older_prompts: Whether prompts are listed with the older names of their arguments.
+        older: Adds older names to answers; None if there are none.
+        renaming: The tools with older names in their answers.
+        older_prompts: Whether prompts list the older names of their arguments.
     """
 
     def __init__(
@@ -100,14 +102,15 @@ class ToolOffer:
         self._is_brief = profiles == DEFAULT
         names = older_names(profiles)
         self.older = LegacyAnswers(names) if names else None
+        self.renaming = frozenset(SYSTEMS if self.older is None else tools)
 
     def renamed(self, reply: Any, moment: Moment, called: str | None = None) -> Any:
-        """Return a reply, or a failure, as it is answered here.
+        """Return a reply or a failure as this offer answers it.
 
         Args:
-            reply: What is answered.
-            moment: When.
-            called: The name of the tool that was called; an older one has its system's names in any case.
+            reply: The reply.
+            moment: The time of the answer.
+            called: The name of the called tool; an older name always gets its system's names.
         """
         system = SYSTEMS.get(called or "")
         if system is None or system in self._profiles:
@@ -120,11 +123,11 @@ class ToolOffer:
 
     @cached_property
     def listing(self) -> dict[str, dict[str, Any]]:
-        """The listed tools by name, as they are listed."""
+        """The listing entries of the listed tools, by name."""
         return {name: self._entry(self.tools[name]) for name in self.listed}
 
     def listing_of(self, names: Collection[str]) -> list[dict[str, Any]]:
-        """Return the entries of some listed tools, whose descriptions point at none of the others."""
+        """Return the entries of some listed tools; their descriptions name none of the others."""
         entries = [self.listing[name] for name in names]
         listed = {name: name for name in names}
         described = (each.get("description", "") for each in entries)
@@ -142,25 +145,61 @@ class ToolOffer:
             entry = self._entries[tool.name] = tool.listing(self._schemas)
         if tool.name in self._descriptions:
             entry = {**entry, "description": self._descriptions[tool.name]}
-        if self._is_brief and not tool.is_foreign:
+        if self._is_brief and tool.asks is not None:
             return {**entry, "outputSchema": AN_ANSWER}
         if self.older is None or (answer := self.older.type_of(tool.answer)) is tool.answer:
             return entry
         return {**entry, "outputSchema": output_schema(answer)}
 
+    def worded(self, sentence: str, scopes: frozenset[str]) -> str:
+        """Return a sentence as a holder of ``scopes`` gets it.
+
+        It names no tool that the holder may not call, and says how to reach tools that are not listed.
+        """
+        if not tools_in(sentence):
+            return sentence
+        text = open_to(sentence, scopes)
+        listed = frozenset(visible_tools(self.listed, self.tools, scopes))
+        missing = list(dict.fromkeys(name for name in tools_in(text) if name not in listed))
+        return f"{text} ({_how_to_call(missing)})" if missing else text
+
     @cached_property
     def known(self) -> tuple[str, ...]:
-        """The names that a client may be led to: those that are listed, and every other tool of today."""
+        """The names for hints to a client: listed ones, and every other current tool."""
         today = (name for name, tool in self.tools.items() if tool.alias is None)
         return tuple(dict.fromkeys((*self.listed, *today)))
 
 
 def _listed(tools: Mapping[str, Tool], profiles: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what several profiles list, one after the other, and what every one of them lists."""
+    """Return the tools that the profiles list, in turn, then the common ones."""
     today = [name for name, tool in tools.items() if tool.alias is None]
     names: dict[str, None] = {}
     for profile in profiles:
         wanted = PROFILES[profile].tools
         names |= dict.fromkeys(today if wanted is None else wanted)
-    always = (name for name in today if tools[name].is_foreign or tools[name].scope in {ADMIN, AUDIT})
+    always = (name for name in today if tools[name].asks is None or tools[name].scope in {ADMIN, AUDIT})
     return tuple(name for name in dict.fromkeys((*names, *always)) if name in tools)
+
+
+def open_to(sentence: str, scopes: frozenset[str]) -> str:
+    """Return a sentence without the tools that a holder of ``scopes`` may not call."""
+    return with_tools(sentence, lambda name: name if allows(scopes, TOOL_SCOPES[name]) else None)
+
+
+def _how_to_call(names: list[str]) -> str:
+    are, them = ("is", "it") if len(names) == 1 else ("are", "them")
+    text = f"{' and '.join(names)} {are} not listed here: call {them} by name"
+    profile = _listing(names)
+    return text if profile is None else f"{text}, or connect with the tool profile {profile}"
+
+
+def _listing(names: Collection[str]) -> str | None:
+    """Return the narrowest profile that lists some tools; None if only a scope lists them."""
+    fitting = [
+        (len(profile.tools), name)
+        for name, profile in PROFILES.items()
+        if profile.tools is not None and set(names) <= set(profile.tools)
+    ]
+    return (
+        min(fitting)[1] if fitting else "all" if all(TOOL_SCOPES[name] != ADMIN for name in names) else None
+    )

@@ -1,4 +1,4 @@
-"""Calls whose tool has a parameter that today's form has not, or takes more in one than that."""
+"""Calls of a tool's older form, which has more parameters or wider ones."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import msgspec
 from greenroom.actors import REQUESTS, parse_request
 from greenroom.actors.core.auth.errors import invalid
 from greenroom.actors.core.validation.coercion import MOST_CHANGES
-from greenroom.transports.mcp.profiles.profile import OlderParameter
+from greenroom.transports.mcp.tools.profiles.profile import OlderParameter
 
 
 class OlderForm:
     """The older form of a tool, made by `older_form`.
 
     Args:
-        today: The tool's request.
-        parameters: What differs in it.
+        today: The current request type of the tool.
+        parameters: Its different parameters.
 
     Attributes:
-        request: The struct whose fields are the parameters of the older form.
-        listed: The same, as they are listed.
+        request: The struct of the older form's parameters.
+        listed: The same, as listed.
     """
 
     def __init__(self, today: type[Any], parameters: tuple[OlderParameter, ...]) -> None:
@@ -33,10 +33,10 @@ class OlderForm:
         self.listed = _struct(today, {older.name: older.listed or older.kind for older in parameters})
 
     def parse(self, arguments: bytes) -> Any:
-        """Return today's request for a call's arguments.
+        """Return the current request for a call's arguments.
 
         Raises:
-            Refusal: the arguments do not fit; it names the field, the limit and the value's size.
+            Refusal: The arguments are invalid; it names the field, the limit and the value's size.
         """
         values = msgspec.structs.asdict(parse_request(self.request, arguments, most_changes=MOST_CHANGES))
         for older in self._parameters:
@@ -50,14 +50,14 @@ class OlderForm:
         return self._today(**values)
 
 
-@cache  # how a request is read is kept for good, so there is one of each
+@cache  # decoders are cached for good, so there must be one of each
 def older_form(tool: str, parameters: tuple[OlderParameter, ...]) -> OlderForm:
-    """Return the older form of a tool of today that has these parameters besides its own."""
+    """Return the older form of a tool with these additional parameters."""
     return OlderForm(REQUESTS[tool], parameters)
 
 
 def _struct(today: type[Any], kinds: Mapping[str, Any]) -> type[Any]:
-    """Return a struct with the fields of another one and further ones, or such of other types."""
+    """Return a struct with the fields of another one, and additional or retyped ones."""
     hints = get_type_hints(today, include_extras=True)
     members = {
         field.name: (field.name, hints[field.name], _with_default(field))

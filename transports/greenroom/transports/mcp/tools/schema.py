@@ -1,15 +1,14 @@
-"""JSON schemas of requests and replies, made small: a model pays for each character.
+"""JSON schemas of requests and replies, made small, because a model pays for each character.
 
-msgspec's own schemas name every struct and refer to it; here each is written where it
-is used, and what a reader can tell without (titles, null defaults) is left out, like
-the structs' docstrings, which speak to programmers. What is listed leaves out limits, too, which
-a refusal tells to those few who come near them.
+msgspec's own schemas name every struct and refer to it; here each is inlined where it is used. Parts that a
+reader can do without (titles, null defaults) are left out, as are the structs' docstrings, which address
+programmers. Listed schemas also omit limits; the refusal of an argument states its limit.
 
-Parameters are listed in one of two forms, and the same arguments are taken under both. The plain form has one
-type for each value, no null and no choice of schemas: every provider of models takes that. The nullable form
-is for OpenAI's strict mode, which requires each property: there null stands for an argument that is left out.
-Clients make the outermost object strict themselves; those within it are listed so, since Pydantic AI looks
-into none whose type admits null.
+Parameters are listed in one of two forms, which accept the same arguments. The plain form has one type per
+value, no null and no unions: every model provider accepts that. The nullable form is for OpenAI's strict
+mode, which requires each property: there null stands for an absent argument. Clients make the outermost
+object strict themselves. Inner objects are listed as strict, because Pydantic AI does not look into an object
+that admits null.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ _LIMITS = frozenset(
 )
 _NULL = {"type": "null"}
 _MEMBERS = {"properties": "object", "required": "object", "items": "array", "minItems": "array"}
-"""What stands beside one type alone."""
-# In JSON schema's dialect `$` ends the text; in Python a newline may follow it. Few decoders know lookahead.
+"""The keywords that belong to one type alone."""
+# In JSON schema `$` ends the text; in Python a newline may follow. Few decoders know lookahead.
 _PYTHONS_END = r"(?!\n)$"
 _SAYS_NOTHING: tuple[tuple[str, Any], ...] = (
     ("default", None),
@@ -53,7 +52,7 @@ def input_schema(request: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def listed_input(request: type[msgspec.Struct], form: SchemaForm) -> dict[str, Any]:
-    """Return the schema of a tool's parameters as it is listed."""
+    """Return the schema of a tool's parameters, as listed."""
     listed = _listed(input_schema(request))
     if form == "plain":
         return _plain(listed)
@@ -62,15 +61,15 @@ def listed_input(request: type[msgspec.Struct], form: SchemaForm) -> dict[str, A
 
 
 def output_schema(reply: Any) -> dict[str, Any]:
-    """Return the schema of a tool's answer: names and types, without prose."""
+    """Return the schema of a tool's answer: names and types, without descriptions."""
     return _schema(reply, _OUTPUT_NOISE)
 
 
 def _listed(schema: dict[str, Any]) -> dict[str, Any]:
-    """Leave out limits, and what says that unlisted members are none."""
+    """Remove limits, and the statement that other members are forbidden."""
     listed = _without(schema, _LIMITS | {"additionalProperties"})
     if isinstance(listed.get("default"), dict):
-        del listed["default"]  # each member has its own
+        del listed["default"]  # each member has a default of its own
     if "properties" in listed:
         listed["properties"] = {
             name: _listed(field) for name, field in listed["properties"].items() if _RARE not in field
@@ -83,7 +82,7 @@ def _listed(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_enums_typed(schema: dict[str, Any]) -> dict[str, Any]:
-    """Add the type of words to choose from: some providers want it."""
+    """Add the type of an enumeration: some providers require it."""
     typed = _with_inner(schema, _with_enums_typed)
     if "enum" in typed:
         typed["type"] = ["string", "null"] if None in typed["enum"] else "string"
@@ -91,7 +90,7 @@ def _with_enums_typed(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write a schema with one type for each value, the first of those that are declared."""
+    """Write a schema with one type per value, the first declared one."""
     while "anyOf" in schema:
         first = next(choice for choice in schema["anyOf"] if choice != _NULL)
         schema = {**first, **_without(schema, {"anyOf"})}
@@ -105,13 +104,13 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _nullable(schema: dict[str, Any], request: str, top: str | None = None) -> dict[str, Any]:
-    """Let each optional parameter be null, where that is the same as leaving it out.
+    """Let each optional parameter be null, if null means absent.
 
-    Defaults are told in words: not every provider takes ``default`` in strict mode.
+    Defaults go into the description: not every provider accepts ``default`` in strict mode.
     """
     schema = _with_types_together(schema)
     if "string" in schema.get("type", ()):
-        return schema  # any JSON: its members are no parameters
+        return schema  # any JSON: its members are not parameters
     if "items" in schema:
         schema = {**schema, "items": _nullable(schema["items"], request, top)}
     if "properties" not in schema:
@@ -119,14 +118,14 @@ def _nullable(schema: dict[str, Any], request: str, top: str | None = None) -> d
     required = schema.get("required", ())
     properties = {}
     for name, declared in schema["properties"].items():
-        field = _with_default_told(_nullable(declared, request, top or name))
+        field = _describe_default(_nullable(declared, request, top or name))
         may_be_null = name not in required and not is_guarded(request, {name, top or name})
         properties[name] = _with_null(field) if may_be_null else field
     return {**schema, "properties": properties}
 
 
 def _with_types_together(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write a choice of types as one schema of several types; smolagents reads no other."""
+    """Write a union of types as one schema with several types, as smolagents requires."""
     choices = schema.get("anyOf", ())
     if not choices or any("enum" in each for each in choices):
         return schema
@@ -135,7 +134,7 @@ def _with_types_together(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _strict(schema: dict[str, Any]) -> dict[str, Any]:
-    """Close the objects in a schema and require each of their members."""
+    """Close the objects in a schema, and require each member."""
     strict = _with_inner(schema, _strict)
     if "properties" not in strict:
         return strict
@@ -154,12 +153,12 @@ def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "type": [*types, "null"], **enum}
 
 
-def _with_default_told(schema: dict[str, Any]) -> dict[str, Any]:
+def _describe_default(schema: dict[str, Any]) -> dict[str, Any]:
     if "default" not in schema:
         return schema
     value = schema["default"]
-    told = value if isinstance(value, str) and value else msgspec.json.encode(value).decode()
-    words = [each for each in (schema.get("description"), f"default {told}") if each]
+    default = value if isinstance(value, str) and value else msgspec.json.encode(value).decode()
+    words = [each for each in (schema.get("description"), f"default {default}") if each]
     return {**_without(schema, {"default"}), "description": "; ".join(words)}
 
 
@@ -167,7 +166,7 @@ def _schema(type: Any, noise: AbstractSet[str]) -> dict[str, Any]:
     (root,), definitions = msgspec.json.schema_components([type], ref_template=_REFERENCE + "{name}")
 
     def slim(schema: dict[str, Any]) -> dict[str, Any]:
-        # Outside first: what is cut there must not be followed, since a struct may be in itself.
+        # Outside first: cut parts must not be followed, because a struct may contain itself.
         cut = _without_noise(_cut(_resolved(schema, definitions)), noise)
         return _with_null_folded(_with_plain_pattern(_with_inner(cut, slim)))
 
@@ -175,7 +174,7 @@ def _schema(type: Any, noise: AbstractSet[str]) -> dict[str, Any]:
 
 
 def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Write a struct where it is referred to; what is said beside the reference counts."""
+    """Inline a struct where it is referred to, with the keywords beside the reference."""
     while "$ref" in schema:
         target = _without(definitions[schema["$ref"].removeprefix(_REFERENCE)], {"description"})
         schema = {**target, **_without(schema, {"$ref"})}
@@ -183,7 +182,7 @@ def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, 
 
 
 def _cut(schema: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what is inside of what is told in brief, and properties and words that nobody is told of."""
+    """Remove the inside of summarised parts, and hidden properties and words."""
     if _NUMBER in schema:
         choices = [each for each in schema["anyOf"] if "enum" not in each]
         return _without(schema, {_NUMBER, "anyOf"}) | (
@@ -205,7 +204,7 @@ def _without_noise(schema: dict[str, Any], noise: AbstractSet[str]) -> dict[str,
 
 
 def _with_inner(schema: dict[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-    """Change the schemas inside of one."""
+    """Change the schemas inside a schema."""
 
     def changed(value: Any) -> Any:
         if isinstance(value, list):
@@ -225,7 +224,7 @@ def _with_plain_pattern(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_null_folded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write ``anyOf: [X, null]`` as X whose type, or choice, admits null too."""
+    """Write ``anyOf: [X, null]`` as X with null among its types or values."""
     choices = schema.get("anyOf")
     if not isinstance(choices, list) or len(choices) != 2 or _NULL not in choices:  # noqa: PLR2004
         return schema

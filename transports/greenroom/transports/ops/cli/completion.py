@@ -1,7 +1,6 @@
-"""What a shell is told that completes a command line of `greenroom`; made of the parser and its table.
+"""Completion of command lines of `greenroom` in a shell, from the parser and its table.
 
-The shell runs the program itself with the line in its environment. Whoever does anything else with it
-imports none of this.
+The shell runs the program with the line in its environment. No other command imports this module.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from greenroom.actors.search.embedding.models.installed_models import MINILM
 from greenroom.actors.sessions.requests.hook_events import HookName
 from greenroom.transports.base.config.parsers import Reader
 from greenroom.transports.base.config.settings import all_settings
-from greenroom.transports.clients.table import BY_HAND, CLIENTS
-from greenroom.transports.hooks.clients import HOOK_CLIENTS
+from greenroom.transports.clients.table import BY_HAND, CLIENTS, HOOK_CLIENTS
 from greenroom.transports.ops.cli.catalogue import COMMANDS, SHELLS
 from greenroom.transports.ops.cli.parsing import make_parser
 
@@ -29,18 +27,18 @@ _WORDS: Final[Mapping[tuple[str, str], Iterable[str]]] = {
     ("embedder install", "model"): (MINILM,),
     ("completion", "shell"): SHELLS,
 }
-"""What an argument of a command may be, where no reader says so."""
+"""Allowed values of a command's argument that has no reader."""
 
 _FOLDERS: Final = frozenset({"DIR", "FOLDER"})
 
 
 def complete() -> None:
-    """Answer the shell that started this process, and end it."""
+    """Answer the shell that started this process, and exit."""
     argcomplete.autocomplete(make_parser(), always_complete_options=False, default_completer=_Values())
 
 
 class _Values(BaseCompleter):
-    """What may stand in the place of an argument: words, or else files where it names one."""
+    """Completes an argument: with words, or with files if it is a path."""
 
     def __call__(
         self,
@@ -62,7 +60,7 @@ class _Values(BaseCompleter):
 
 
 def _reader(name: str, action: argparse.Action) -> object:
-    """Return what reads the value of a flag, None if nothing is known of it."""
+    """Return the reader of a flag's value, or None."""
     option = next(
         (COMMANDS[name].options[each] for each in action.option_strings if each in COMMANDS[name].options),
         None,
@@ -74,6 +72,6 @@ def _reader(name: str, action: argparse.Action) -> object:
 
 
 def _words(reader: object) -> list[str]:
-    """Return the words that a reader takes, none if it takes other things as well."""
+    """Return the words that a reader accepts; none if it accepts other values, too."""
     words = reader.metavar.split("|") if isinstance(reader, Reader) else []
     return words if len(words) > 1 and all(word == word.lower() and ":" not in word for word in words) else []

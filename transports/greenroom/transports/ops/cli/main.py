@@ -1,8 +1,8 @@
-"""The program `greenroom`: one command of the table in `catalogue`, carried out.
+"""The program `greenroom`: it runs one command of the table in `catalogue`.
 
-What a command does is in `commands`, imported when the command is known, so that `greenroom serve` does not
-load what only `greenroom stats` needs and no command loads trio to print its help. A hook of a client has a
-time limit, which begins before the table itself is imported.
+The commands are in `commands`, each imported only when it runs: `greenroom serve` does not load what only
+`greenroom stats` needs, and no command loads trio to print its help. The time limit of a hook starts before
+the table is imported.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else arguments
     prepare()
-    if "_ARGCOMPLETE" in os.environ:  # a shell that completes a line, see `greenroom completion`
-        from greenroom.transports.ops.cli.completion import complete  # noqa: PLC0415 - for completion alone
+    if "_ARGCOMPLETE" in os.environ:  # set by a shell that completes a line, see `greenroom completion`
+        from greenroom.transports.ops.cli.completion import complete  # noqa: PLC0415 - only for completion
 
         complete()
     if given[:1] == ["hook"]:
-        from greenroom.transports.clients.hooks.guard import never_in_the_way  # noqa: PLC0415 - for hooks alone
+        from greenroom.transports.clients.hooks.guard import run_guarded  # noqa: PLC0415 - only for hooks
 
-        return never_in_the_way(given, _carry_out)
+        return run_guarded(given, _carry_out)
     return _carry_out(given)
 
 
 def _carry_out(arguments: Sequence[str]) -> int:
-    """Run the command that a command line names; return its exit code."""
-    from greenroom.transports.base import exit_codes  # noqa: PLC0415 - see the module's head, as all of these
+    """Parse a command line, run its command and return the exit code."""
+    from greenroom.transports.base import exit_codes  # noqa: PLC0415 - see the module's docstring, as below
     from greenroom.transports.base.config.load import SettingsError, resolve  # noqa: PLC0415
     from greenroom.transports.ops.cli.catalogue import COMMANDS  # noqa: PLC0415
     from greenroom.transports.ops.cli.parsing import make_parser  # noqa: PLC0415
 
-    # Whatever calculates does so in threads of ours; those of numpy's library would spin beside them.
+    # The program has its own threads for computation; numpy's would only spin beside them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.platform not in {"linux", "darwin"}:
         return complain(
@@ -58,18 +58,18 @@ def _carry_out(arguments: Sequence[str]) -> int:
     if unknown:
         chosen.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     name = " ".join(filter(None, (chosen.command, getattr(chosen, "action", None))))
-    if name not in COMMANDS:  # it was left out
+    if name not in COMMANDS:  # the command or action is missing
         remark(chosen.parser.format_help().rstrip())
         return exit_codes.USAGE
     if name == "serve" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # Until the server listens for signals there is nothing to put in order, and an exception
-        # would come out in the middle of an import.
+        # Before the server handles signals there is nothing to clean up, and an exception would appear in the
+        # middle of an import.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         resolved = resolve(vars(chosen), os.environ)
         carry_out = _imported(*COMMANDS[name].runs)
         if iscoroutinefunction(carry_out):
-            from greenroom.transports.ops.cli.support.error_report import run_on_trio  # noqa: PLC0415 - no help needs it
+            from greenroom.transports.ops.cli.support.error_report import run_on_trio  # noqa: PLC0415 - not for help
 
             return run_on_trio(carry_out, chosen, resolved)
         code: int = carry_out(chosen, resolved)
@@ -81,14 +81,14 @@ def _carry_out(arguments: Sequence[str]) -> int:
 
 
 def _imported(module: str, function: str) -> Callable[..., Any]:
-    """Return the function of `commands` that carries out a command."""
-    gc.disable()  # imports leave nothing to collect, and to look for it takes a seventh of the start
+    """Import the function in `commands` that runs a command."""
+    gc.disable()  # imports leave no garbage, and searching for it takes a seventh of the start
     try:
         found: Callable[..., Any] = getattr(
             import_module(f"greenroom.transports.ops.cli.commands.{module}"), function
         )
     finally:
-        gc.freeze()  # nor does a later collection look at what they made, not even the last one
+        gc.freeze()  # later collections skip the imported objects, too
         gc.enable()
     return found
 

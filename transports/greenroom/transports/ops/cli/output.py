@@ -1,18 +1,20 @@
-"""Output of commands: results on standard output, complaints on standard error."""
+"""Output of commands: results on standard output, messages on standard error."""
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
+from typing import Any
 
 
 def prepare() -> None:
     """Make the standard streams safe to use.
 
-    A standard descriptor that is closed is opened on the null device: the store's file would
-    otherwise get its number, and a library's message to standard error would be written into it.
-    A path may hold bytes that are no text; it is shown with escapes.
+    Closed standard descriptors are opened on the null device. Otherwise the store's file would get such a
+    number, and a message to standard error would be written into it. Paths with undecodable bytes are
+    printed with escapes.
     """
     for descriptor in (0, 1, 2):
         try:
@@ -24,10 +26,10 @@ def prepare() -> None:
 
 
 def say(text: str) -> bool:
-    """Print a result. The reader may have gone (`head`, a pager); then the rest is for nobody.
+    """Print a result; ignore that the reader has gone (`head`, a pager).
 
     Returns:
-        Whether somebody may still read.
+        Whether the reader is still there.
     """
     if sys.stdout is None:
         return False
@@ -42,12 +44,22 @@ def say(text: str) -> bool:
 
 
 def remark(text: str) -> None:
-    """Say something to whoever watches, beside the result."""
+    """Print a message to standard error, beside the result."""
     if sys.stderr is not None:
         sys.stderr.write(text + "\n")
 
 
 def complain(command: str, sentence: str, code: int) -> int:
-    """Say why a command could not be carried out; return its exit code."""
+    """Print why a command failed; return its exit code."""
     remark(f"greenroom {command}: {sentence}")
     return code
+
+
+def say_json(value: object) -> None:
+    """Print a value as ASCII JSON, which cannot contain terminal escapes."""
+    import msgspec  # noqa: PLC0415 - 30 ms, and hooks start their guard before
+
+    def encode(each: object) -> Any:
+        return json.loads(bytes(each)) if isinstance(each, msgspec.Raw) else str(each)
+
+    say(json.dumps(msgspec.to_builtins(value, enc_hook=encode), indent=2))

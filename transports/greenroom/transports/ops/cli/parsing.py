@@ -1,4 +1,4 @@
-"""The parser of `greenroom`, and its help: made of the commands in `catalogue` and the settings."""
+"""The parser of `greenroom` and its help, made from `catalogue` and the settings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
         *("ping_interval", "http_session_idle"),
     ),
 }
-"""How the help of a command that takes every setting is parted; what is in none of these comes last."""
+"""Sections in the help of a command that takes every setting; the rest comes last."""
 
 _SEVERAL: Final = "..."
 _NAME_WIDTH: Final = 12
@@ -52,11 +52,11 @@ _NEAR_FLAG: Final = 0.8
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors name the command or the flag that may have been meant."""
+    """A parser that suggests the intended command or flag in its errors."""
 
     def error(self, message: str) -> NoReturn:
-        """End with the usage and what is wrong."""
-        from difflib import get_close_matches  # noqa: PLC0415 - for errors alone
+        """Exit with the usage and the error."""
+        from difflib import get_close_matches  # noqa: PLC0415 - only for errors
 
         choice, unknown = _CHOICE.search(message), _UNKNOWN.match(message)
         near: list[str] = []
@@ -69,13 +69,13 @@ class _Parser(argparse.ArgumentParser):
 
 
 def make_parser(first: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the whole command line, or of as much as its first word needs.
+    """Make the parser of the command line, or of the part for one command.
 
     Args:
-        first: That word. If it is a command or a family, the others are left out, which take 15 ms to make.
+        first: That word. If it is a command or a family, the others are left out, which would take 15 ms.
 
-    What it finds has `command` and, in a family, `action`, each None where it was left out; `flags`, the
-    flag or the argument that fills each field of a request; and `parser`, that of as much as was said.
+    The parsed arguments have `command` and, in a family, `action`, each None if missing; `flags`, which maps
+    fields of a request to their flag or argument; and `parser`, the parser of the recognized part.
     """
     parser = _Parser(**_looks("greenroom COMMAND [options]", _listing(), _epilog()), prog="greenroom")
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
@@ -126,7 +126,7 @@ def _add_help(parser: argparse.ArgumentParser) -> None:
 
 
 def _fill(parser: argparse.ArgumentParser, command: Command) -> None:
-    """Give a command's parser what the command takes, what is wanted most often first."""
+    """Add a command's arguments and flags to its parser, the most used ones first."""
     flags = {}
     for (argument, help_text), metavar in zip(command.arguments.items(), metavars(command), strict=True):
         several = metavar.endswith(_SEVERAL)
@@ -151,13 +151,13 @@ def _fill(parser: argparse.ArgumentParser, command: Command) -> None:
 
 
 def metavars(command: Command) -> list[str]:
-    """Return what the help calls a command's arguments."""
+    """Return the names of a command's arguments in the help."""
     names = [argument.upper() for argument in command.arguments]
     return [*names[:-1], names[-1].removesuffix("S") + _SEVERAL] if command.several else names
 
 
 def _grouped(command: Command) -> list[tuple[str, list[str]]]:
-    """Return the settings that a command takes, under titles; the last are those that are left."""
+    """Return the settings of a command by section; the last section has the remaining ones."""
     if not command.every_setting:
         taken = [
             key
@@ -201,7 +201,7 @@ def _argument_type(read: Callable[[str], Any]) -> Callable[[str], Any]:
 def _add_settings(parser: argparse._ActionsContainer, keys: Iterable[str]) -> None:
     for key in keys:
         setting = all_settings()[key]
-        default = getattr(Settings, key, None)  # a default that depends on the place is told by the help
+        default = getattr(Settings, key, None)  # the help text describes a default that depends on the place
         shown = f"; default {setting.reader.show(default)}" if default else ""
         help_text = f"{setting.help} [{variable(key)}{shown}]"
         if setting.reader is boolean:
@@ -217,7 +217,7 @@ def _add_settings(parser: argparse._ActionsContainer, keys: Iterable[str]) -> No
 
 
 def _listing() -> str:
-    """Return what the program is, and its commands."""
+    """Return the description of the program and its commands."""
     lines = ["Shared sessions and memories for AI agents, served over MCP from one folder."]
     width = min(shutil.get_terminal_size().columns, _WIDEST) - 2
     indent = " " * (_NAME_WIDTH + 2)
@@ -261,7 +261,7 @@ def _epilog() -> str:
 
 
 class _Version(argparse.Action):
-    """`--version`, which looks the version up only when asked: the metadata take a while to read."""
+    """`--version`; it reads the version only if requested, because that is slow."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_others: Any) -> None:
         from importlib.metadata import version  # noqa: PLC0415 - for the reason above

@@ -1,12 +1,12 @@
 """The control socket of a running store: its path, its protocol, and the client.
 
-One request and one answer per connection, each one line of JSON. The caller keeps its
-end open until it is answered: to close it, or to say more, withdraws the request. This
-is for the folder's own user alone and no part of MCP; both ends are the same
-program, so the lines carry no version.
+Each connection carries one request and one reply, each one line of JSON. The caller keeps its end open until
+the reply: closing it, or sending more, cancels the request. While the owner works, it sends a blank each
+second before the line. The socket is for the folder's own user only and not part of MCP. Both ends are the
+same program, so the lines carry no version.
 
-The caller's end is plain blocking code without trio: a command that only asks for
-figures should not spend most of its time importing an event loop.
+The caller is plain blocking code without trio, because importing an event loop would take most of the time of
+a short command.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from greenroom.transports.base import exit_codes
 
 SOCKET_NAME: Final = "control.sock"
 REQUEST_LIMIT: Final = 256 << 10
-"""Bytes of a request; what a hook asks has a prompt of up to 20,000 characters, each up to 6 bytes."""
+"""Bytes of a request; a hook's request has a prompt of up to 20,000 characters, each up to 6 bytes."""
 ANSWER_LIMIT: Final = 4 << 20
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="op"):
-    """What every line has in common: the field ``op`` says which it is."""
+    """The base of all lines; the field ``op`` names the kind."""
 
 
 class Backup(_Line, frozen=True, kw_only=True, tag="backup"):
-    """Copy the store while it works; `destination` is an absolute path."""
+    """Copy the store while it is in use; `destination` is an absolute path."""
 
     destination: str
 
@@ -48,38 +48,38 @@ class Verify(_Line, frozen=True, kw_only=True, tag="verify"):
 
 
 class Stats(_Line, frozen=True, kw_only=True, tag="stats"):
-    """Tell the runtime's statistics, and the namespaces that read like somebody's.
+    """Return the runtime's statistics, and namespaces that look like a user's own.
 
-    `often`: without these, since every namespace is looked at for them.
+    `often`: without the latter, since finding them reads every namespace.
     """
 
     often: bool = False
 
 
 class Readmit(_Line, frozen=True, kw_only=True, tag="readmit"):
-    """Let an actor in again that was set aside."""
+    """Readmit an actor that was quarantined."""
 
     kind: str
     key: str
 
 
 class Drain(_Line, frozen=True, kw_only=True, tag="drain"):
-    """Take what hooks left in the spool; this is answered before it is done."""
+    """Take the events in the spool; the reply comes before it is done."""
 
 
 class Hook(_Line, frozen=True, kw_only=True, tag="hook"):
-    """Answer a hook that waits, in the name of `principal`; the result is a `HookAnswer`."""
+    """Answer a waiting hook in the name of `principal`; the result is a `HookAnswer`."""
 
     principal: Principal
     event: HookEvent
 
 
 class Link(_Line, frozen=True, kw_only=True, tag="link"):
-    """Make a link that logs a browser in as the folder's owner; the result has its `url`.
+    """Make a link that logs a browser in as the folder's owner; returns its `url`.
 
-    `read_only`: who comes by it changes nothing. `as_file`: the result has the path of a `file` that leads
-    there, or null where there can be none. `terminal`: what the terminal names itself by that is to ask for
-    codes; who came by a link of none confirms nothing.
+    `read_only`: the browser may not write. `as_file`: the result has the path of a `file` that redirects to
+    the link, or null if there can be none. `terminal`: the token of the terminal that will request codes;
+    without one the browser cannot confirm anything.
     """
 
     read_only: bool = False
@@ -103,18 +103,18 @@ class Done(_Line, frozen=True, kw_only=True, tag="done"):
 
 
 class Failed(_Line, frozen=True, kw_only=True, tag="failed"):
-    """The request was not carried out, for this reason; `code` is the exit code that stands for it."""
+    """The request failed, for this reason; `code` is the exit code for it."""
 
     sentence: str
     code: int = exit_codes.FAILED
 
 
 class ControlSocketError(Exception):
-    """The owner did not carry the request out, or said nothing that can be understood.
+    """The owner did not carry the request out, or its reply is invalid.
 
     Args:
         sentence: What happened.
-        code: The exit code that stands for it.
+        code: The exit code for it.
     """
 
     def __init__(self, sentence: str, code: int = exit_codes.FAILED) -> None:
@@ -127,10 +127,9 @@ class NoOwnerError(Exception):
 
 
 def socket_path(folder: Path) -> Path:
-    """Return where the control socket of a folder answers.
+    """Return the path of a folder's control socket.
 
-    The entry in the folder is the socket itself, or a link to it where the folder's
-    path is too long for a socket.
+    The entry in the folder is the socket, or a link to it if the folder's path is too long for a socket.
     """
     entry = folder / SOCKET_NAME
     with contextlib.suppress(OSError):
@@ -139,25 +138,25 @@ def socket_path(folder: Path) -> Path:
 
 
 def call(folder: Path, request: Request, *, patience: float | None = None) -> bytes:
-    """Ask the owner of a folder and wait for the answer.
+    """Send a request to the owner of a folder and return the result.
 
     Args:
         folder: The folder of the store.
-        request: What the owner is asked to do.
-        patience: Seconds to wait for the next sign of the owner; None waits as long as it takes.
+        request: The request.
+        patience: Seconds to wait for the next sign of the owner; None waits without limit.
 
     Returns:
         The result as JSON.
 
     Raises:
         NoOwnerError: No process listens there.
-        ControlSocketError: The owner refused or failed, went away, or is not the same user's.
+        ControlSocketError: The owner refused, failed, went away, or belongs to another user.
     """
     try:
         line = msgspec.json.encode(request) + b"\n"
     except UnicodeEncodeError:
         raise ControlSocketError(
-            "a path that is no UTF-8 cannot be told to the process that owns the folder"
+            "a path that is no UTF-8 cannot be sent to the process that owns the folder"
         ) from None
     if len(line) > REQUEST_LIMIT:
         raise ControlSocketError(f"the request is {len(line):,} bytes; at most {REQUEST_LIMIT:,} are allowed")
@@ -172,18 +171,18 @@ def call(folder: Path, request: Request, *, patience: float | None = None) -> by
         except OSError as error:
             raise ControlSocketError(f"the process that owns {folder} went away: {error.strerror}") from None
     try:
-        said = msgspec.json.decode(answer, type=Done | Failed)
+        reply = msgspec.json.decode(answer, type=Done | Failed)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ControlSocketError(
             f"the process that owns {folder} gave no answer that can be understood"
         ) from None
-    if isinstance(said, Failed):
-        raise ControlSocketError(said.sentence, said.code)
-    return bytes(said.result)
+    if isinstance(reply, Failed):
+        raise ControlSocketError(reply.sentence, reply.code)
+    return bytes(reply.result)
 
 
 def _owner_of(folder: Path) -> str:
-    from greenroom.runtime.lmdb.lock_state import lock_state  # noqa: PLC0415  only who waits in vain needs it
+    from greenroom.runtime.lmdb.lock_state import lock_state  # noqa: PLC0415 - only needed without an answer
 
     with contextlib.suppress(OSError):
         state = lock_state(folder)
@@ -193,7 +192,7 @@ def _owner_of(folder: Path) -> str:
 
 
 def as_json(result: object) -> bytes:
-    """Return a result of the runtime as JSON, with paths as texts."""
+    """Encode a result of the runtime as JSON, with paths as texts."""
 
     def spell(value: object) -> str:
         if isinstance(value, os.PathLike):
@@ -204,13 +203,13 @@ def as_json(result: object) -> bytes:
 
 
 def merge_verify_results(store: object, index: object) -> dict[str, object]:
-    """Return both results of `greenroom verify` as one: the store's, and under ``index`` the memories'."""
+    """Merge both results of `greenroom verify`: the store's, and the memories' under ``index``."""
     found: dict[str, object] = msgspec.json.decode(as_json(store))
     return {**found, "index": index}
 
 
 def _connect(connection: socket.socket, path: Path) -> None:
-    if len(os.fsencode(path)) > PATH_LIMIT:  # where nobody can listen: an owner's link leads to a shorter one
+    if len(os.fsencode(path)) > PATH_LIMIT:  # no socket can be there: an owner's link leads to a shorter path
         raise NoOwnerError
     try:
         connection.connect(str(path))
@@ -219,7 +218,7 @@ def _connect(connection: socket.socket, path: Path) -> None:
             raise NoOwnerError from None
         raise ControlSocketError(f"{path} cannot be reached: {error.strerror or error}") from None
     if not peer_is_ours(connection):
-        raise ControlSocketError(f"{path} belongs to another user's process; nothing was asked of it")
+        raise ControlSocketError(f"{path} belongs to another user's process; nothing was sent to it")
 
 
 def _receive_line(connection: socket.socket) -> bytes:

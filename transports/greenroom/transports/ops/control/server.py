@@ -1,12 +1,13 @@
-"""The server of the control socket: backup, verify, stats and readmit of a running store, and its hooks.
+"""The server of the control socket: commands on the open store, and hooks.
 
 Invariants:
 
-* Only the holder of the folder's lock is here, so whatever lies at the socket's place
-  when it comes is a dead process's and is removed.
-* A request runs only as long as its caller's end stays open.
-* A caller can cost the owner one of `CONNECTIONS` places for `LINE_SECONDS`, and one
-  line of memory; nothing it sends can end more than its own connection.
+* Only the holder of the folder's lock runs this, so an existing socket file is a dead process's and is
+  removed.
+* A request runs only while its caller's end stays open.
+* A caller that waits gets a blank each second, as a sign that the owner is alive.
+* A caller can cost the owner one of `CONNECTIONS` places for `LINE_SECONDS`, and one line of memory. Whatever
+  it sends can end only its own connection.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 import trio
 
 from greenroom.actors import AnswerHook, VerifyMemories
-from greenroom.actors.core.audit.actor import tell
+from greenroom.actors.core.audit.actor import record_action
 from greenroom.actors.core.audit.record import LONGEST
 from greenroom.actors.sessions.requests.hook_events import HookAnswer
 from greenroom.runtime import Address, GreenroomError, RuntimeClient
-from greenroom.runtime.base.unix_socket import listening, peer_is_ours
+from greenroom.runtime.base.unix_socket import bind_socket, peer_is_ours
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.exit_codes import exit_code_for
 from greenroom.transports.base.observability.snapshot import ObservedServer
@@ -49,14 +50,18 @@ from greenroom.transports.ops.control.client import (
     merge_verify_results,
 )
 
-CONNECTIONS: Final = 16  # callers at the same time; further ones wait to be let in
-LINE_SECONDS: Final = 5.0  # for a caller to say its line, and again to take its answer
-CATCH_UP_SECONDS: Final = 0.5  # for the start of a session to wait for what the one before told
+if TYPE_CHECKING:
+    from greenroom.transports.web.rest.link_files import LinkFiles
+
+CONNECTIONS: Final = 16  # simultaneous callers; others wait
+LINE_SECONDS: Final = 5.0  # for a caller to send its line, and again to read the reply
+CATCH_UP_SECONDS: Final = 0.5  # a session's start waits for the events of the session before
 NO_LINK: Final = (
     "the process that owns the folder serves no browser, or does not know at which URL: start it with "
     "`greenroom serve --http 127.0.0.1:8080`, and behind a proxy with --base-url"
 )
 NO_TERMINAL: Final = "the link of this terminal is not known here any more; run `greenroom console` again"
+SIGN_SECONDS: Final = 1.0  # between two signs to a caller that waits
 _RETRY_SECONDS: Final = 0.1  # when the process is out of descriptors
 
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -64,36 +69,29 @@ logger = logging.getLogger(__name__)
 
 CarryOut = Callable[[Request], Awaitable[bytes]]
 CodeMaker = Callable[[str], str | None]
-"""Returns a new code for the browser that came by a terminal's link; None where it is not known."""
+"""Returns a new code for the browser of a terminal's link; None if the terminal is unknown."""
 
 
 class Linker(Protocol):
-    """Makes links by which a browser logs in as the folder's owner."""
+    """Makes links that log a browser in as the folder's owner."""
 
     def __call__(self, *, read_only: bool, terminal: str | None = None) -> str | None:
-        """Return the URL of a new link; None where no browser reaches this process.
+        """Return the URL of a new link; None if browsers cannot reach this process.
 
         Args:
-            read_only: Whether who comes by it changes nothing.
-            terminal: What the terminal names itself by that asks for codes.
+            read_only: Whether the browser may not write.
+            terminal: The token of the terminal that will request codes.
         """
 
 
-class LinkFiler(Protocol):
-    """Writes files that lead to links."""
-
-    def write(self, url: str) -> Path | None:
-        """Return a new file that leads to a link; None where there can be none."""
-
-
 class Drainer(Protocol):
-    """Takes what hooks left in the folder's spool."""
+    """Takes the events in the folder's spool."""
 
     def poke(self) -> None:
-        """Say that something may wait in the spool, and return at once."""
+        """Note that an event may be waiting, and return at once."""
 
-    async def caught_up(self) -> None:
-        """Wait until nothing waits, or what does cannot be taken now."""
+    async def wait_until_idle(self) -> None:
+        """Wait until all events are taken, or cannot be taken now."""
 
 
 async def serve_control(
@@ -101,29 +99,29 @@ async def serve_control(
     observed: ObservedServer,
     drain: Drainer | None = None,
     link: Linker | None = None,
-    files: LinkFiler | None = None,
+    files: LinkFiles | None = None,
     new_code: CodeMaker | None = None,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Answer at the folder's control socket until it is cancelled.
+    """Serve the folder's control socket until cancelled.
 
     Args:
         folder: The folder of the store.
         observed: The server.
-        drain: Takes what waits in the spool; None where nobody does.
-        link: Makes links for browsers; None where nobody does.
-        files: Writes files that lead to them.
-        new_code: Makes codes for browsers, likewise.
-        task_status: Told when it listens.
+        drain: Takes the events in the spool; None without hooks.
+        link: Makes links for browsers; None without browsers.
+        files: Writes files that redirect to the links.
+        new_code: Makes codes for browsers; None without browsers.
+        task_status: Reports that the socket is ready.
 
-    Without a socket the server does its main job all the same, so a socket that cannot be
-    bound is a logged warning and not an error. The caller holds the folder's lock.
+    The server's main job does not need the socket, so a failure to bind it is a logged warning and no error.
+    The caller holds the folder's lock.
     """
     with contextlib.ExitStack() as stack:
         try:
             listener = trio.socket.from_stdlib_socket(
-                stack.enter_context(listening(folder, SOCKET_NAME, CONNECTIONS))
+                stack.enter_context(bind_socket(folder, SOCKET_NAME, CONNECTIONS))
             )
         except OSError as error:
             logger.warning(
@@ -145,10 +143,10 @@ async def perform(
     request: Request,
     drain: Drainer | None = None,
     link: Linker | None = None,
-    files: LinkFiler | None = None,
+    files: LinkFiles | None = None,
     new_code: CodeMaker | None = None,
 ) -> bytes:
-    """Carry a request out on a server and return the result as JSON; for the rest see `serve_control`."""
+    """Carry out a request and return the result as JSON; see `serve_control`."""
     result: object
     runtime = observed.runtime
     match request:
@@ -157,9 +155,9 @@ async def perform(
             if not destination.is_absolute():
                 raise GreenroomError(f"the destination {request.destination!r} is not an absolute path")
             result = await runtime.backup(destination)
-            tell(runtime, "backup_store", to=request.destination[:LONGEST], bytes=result.file_bytes)
+            record_action(runtime, "backup_store", to=request.destination[:LONGEST], bytes=result.file_bytes)
         case Verify():
-            tell(runtime, "verify_store", rebuild=request.rebuild)
+            record_action(runtime, "verify_store", rebuild=request.rebuild)
             result = merge_verify_results(
                 await runtime.verify(), await runtime.query(VerifyMemories(rebuild=request.rebuild))
             )
@@ -167,7 +165,7 @@ async def perform(
             result = await observed.figures(often=request.often)
         case Readmit():
             result = {"readmitted": runtime.readmit(Address(request.kind, request.key))}
-            tell(runtime, "readmit_actor", target=f"{request.kind}/{request.key}"[:LONGEST])
+            record_action(runtime, "readmit_actor", target=f"{request.kind}/{request.key}"[:LONGEST])
         case Drain():
             if drain is not None:
                 drain.poke()
@@ -180,7 +178,7 @@ async def perform(
 
 
 def _for_browser(
-    request: Link | Code, link: Linker | None, files: LinkFiler | None, new_code: CodeMaker | None
+    request: Link | Code, link: Linker | None, files: LinkFiles | None, new_code: CodeMaker | None
 ) -> dict[str, str | None]:
     if isinstance(request, Code):
         code = None if new_code is None else new_code(request.terminal)
@@ -195,16 +193,16 @@ def _for_browser(
 
 
 async def _answer_hook(runtime: RuntimeClient, request: Hook, drain: Drainer | None) -> HookAnswer:
-    """Answer a hook; a session's start once what the session before told is taken, if that is not long."""
+    """Answer a hook; a session's start first waits briefly for earlier events."""
     if drain is not None and request.event.name == "session-start":
         with trio.move_on_after(CATCH_UP_SECONDS):
-            await drain.caught_up()
+            await drain.wait_until_idle()
     return await runtime.query(AnswerHook(event=request.event), principal=request.principal)
 
 
 async def _attend(connection: trio.socket.SocketType, carry_out: CarryOut, places: trio.Semaphore) -> None:
     try:
-        # An OSError here is a caller that went away, which is the caller's affair.
+        # An OSError here means that the caller went away.
         with connection, contextlib.suppress(OSError):
             if peer_is_ours(connection):
                 await _converse(connection, carry_out)
@@ -233,7 +231,7 @@ async def _converse(connection: trio.socket.SocketType, carry_out: CarryOut) -> 
 async def _answer_while_awaited(
     connection: trio.socket.SocketType, carry_out: CarryOut, request: Request
 ) -> Done | Failed | None:
-    """Carry the request out unless its caller goes away meanwhile; then there is no answer."""
+    """Carry out a request; cancel it and return None if its caller goes away."""
     answer: Done | Failed | None = None
     async with trio.open_nursery() as nursery:
 
@@ -242,7 +240,14 @@ async def _answer_while_awaited(
                 await connection.recv(1)
             nursery.cancel_scope.cancel()
 
+        async def tell() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    await trio.sleep(SIGN_SECONDS)
+                    await connection.send(b" ")
+
         nursery.start_soon(watch)
+        nursery.start_soon(tell)
         answer = await _answer(carry_out, request)
         nursery.cancel_scope.cancel()
     return answer
@@ -260,7 +265,7 @@ async def _answer(carry_out: CarryOut, request: Request) -> Done | Failed:
 
 
 async def _receive_line(connection: trio.socket.SocketType) -> bytes:
-    """Return a line, or as much as the limit allows; nothing when the caller ended before that."""
+    """Receive a line, or as much as the limit allows; empty if the caller left."""
     received = bytearray()
     while b"\n" not in received and len(received) <= REQUEST_LIMIT:
         part = await connection.recv(REQUEST_LIMIT)
@@ -285,7 +290,7 @@ async def _accept(listener: trio.socket.SocketType) -> trio.socket.SocketType:
             if error.errno in _NO_DESCRIPTORS:
                 logger.warning("the control socket cannot take a caller: %s", error)
                 await trio.sleep(_RETRY_SECONDS)
-            elif error.errno != errno.ECONNABORTED:  # the caller went away before it was taken
+            elif error.errno != errno.ECONNABORTED:  # the caller left before it was accepted
                 raise
         else:
             return connection

@@ -1,11 +1,11 @@
-"""Streamable HTTP as an ASGI application: which request goes where, and as whom.
+"""Streamable HTTP as an ASGI application: route each request, with its caller.
 
 Invariants:
 
-- Nothing is said of the server to a host or an origin that may not ask.
-- In the later era a request has a client of its own, which ends with it. In the handshake era a
-  session has a client, and a request outlives its connection.
-- What is wrong about a request is answered with the status of the SDK's server.
+- A host or an origin that is not allowed learns nothing about the server.
+- In the later era a request has a client of its own, which ends with it. In the handshake era a session has
+        a client, and a request outlives its connection.
+- An invalid request is answered with the status of the SDK's server.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ import trio
 
 from greenroom.actors.app.administration.health import serving_status
 from greenroom.actors.core.auth.scopes import ADMIN, allows
-from greenroom.actors.orchestrations.passport_link import LINK_PATH
+from greenroom.actors.sessions.passports.claims import LINK_PATH
 from greenroom.runtime import StoreFailedError
 from greenroom.transports.auth.authenticator import OPEN_AUTHENTICATOR, Authenticator
 from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.defaults import MAX_CONNECTIONS, SESSION_IDLE_SECONDS
 from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError
 from greenroom.transports.base.observability.request_log import HTTP, TRACEPARENT, trace_id_of
 from greenroom.transports.mcp.agent_port import AgentPort
+from greenroom.transports.mcp.frames.calls import Limits
 from greenroom.transports.mcp.frames.versions import HANDSHAKE_VERSIONS
-from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.sockets.http.asgi_exchange import (
     ClientGoneError,
@@ -55,40 +56,39 @@ PATH: Final = "/mcp"
 HEALTH_PATH: Final = "/healthz"
 STOPPING: Final = "the server is stopping"
 CONNECTION: Final = "greenroom.connection"
-"""The key of a scope's ``state`` under which a server of ours puts the connection."""
+"""The key of a scope's ``state`` under which our own server puts the connection."""
 
-SWEEPS: Final = 4  # times in the life of an idle session that somebody looks
+SWEEPS: Final = 4  # checks in the lifetime of an idle session
 _HANDSHAKE: Final = frozenset(version.encode() for version in HANDSHAKE_VERSIONS)
 
 Route = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How HTTP clients are served.
+    """The options of the HTTP transport.
 
     Attributes:
-        limits: What one client may take.
-        origins: Origins of web pages that may ask, besides those of this machine.
+        limits: The limits of one client.
+        origins: Origins of web pages that may send requests, besides those of this machine.
         sessions: Sessions at once.
         session_idle: Seconds without anything open after which a session ends.
-        sound: Whether the store can still be relied on.
-        routes: Further paths, each with the ASGI application that answers there; for administrators alone
-            where everybody needs a key.
-        authenticator: Decides who comes in.
-        told: Documents that everybody may read, by path, as JSON.
+        sound: Returns whether the store is reliable.
+        routes: Further ASGI applications, by path; only for administrators if keys are required.
+        authenticator: Authenticates callers.
+        documents: Public documents by path, as JSON.
         any_host: Whether the server has other names than this machine's.
-        open_link: Opens one-time links to passports; None where there are none.
-        endpoints: What answers at further paths and says itself who comes in.
+        open_link: Opens one-time links to passports; None without any.
+        endpoints: Endpoints at further paths, which authenticate callers themselves.
     """
 
     limits: Limits
     origins: frozenset[str] = frozenset()
-    sessions: int = 4096
-    session_idle: float = 1800.0
+    sessions: int = MAX_CONNECTIONS
+    session_idle: float = SESSION_IDLE_SECONDS
     sound: Callable[[], bool] = lambda: True
     routes: Mapping[str, Route] = msgspec.field(default_factory=dict)
     authenticator: Authenticator = OPEN_AUTHENTICATOR
-    told: Mapping[str, bytes] = msgspec.field(default_factory=dict)
+    documents: Mapping[str, bytes] = msgspec.field(default_factory=dict)
     any_host: bool = False
     open_link: OpenLink | None = None
     endpoints: Sequence[Endpoint] = ()
@@ -98,14 +98,13 @@ class HttpApp:
     """MCP over Streamable HTTP, an ASGI application for trio.
 
     Args:
-        server: What clients speak to.
-        agent_for: Returns the agent of a client, given whom it says it is and its own name made to
-            fit an agent id.
-        options: How they are served.
+        server: The MCP server.
+        agent_for: Returns the agent of a client, given its caller and a valid agent id.
+        options: The options of the transport.
 
     Attributes:
         sessions: The sessions of the handshake era.
-        authenticator: Decides who comes in.
+        authenticator: Authenticates callers.
     """
 
     def __init__(
@@ -121,10 +120,10 @@ class HttpApp:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run what requests need while the block runs; what is open at its end is called off.
+        """Run what requests need while the block runs; at its end open requests are cancelled.
 
         Raises:
-            StoreFailedError: the store failed for good; nothing that was not durable was answered.
+            StoreFailedError: The store failed for good; no answer was sent for what was not durable.
         """
         service = self._service
         async with trio.open_nursery() as nursery:
@@ -145,7 +144,7 @@ class HttpApp:
             self.sessions.sweep(trio.current_time())
 
     async def drain(self) -> None:
-        """Take no further request, end streams with their results, and wait until all is answered."""
+        """Accept no further request, end streams with their results, and wait for all answers."""
         self._stopping = True
         for endpoint in self._options.endpoints:
             endpoint.stop()
@@ -169,7 +168,7 @@ class HttpApp:
         """Answer one request.
 
         Raises:
-            NotImplementedError: the server asks for something else than HTTP; it goes on without.
+            NotImplementedError: The server requests something other than HTTP; it continues without.
         """
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})
@@ -248,9 +247,9 @@ class HttpApp:
             await era.serve(exchange, caller)
         elif head.path == HEALTH_PATH:
             await exchange.reply(self._health())
-        elif (told := self._options.told.get(head.path)) is not None:
-            await exchange.reply(Response(HTTPStatus.OK, [JSON], told))
-        elif LINK_PATH in head.path:  # also below another path, so that no other refusal says what it is
+        elif (document := self._options.documents.get(head.path)) is not None:
+            await exchange.reply(Response(HTTPStatus.OK, [JSON], document))
+        elif LINK_PATH in head.path:  # below other paths as well, so that no other refusal repeats the token
             self._check_not_stopping()
             comes = Caller(address=exchange.address)
             await serve_link(exchange, comes, self._options.authenticator, self._options.open_link)
@@ -259,7 +258,7 @@ class HttpApp:
             await self._check_administrator(exchange, caller)
             await route(scope, receive, send)
         else:
-            # What stands in the path may be a secret with a typing error: it is not repeated, nor logged.
+            # The path may be a mistyped secret: it is neither repeated nor logged.
             raise HttpRefusedError(HTTPStatus.NOT_FOUND, f"there is nothing at this path; MCP is at {PATH}")
 
     def _check_not_stopping(self) -> None:
@@ -267,16 +266,16 @@ class HttpApp:
             raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING, Connection="close")
 
     async def _check_administrator(self, exchange: Exchange, caller: Caller) -> None:
-        """Refuse who may not administrate, and a body that nobody reads."""
+        """Refuse a caller who may not administrate, and a request with a body."""
         try:
             check_administrates(caller)
         except AccessDeniedError as denied:
             lines = exchange.head.lines
             self._options.authenticator.record_denial(caller, lines, denied.status, "read_metrics")
             raise
-        await exchange.discard()  # what nobody reads would keep the connection from ending
+        await exchange.discard()  # an unread body would keep the connection from ending
         if not exchange.whole:
-            raise HttpRefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "nothing is read here")
+            raise HttpRefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "this path takes no body")
 
     def _health(self) -> Response:
         status = serving_status(is_sound=self._options.sound(), is_stopping=self._stopping)
@@ -291,10 +290,10 @@ def _is_at_mcp(head: RequestHead) -> bool:
 
 
 def check_administrates(caller: Caller) -> None:
-    """Refuse whoever came by something that does not make them an administrator.
+    """Refuse a caller without the administrator's scope.
 
     Raises:
-        AccessDeniedError: it does not.
+        AccessDeniedError: The scope is missing.
     """
     if caller.credential is not None and not allows(caller.credential.grant.scopes, ADMIN):
         raise AccessDeniedError(HTTPStatus.FORBIDDEN, f"this needs the scope {ADMIN!r}")

@@ -1,4 +1,4 @@
-"""One request and its answer over ASGI, in the one task that the server gives it."""
+"""One HTTP request and its response over ASGI, in the server's task."""
 
 from __future__ import annotations
 
@@ -31,44 +31,44 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
 PING_INTERVAL: Final = 15.0
-"""Seconds of silence on a stream before a comment keeps it from being taken for dead."""
+"""Seconds of silence on a stream before a comment shows that it is alive."""
 
 BODY_TIME: Final = 30.0
-"""Seconds that a client has to send a request's body."""
+"""Seconds that a client has for sending a request's body."""
 
 DISCARD_TIME: Final = 2.0
 DISCARD_SIZE: Final = 32 * 1024 * 1024
 
 
 class ClientGoneError(Exception):
-    """The client hung up before its request was whole."""
+    """The client disconnected before its request was complete."""
 
 
 class ConnectionPort(Protocol):
-    """The interface of the connection below, if the server is ours (`TimedConnection`)."""
+    """The interface of the connection below, if it is our own server's (`TimedConnection`)."""
 
     gone: bool
     address: str | None
 
     def accept(self, holder: str | None) -> None:
-        """Record that a request was accepted, and whose key it came by.
+        """Record that a request was accepted, with the owner of its key.
 
         Raises:
-            HttpRefusedError: there is no place for it.
+            HttpRefusedError: There is no room for it.
         """
 
     def hold(self) -> None:
-        """Send what is written next together with what follows."""
+        """Delay the next write, to send it together with what follows."""
 
     def abort(self) -> None:
-        """Hang up."""
+        """Disconnect."""
 
 
 class ForeignConnection:
-    """A connection of a server that is not ours.
+    """A connection of a foreign server.
 
     Args:
-        address: Where it comes from, as the ASGI scope tells.
+        address: Its address, from the ASGI scope.
     """
 
     gone = False
@@ -77,22 +77,22 @@ class ForeignConnection:
         self.address = address
 
     def accept(self, holder: str | None) -> None:
-        """Leave it to the server."""
+        """Do nothing: the server decides."""
 
     def hold(self) -> None:
-        """Do without."""
+        """Do nothing."""
 
     def abort(self) -> None:
-        """Leave it to the server."""
+        """Do nothing: the server decides."""
 
 
 class PendingResponse(Protocol):
-    """The response to a request while it is made: a line of JSON, or a stream of events.
+    """A response in progress: a line of JSON, or a stream of events.
 
     Attributes:
         line: The whole answer, if it is no stream.
         patience: Seconds of silence after which it should become a stream; infinity for never.
-        headers: What the head of a stream says besides.
+        headers: Further headers of a stream.
     """
 
     line: bytes | None
@@ -107,24 +107,24 @@ class PendingResponse(Protocol):
         """Become a stream."""
 
     def opening(self) -> bytes:
-        """Return what comes first on the stream."""
+        """Return the first bytes of the stream."""
 
     def take(self) -> bytes:
-        """Return the events that are new, as they go over the wire."""
+        """Return the new events, encoded."""
 
-    def sent(self) -> None:
-        """Record that the client has taken what was given."""
+    def mark_sent(self) -> None:
+        """Record that the client has taken the events."""
 
     @property
     def over(self) -> bool:
-        """Whether the stream ends when what is new is sent."""
+        """Whether the stream ends after its new events."""
 
 
 class StatusNoted:
-    """A `Send` that notes the status of the answer.
+    """A `Send` that records the status of the response.
 
     Attributes:
-        status: The status; None before there is an answer.
+        status: The status; None before the response.
     """
 
     def __init__(self, send: Send) -> None:
@@ -139,7 +139,7 @@ class StatusNoted:
 
     @property
     def outcome(self) -> Literal["ok", "refused", "cancelled"]:
-        """How the request ended, as the log has it."""
+        """The outcome of the request, as logged."""
         if self.status is None:
             return "cancelled"
         return "ok" if self.status < HTTPStatus.BAD_REQUEST else "refused"
@@ -150,15 +150,15 @@ class Exchange:
 
     Args:
         head: Its head.
-        connection: What it came over.
-        receive: ASGI's.
-        send: ASGI's.
+        connection: Its connection.
+        receive: ASGI's function.
+        send: ASGI's function.
 
     Attributes:
-        extra: Headers that the answer gets whatever it is.
-        gone: Whether the client has hung up.
-        held: What the bytes of the body are counted by; set when the request is let in.
-        is_recorded: Whether the log has its line of what it led to.
+        extra: Headers of every response to it.
+        gone: Whether the client has disconnected.
+        held: The budget of its body; set when the request is accepted.
+        is_recorded: Whether its log line is written.
     """
 
     __slots__ = (
@@ -183,14 +183,14 @@ class Exchange:
     # -- in --------------------------------------------------------------------------------------
 
     async def body(self, limit: int) -> bytes:
-        """Return the request's body.
+        """Read the request's body.
 
         Args:
-            limit: The most bytes it may have.
+            limit: The largest body, in bytes.
 
         Raises:
-            HttpRefusedError: it has more, does not come, or there is too much of others under way.
-            ClientGoneError: the client hung up.
+            HttpRefusedError: It is larger, arrives too late, or exceeds the budget of bodies in flight.
+            ClientGoneError: The client disconnected.
         """
         length = self.head.length()
         if length is not None and length > limit:
@@ -231,22 +231,22 @@ class Exchange:
             self.held.release()
 
     async def discard(self) -> None:
-        """Read what is left of the body, so that the client hears the answer; not for long."""
+        """Read the rest of the body briefly, so that the client reads the response."""
         size = 0
         with trio.move_on_after(DISCARD_TIME):
             while not self.whole and size < DISCARD_SIZE:
                 size += len(await self._part())
 
     async def _discard_all(self) -> None:
-        """Read on until the client has hung up: what nobody reads would keep the server from ending."""
+        """Read until the client has disconnected: an unread body would keep the server from ending."""
         while not self.gone:
             self.gone = (await self._receive())["type"] == "http.disconnect"
 
     async def while_there(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Return what a function returns, or raise what it raises, unless the client hangs up before.
+        """Return a function's result, or raise its error, unless the client disconnects before.
 
         Raises:
-            ClientGoneError: it did; the function was cancelled.
+            ClientGoneError: It disconnected; the function was cancelled.
         """
         found: outcome.Outcome[T] | None = None
         async with trio.open_nursery() as nursery:
@@ -265,7 +265,7 @@ class Exchange:
     # -- out -------------------------------------------------------------------------------------
 
     async def reply(self, reply: Response) -> None:
-        """Send an answer that is known whole."""
+        """Send a complete response."""
         if not self.whole:
             await self.discard()
         if self.whole:
@@ -285,14 +285,14 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": reply.body})
 
     async def send_part(self, data: bytes, headers: Sequence[Header] | None = None) -> None:
-        """Send a part of an answer once the client has taken those before it; an empty one is the end.
+        """Send a part of a response after the client took those before; empty ends it.
 
         Args:
             data: The part.
-            headers: What the head says, before the first part.
+            headers: The headers of the response, with the first part.
 
         Raises:
-            ClientGoneError: the client hung up.
+            ClientGoneError: The client disconnected.
         """
         if headers is not None:
             self._connection.hold()
@@ -303,15 +303,15 @@ class Exchange:
             raise ClientGoneError
 
     async def settle(self, answer: PendingResponse, whole: Callable[[bytes], Response]) -> bool:
-        """Send the response to a request as it is made; return whether the client was there to the end.
+        """Send a response as it is made; return whether the client stayed to the end.
 
         Args:
-            answer: What becomes of it; it wakes this exchange when there is something new.
-            whole: Makes the reply of an answer that is no stream.
+            answer: The response; it wakes this exchange when it has something new.
+            whole: Makes the reply of a response that is no stream.
         """
         while answer.line is None and not answer.streams:
             if answer.over:
-                return False  # nobody waits for it
+                return False  # the client is gone
             if not await self._wait(answer.patience):
                 if self.gone:
                     return False
@@ -320,7 +320,7 @@ class Exchange:
             return await self._stream(answer)
         assert answer.line is not None, "it is one or the other"
         await self._send_reply(whole(answer.line))
-        answer.sent()
+        answer.mark_sent()
         return True
 
     async def _stream(self, answer: PendingResponse) -> bool:
@@ -328,11 +328,11 @@ class Exchange:
         await self._send(
             {"type": "http.response.start", "status": 200, "headers": [*EVENTS, *answer.headers, *self.extra]}
         )
-        data = answer.opening() + answer.take() or PING  # the head goes out with what comes first
+        data = answer.opening() + answer.take() or PING  # the head is sent with the first bytes
         while True:
             if data:
                 await self._send({"type": "http.response.body", "body": data, "more_body": True})
-                answer.sent()
+                answer.mark_sent()
                 if self._connection.gone:
                     return False
                 data = answer.take()
@@ -348,14 +348,14 @@ class Exchange:
         return True
 
     def wake(self) -> None:
-        """Wake the exchange: there is something new."""
+        """Wake the exchange: the response has something new."""
         self._woken = True
         if self._scope is not None:
             self._scope.cancel()
 
     @property
     def address(self) -> str | None:
-        """Where the client is, when known."""
+        """The client's address, if known."""
         return self._connection.address
 
     def accept(self, holder: str | None) -> None:
@@ -363,11 +363,11 @@ class Exchange:
         self._connection.accept(holder)
 
     def abort(self) -> None:
-        """Hang up on a client that does not read, or is not to."""
+        """Disconnect a client that does not read, or must not."""
         self._connection.abort()
 
     async def _wait(self, seconds: float) -> bool:
-        """Wait until woken; return False when the time was up before, or the client hung up."""
+        """Wait until woken; return False after the timeout or a disconnect."""
         if not self._woken:
             deadline = trio.current_time() + seconds if seconds < inf else inf
             with trio.CancelScope(deadline=deadline) as self._scope:

@@ -1,4 +1,4 @@
-"""What answers at paths beside MCP's: the interface of it, and who comes in there."""
+"""The interface of endpoints beside MCP's, and the authentication of their callers."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from greenroom.transports.sockets.http.responses import Response
 
 
 class Endpoint(Protocol):
-    """Answers at some paths, to hosts and origins that may ask."""
+    """Serves some paths, for allowed hosts and origins."""
 
     def serves(self, path: str) -> bool:
-        """Return whether it answers at a path, be it with a refusal."""
+        """Return whether it serves a path, even with a refusal."""
 
     async def serve(self, exchange: Exchange, caller: Caller) -> None:
         """Answer one request.
 
         Args:
             exchange: The request.
-            caller: Whom its headers say it is; it has shown nothing yet.
+            caller: The identity that its headers claim, not authenticated yet.
 
         Raises:
-            HttpRefusedError: it is not answered.
-            ClientGoneError: the client hung up.
-            StoreFailedError: the store failed for good; nothing more may be answered.
+            HttpRefusedError: It is refused.
+            ClientGoneError: The client disconnected.
+            StoreFailedError: The store failed for good; no further answer is allowed.
         """
 
     def refused(self, error: HttpRefusedError) -> Response:
-        """Return the answer that a refusal stands for."""
+        """Return the response for a refusal."""
 
     def stop(self) -> None:
-        """End what would not end by itself: the server is stopping."""
+        """End what would not end by itself, because the server is stopping."""
 
     def fail_open_requests(self) -> None:
-        """Answer what is still under way: the time to stop is over."""
+        """Answer the open requests, because the time to stop is over."""
 
 
 async def authenticated(exchange: Exchange, caller: Caller, authenticator: Authenticator) -> Caller:
-    """Return the caller of a request with what it shows in its head.
+    """Authenticate the caller of a request, and return it with its credential.
 
     Raises:
-        HttpRefusedError: it is not let in.
+        HttpRefusedError: The caller is refused.
     """
     caller = msgspec.structs.replace(caller, address=exchange.address)
     caller = await authenticator.authenticate(caller, exchange.head.lines)
@@ -55,12 +55,12 @@ async def authenticated(exchange: Exchange, caller: Caller, authenticator: Authe
 
 
 def admit(exchange: Exchange, caller: Caller, authenticator: Authenticator) -> None:
-    """Count a request, and the bytes of its body, as an authenticated caller's.
+    """Count a request, and the bytes of its body, for an authenticated caller.
 
     Raises:
-        HttpRefusedError: there is no place for it.
+        HttpRefusedError: There is no room for it.
     """
-    # Over one connection of a proxy several come, by several keys.
+    # One connection of a proxy may carry several callers with several keys.
     credential = caller.credential if caller.address == exchange.address else None
     exchange.accept(None if credential is None else credential.holder)
     exchange.held = authenticator.body_budget(caller)

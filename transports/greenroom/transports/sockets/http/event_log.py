@@ -1,16 +1,16 @@
 """The log of a session's event streams, from which a client resumes one.
 
-Streams are numbered: 0 is the session's own, which a GET opens; a request that is answered with
-a stream has one of its own. An event's id names its stream and its place among all events of
-the session, such as ``3-17``.
+Streams are numbered. Stream 0 is the session's own, which a GET opens; each request that is answered with a
+stream has another. An event's id is its stream and its number among all events of the session, for example
+``3-17``.
 
-What is kept is bounded:
+The log is bounded:
 
-- What a client that is there has not been given yet is kept; `Stream.waiting` says how much it is.
-- Of notifications that a resource has changed, on the session's own stream, the last one of the
-  same bytes is enough. It takes the place of the earlier ones, whether they were read or not, so
-  there is one for each resource however long nobody reads.
-- Of everything else the oldest goes when there is too much.
+- Events that a connected client has not taken yet are kept; `Stream.waiting` is their size.
+- Of equal notifications of a changed resource, on the session's own stream, only the last is kept. It
+        replaces earlier ones, read or not, so there is one per resource however long the client does not
+        read.
+- Of all other events the oldest are dropped when there are too many.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from itertools import takewhile
 from typing import Final, Protocol
 
 UPDATED: Final = b'{"jsonrpc":"2.0","method":"notifications/resources/updated",'
-"""How a notification begins that is worth nothing beside a later one of the same bytes."""
+"""The start of a notification that is superseded by a later equal one."""
 
 PING: Final = b": ping\r\n\r\n"
 
@@ -29,40 +29,40 @@ _ID: Final = re.compile(rb"(0|[1-9][0-9]{0,17})-(0|[1-9][0-9]{0,17})")
 
 
 def event(line: bytes, id: bytes | None = None) -> bytes:
-    """Return a message, a line of JSON, as an event of a stream."""
+    """Encode a message, a line of JSON, as an event of a stream."""
     if id is None:
         return b"event: message\r\ndata: %b\r\n\r\n" % line.removesuffix(b"\n")
     return b"id: %b\r\nevent: message\r\ndata: %b\r\n\r\n" % (id, line.removesuffix(b"\n"))
 
 
 def priming(id: bytes, retry: float) -> bytes:
-    """Return the event without a message that gives a client an id to come back with.
+    """Encode the event without a message that gives a client an id to resume from.
 
     Args:
         id: The id.
-        retry: Seconds after which it should come back when the stream breaks.
+        retry: Seconds after which it should reconnect when the stream breaks.
     """
     return b"id: %b\r\nretry: %d\r\ndata: \r\n\r\n" % (id, round(retry * 1000))
 
 
 class Reader(Protocol):
-    """Whoever writes a stream to a client."""
+    """The writer of a stream to a client."""
 
     def wake(self) -> None:
-        """Wake: there is something new."""
+        """Wake: the stream has something new."""
 
     def leave(self) -> None:
-        """Write what there is, and end."""
+        """Write the remaining events, and end."""
 
 
 class Stream:
     """One stream of a session's events.
 
     Attributes:
-        number: Which.
+        number: Its number.
         over: Whether it gets no further event.
-        waiting: Bytes of messages that its reader has not been given.
-        reader: Whoever writes it to a client; None while nobody does.
+        waiting: Bytes of messages that its reader has not taken.
+        reader: Writes it to a client; None while no client is connected.
     """
 
     __slots__ = ("_given", "_lines", "_log", "number", "over", "reader", "waiting")
@@ -79,7 +79,7 @@ class Stream:
     # -- in --------------------------------------------------------------------------------------
 
     def add(self, line: bytes) -> None:
-        """Give the stream a message."""
+        """Add a message to the stream."""
         number = self._log.new_number(self, line)
         self._lines[number] = line
         if self.reader is None:
@@ -89,7 +89,7 @@ class Stream:
             self.reader.wake()
 
     def end(self, line: bytes | None = None) -> None:
-        """Give the stream its last message, if there is one, and nothing after it."""
+        """Add the last message, if any, and end the stream."""
         self.over = True
         if line is not None:
             self.add(line)
@@ -99,7 +99,7 @@ class Stream:
     # -- out -------------------------------------------------------------------------------------
 
     def attach(self, reader: Reader) -> None:
-        """Let a reader have the stream; the one before leaves."""
+        """Give the stream to a reader; the reader before it leaves."""
         if self.reader is not None:
             self.reader.leave()
         self.reader, self.waiting = reader, 0
@@ -108,18 +108,18 @@ class Stream:
             self._log.hold(number, line)
 
     def detach(self, reader: Reader) -> None:
-        """Take the stream away from a reader, if it has it."""
+        """Take the stream from a reader, if it has it."""
         if self.reader is reader:
             self.reader, self.waiting = None, 0
             for number, line in self._new():
                 self._log.spare(self, number, line)
 
     def mark(self) -> bytes:
-        """Return an id that stands before everything that is still to be given."""
+        """Return an id that precedes all events still to be sent."""
         return b"%d-%d" % (self.number, self._given)
 
     def take(self) -> bytes:
-        """Return the events that are new, as they go over the wire."""
+        """Return the new events, encoded."""
         new = self._new()
         if not new:
             return b""
@@ -128,15 +128,15 @@ class Stream:
             self._log.spare(self, number, line)
         return b"".join(event(line, b"%d-%d" % (self.number, number)) for number, line in new)
 
-    # -- what the log does with it ---------------------------------------------------------------
+    # -- for the log -----------------------------------------------------------------------------
 
     def rewind(self, number: int) -> bool:
-        """Go back to what came after an event; return whether anything did, or will."""
+        """Go back to after an event; return whether anything followed it, or will."""
         self._given = number
         return not self.over or (bool(self._lines) and next(reversed(self._lines)) > number)
 
     def drop(self, number: int) -> int:
-        """Forget an event; return its length."""
+        """Drop an event; return its length."""
         line = self._lines.pop(number)
         if self.reader is not None and number > self._given:
             self.waiting -= len(line)
@@ -144,7 +144,7 @@ class Stream:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is kept of it, and nothing will come."""
+        """Whether the log has none of its events, and none will come."""
         return self.over and not self._lines
 
     def _new(self) -> list[tuple[int, bytes]]:
@@ -158,8 +158,8 @@ class EventLog:
     """The events of one session.
 
     Args:
-        size: How many bytes are kept of what was given to a client, or has nobody to be given to.
-        updates: How many notifications of changed resources are kept besides.
+        size: Bytes kept of events that were sent, or have no connected client.
+        updates: Notifications of changed resources that are kept besides.
 
     Attributes:
         own: The stream that belongs to no request.
@@ -172,7 +172,7 @@ class EventLog:
         self._begun = 0
         self.own = Stream(self, 0, 0)
         self._streams: dict[int, Stream] = {0: self.own}
-        self._spare: dict[int, Stream] = {}  # what may go, in the order in which it goes
+        self._spare: dict[int, Stream] = {}  # events that may be dropped, in that order
         self._spare_bytes = 0
         self._updates: dict[bytes, int] = {}
 
@@ -183,29 +183,30 @@ class EventLog:
         return stream
 
     def find(self, id: bytes) -> Stream | None:
-        """Return the stream that an event's id names, gone back to what came after that event.
+        """Return the stream of an event's id, rewound to after that event.
 
         Args:
-            id: The last event that a client has seen.
+            id: The last event that the client has received.
 
         Returns:
-            None where there is nothing to come back for: the id is none of this session, or its
-            stream is over and nothing is kept that came later.
+            None if there is nothing to resume: the id is not of this session, or its stream is over and has
+            no
+                later events.
         """
         match = _ID.fullmatch(id)
         stream = self._streams.get(int(match[1])) if match is not None else None
         if match is None or stream is None or int(match[2]) > self._last:
             return None
         if stream.reader is not None:
-            stream.reader.leave()  # the client knows better than we do that it is not there
+            stream.reader.leave()  # the client knows that the old reader is not connected
             stream.detach(stream.reader)
         return stream if stream.rewind(int(match[2])) else None
 
     def readers(self) -> list[Reader]:
-        """Return whoever writes a stream now."""
+        """Return the current readers."""
         return [stream.reader for stream in self._streams.values() if stream.reader is not None]
 
-    # -- what streams do with it -----------------------------------------------------------------
+    # -- for streams -----------------------------------------------------------------------------
 
     def new_number(self, stream: Stream, line: bytes) -> int:
         """Return the number of a new event."""
@@ -220,12 +221,12 @@ class EventLog:
         return self._last
 
     def hold(self, number: int, line: bytes) -> None:
-        """Keep an event in any case: it waits for a client that is there."""
+        """Keep an event in any case: it waits for a connected client."""
         if self._spare.pop(number, None) is not None:
             self._spare_bytes -= len(line)
 
     def spare(self, stream: Stream, number: int, line: bytes) -> None:
-        """Keep an event for as long as there is room."""
+        """Keep an event as long as there is room."""
         if number in self._spare or _is_update(stream, line):
             return
         self._spare[number] = stream

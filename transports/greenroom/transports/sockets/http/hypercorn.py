@@ -1,14 +1,13 @@
-"""HTTP/1.1 on one connection, as hypercorn's trio worker speaks it, with an ASGI application behind.
+"""HTTP/1.1 on one connection through hypercorn's trio worker, with an ASGI application behind it.
 
-This is the only module that imports hypercorn, and it takes less of it than `hypercorn.trio.serve`,
-which would not do:
+Only this module imports hypercorn. It uses less than `hypercorn.trio.serve`, which does not suffice:
 
-- A client that does not read keeps its `serve` from ending (tried): writes are shielded from
-  cancellation, and nobody outside can reach the connection.
-- After a client has gone, `serve` keeps its descriptor for as long as an idle client may stay.
-- It speaks HTTP/2 to whoever asks, in clear text, too, with limits of its own.
+- A client that does not read keeps its `serve` from ending (tested): writes are shielded from cancellation,
+        and the connection cannot be reached from outside.
+- After a disconnect, `serve` keeps the descriptor as long as an idle client may stay.
+- It accepts HTTP/2, also without TLS, with limits of its own.
 
-So the connection is ours (`TimedConnection`), and hypercorn's part of it begins behind the bytes.
+So the connection is ours (`TimedConnection`), and hypercorn handles the bytes above it.
 """
 
 from __future__ import annotations
@@ -56,11 +55,11 @@ class Worker:
         self._application = ASGIWrapper(cast("Any", application))
 
     async def stop(self) -> None:
-        """Let every connection end with the answer that is under way."""
+        """Let every connection end after its current response."""
         await self._context.terminated.set()
 
     async def serve(self, connection: TimedConnection) -> None:
-        """Serve one connection until it is over, and close it."""
+        """Serve one connection until it ends, and close it."""
         await _Connection(self._application, self._config, self._context, connection).run()
 
 
@@ -103,26 +102,26 @@ class _Connection(TCPServer):
         await self.protocol.handle(Closed())
 
     async def protocol_send(self, event: Event) -> None:
-        """Do what the protocol wants done with the bytes; what is no write takes no time."""
+        """Handle the protocol's events for the bytes; only writes take time."""
         if not (isinstance(event, RawData) and self._connection.keeps(event.data)):
             await super().protocol_send(event)
 
 
 class _Http11(H11Protocol):
     async def _check_protocol(self, event: h11.Request) -> None:
-        """Stay with HTTP/1.1, which a client that offers to upgrade accepts."""
+        """Stay with HTTP/1.1, which a client that offers an upgrade accepts."""
 
 
 class _IdleTask(TrioSingleTask):
-    """Stands where a connection without a request has a task that ends it in time."""
+    """Replaces hypercorn's task that ends a connection without a request."""
 
     def __init__(self, connection: TimedConnection) -> None:
         self._connection = connection
 
     async def restart(self, _task_group: Any, _action: Any) -> None:
-        """Record that no request is under way."""
+        """Record that no request is in flight."""
         self._connection.rest()
 
     async def stop(self) -> None:
-        """Record that one is."""
+        """Record that a request is in flight."""
         self._connection.work()

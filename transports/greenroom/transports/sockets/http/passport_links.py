@@ -1,10 +1,10 @@
-"""One-time links to passports: the one path that gives contents to who shows no key.
+"""One-time links to passports: the only path with content for callers without a key.
 
 Invariants:
 
-- Whatever a link is not, unknown, used, expired, of a revoked key, its answer is the same.
-- Nothing here says or logs what stands in the path.
-- Only a GET that somebody means uses a link up: no HEAD, and nothing that a browser fetches beforehand.
+- All invalid links get the same answer: unknown, used, expired, or of a revoked key.
+- The token in the path is never repeated or logged.
+- Only a deliberate GET redeems a link: not HEAD, and no prefetch of a browser.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final
 
-from greenroom.actors.orchestrations.passport_link import DEED, LINK_PATH, OpenedLink
+from greenroom.actors.app.client.open_link import ACTION, OpenedLink
+from greenroom.actors.sessions.passports.claims import LINK_PATH
 from greenroom.runtime import GreenroomError
 from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
@@ -23,7 +24,7 @@ from greenroom.transports.sockets.http.asgi_exchange import Exchange
 from greenroom.transports.sockets.http.responses import JSON, Header, Response
 
 OpenLink = Callable[[str, str | None], Awaitable[OpenedLink | None]]
-"""Uses up the link with a token for somebody at an address; None: there is no such link."""
+"""Redeems the link with a token, for a caller at an address; None if there is no such link."""
 
 PRIVATE: Final[tuple[Header, ...]] = (
     (b"cache-control", b"no-store"),
@@ -42,20 +43,20 @@ async def serve_link(
 
     Args:
         exchange: The request.
-        caller: The address that it comes from.
-        authenticator: Counts who comes in vain.
-        open_link: Opens links; None where there are none.
+        caller: The caller, with its address.
+        authenticator: Counts invalid links.
+        open_link: Opens links; None without any.
 
     Raises:
-        HttpRefusedError: there is no such link, or it cannot be opened now or in this way.
-        ClientGoneError: the client hung up.
+        HttpRefusedError: There is no such link, or it cannot be opened now or in this way.
+        ClientGoneError: The client disconnected.
     """
     head = exchange.head
     exchange.extra = [*exchange.extra, *PRIVATE]
     if head.method != "GET":
         raise HttpRefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "a link is opened with GET", Allow="GET")
     if any(_BEFOREHAND.search(head.headers.get(name, b"")) for name in _PURPOSES):
-        sentence = "a link works once, and is not fetched before somebody opens it"
+        sentence = "a link works once, and must not be prefetched"
         raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence)
     address = authenticator.address_of(caller, head.lines)
     await exchange.discard()
@@ -66,7 +67,7 @@ async def serve_link(
         sentence = "the link cannot be opened now"
         raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence) from None
     if opened is None:
-        authenticator.count_wrong(address, DEED)
+        authenticator.count_wrong(address, ACTION)
         raise HttpRefusedError(HTTPStatus.NOT_FOUND, "there is no such link, or it was used, or has expired")
     name = f'attachment; filename="{opened.session_id}.passport.json"'
     headers = [JSON, (b"content-disposition", name.encode())]

@@ -1,6 +1,6 @@
-"""The head of an HTTP request, the checks that need no body, and CORS, by which a browser lets pages ask.
+"""The head of an HTTP request, the checks that need no body, and CORS.
 
-The statuses and the sentences of what goes wrong in the protocol are those of the SDK's server.
+Statuses and sentences of protocol errors are those of the SDK's server.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class RequestHead:
     """A request's head.
 
     Args:
-        scope: What ASGI says of the request.
+        scope: The ASGI scope.
 
     Attributes:
         method: The HTTP method.
         path: The path, without the query.
-        headers: The headers by name; of several with one name the first.
-        lines: The headers as they came.
-        query: What stands behind the path, as it came.
+        headers: The headers by name; the first one of equal names.
+        lines: The headers as received.
+        query: The query, as received.
     """
 
     __slots__ = ("headers", "lines", "method", "path", "query")
@@ -71,23 +71,23 @@ class RequestHead:
         return None if value is None else value.decode("latin-1").strip()
 
     def repeats(self, name: bytes) -> bool:
-        """Return whether a header stands there more than once."""
+        """Return whether a header occurs more than once."""
         return len(self.headers) < len(self.lines) and sum(each == name for each, _ in self.lines) > 1
 
     def length(self) -> int | None:
-        """Return the length of the body, where the head says it."""
+        """Return the length of the body, if the head states it."""
         value = self.headers.get(CONTENT_LENGTH)
         return int(value) if value is not None and value.isdigit() else None
 
     def check_source(self, allowed_origins: frozenset[str], *, any_host: bool = False) -> None:
-        """Refuse a request to a host, or of a page of an origin, that may not ask.
+        """Refuse a request to a host, or from an origin, that is not allowed.
 
         Args:
-            allowed_origins: Origins that may ask besides those of this machine.
+            allowed_origins: Origins that are allowed besides those of this machine.
             any_host: Whether the server has other names than this machine's.
 
         Raises:
-            AccessDeniedError: it may not ask.
+            AccessDeniedError: It is not allowed.
         """
         if not any_host:
             check_host(self.text(b"host") or "", HTTPStatus.MISDIRECTED_REQUEST)
@@ -96,22 +96,22 @@ class RequestHead:
                 check_origin(value, allowed_origins)
 
     def caller(self, *, in_query: bool = True) -> Caller:
-        """Return whom a request says it is.
+        """Return the caller that a request claims.
 
         Args:
-            in_query: Whether the query says who it is, too; else it says other things, but no secret.
+            in_query: Whether the query names the caller, too; else it is only checked for secrets.
 
         Raises:
-            HttpRefusedError: it says what cannot be, or two things.
+            HttpRefusedError: It claims an invalid caller, or two.
         """
         headers = self.headers
         if b"transfer-encoding" in headers and CONTENT_LENGTH in headers:
-            # Whoever stands between may have read the other one of the two.
-            sentence = "the length of the body is told twice, by Content-Length and by Transfer-Encoding"
+            # A proxy may have used the other one of the two (request smuggling).
+            sentence = "the length of the body is given twice, by Content-Length and by Transfer-Encoding"
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence, Connection="close")
         for name in _ONCE:
             if self.repeats(name):
-                sentence = f"the header {name.decode()} stands there more than once"
+                sentence = f"the header {name.decode()} occurs more than once"
                 raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
         query = self.query
         if not in_query:
@@ -122,18 +122,18 @@ class RequestHead:
         return caller_of(query, self.lines)
 
     def is_form_of_own_page(self) -> bool:
-        """Return whether a browser says that a page of this origin sent the form.
+        """Return whether the browser says that a page of this origin sent a form.
 
-        For a form on a page without referrers a browser sends ``Origin: null``. It sends the same for a page
-        in a sandbox, but to such a page every origin is another site.
+        For a form on a page without referrers a browser sends ``Origin: null``. It sends the same for a
+        sandboxed page, but then the site is cross-site.
         """
         return self.text(ORIGIN) == "null" and self.text(_SITE) == "same-origin" and not self.repeats(ORIGIN)
 
     def check_content_type(self) -> None:
-        """Refuse a body that is not announced as JSON.
+        """Refuse a body that is not declared as JSON.
 
         Raises:
-            HttpRefusedError: it is announced as something else, or not at all.
+            HttpRefusedError: It is declared as another type, or not at all.
         """
         if not _is_json(self.headers.get(CONTENT_TYPE, b"")):
             raise HttpRefusedError(
@@ -141,10 +141,10 @@ class RequestHead:
             )
 
     def check_accept(self, *, json: bool) -> None:
-        """Refuse a client that does not take event streams, or JSON where that may be the answer.
+        """Refuse a client that does not accept event streams, or JSON if needed.
 
         Raises:
-            RpcRefusedError: it does not.
+            RpcRefusedError: It does not.
         """
         takes_json, takes_events = _accepted(self.headers.get(ACCEPT, b""))
         if takes_events and (takes_json or not json):
@@ -155,7 +155,7 @@ class RequestHead:
 
 
 def cors_headers(head: RequestHead) -> list[Header]:
-    """Return the headers of every answer that let a page read it; none where no page asks.
+    """Return the headers that let a page read the response; none without a page.
 
     The origin has passed `RequestHead.check_source`: it is of this machine, or `--allow-origin` names it.
     """
@@ -170,7 +170,7 @@ def cors_headers(head: RequestHead) -> list[Header]:
 
 
 def cors_preflight(head: RequestHead) -> Response | None:
-    """Return the answer to a browser that asks what it may send; None when this is not such a request."""
+    """Return the answer to a CORS preflight; None for any other request."""
     if head.method != "OPTIONS" or ORIGIN not in head.headers or _ASKED_METHOD not in head.headers:
         return None
     asked = head.headers.get(_ASKED_HEADERS, b"")
@@ -190,7 +190,7 @@ def _is_json(content_type: bytes) -> bool:
 
 @lru_cache(_REMEMBERED)
 def _accepted(accept: bytes) -> tuple[bool, bool]:
-    """Return whether an ``Accept`` header has room for JSON, and for event streams."""
+    """Return whether an ``Accept`` header accepts JSON, and event streams."""
     types = {part.partition(b";")[0].strip().lower() for part in accept.split(b",")}
     return (
         not types.isdisjoint((b"application/json", b"application/*", b"*/*")),

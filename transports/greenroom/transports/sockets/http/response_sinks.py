@@ -1,8 +1,7 @@
-"""Sinks for the lines of one request, which make HTTP responses of them.
+"""Sinks that make HTTP responses of the lines for one request.
 
-Nothing that is given to a sink waits. What a client does not read is bounded: a notification
-is not made before there is room for it, and whoever lets more than `Limits.unsent_bytes` wait is
-hung up on.
+A sink never waits. Unread output is bounded: a notification is made only when there is room, and a client
+with more than `Limits.unsent_bytes` of unread output is disconnected.
 """
 
 from __future__ import annotations
@@ -13,32 +12,32 @@ from typing import Final, Protocol
 
 import trio
 
+from greenroom.transports.mcp.frames.calls import Limits
 from greenroom.transports.mcp.frames.frames import error_line
-from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.sockets.http.asgi_exchange import PING_INTERVAL, Exchange
 from greenroom.transports.sockets.http.event_log import EventLog, Stream, event, priming
 from greenroom.transports.sockets.http.request_head import SESSION_ID
 from greenroom.transports.sockets.http.responses import Header
 
 REQUEST_CANCELLED: Final = -32800
-"""What answers a request of the handshake era that its client took back: over HTTP it must have an answer."""
+"""The error code for a cancelled request of the handshake era, which HTTP requires to be answered."""
 
 RETRY: Final = 1.0
-"""Seconds after which a client whose stream broke should come back."""
+"""Seconds after which a client with a broken stream should reconnect."""
 
 PRIMED_AFTER: Final = 1.0
-"""Seconds without an answer after which a client is given an id to come back with."""
+"""Seconds without an answer after which a client gets an id to resume from."""
 
 RESUMABLE_SINCE: Final = "2025-11-25"
-"""The first revision in which a client expects an event without a message."""
+"""The first revision with events without a message."""
 
 
 class StatelessResponse:
-    """The response to a request of the later era: JSON, or a stream from its first notification on.
+    """The response in the later era: JSON, or a stream after its first notification.
 
     Args:
         exchange: The request.
-        limits: What its client may take.
+        limits: The limits of its client.
     """
 
     patience = PING_INTERVAL
@@ -56,7 +55,7 @@ class StatelessResponse:
         self._limits = limits
         self._room: trio.Event | None = None
 
-    # -- a sink's side -------------------------------------------------------------------------
+    # -- as a sink -----------------------------------------------------------------------------
 
     def send(self, line: bytes) -> None:
         """Take a notification."""
@@ -82,48 +81,48 @@ class StatelessResponse:
         self._exchange.wake()
 
     def close_stream(self) -> None:
-        """Do nothing: in this era no stream is taken up again."""
+        """Do nothing: streams of this era are not resumed."""
 
     async def room_for_notice(self) -> None:
-        """Wait until the client has read nearly all that it was sent."""
+        """Wait until the client has read nearly all of its output."""
         while self._unsent > self._limits.unsent_notices:
             self._room = trio.Event()
             await self._room.wait()
 
-    # -- an exchange's side ----------------------------------------------------------------------
+    # -- as a response ---------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Become a stream."""
         self.streams = True
 
     def opening(self) -> bytes:
-        """Return what comes first on the stream."""
+        """Return the first bytes of the stream."""
         return b""
 
     def take(self) -> bytes:
-        """Return the events that are new."""
+        """Return the new events."""
         events, self._events = self._events, []
         return b"".join(events)
 
-    def sent(self) -> None:
-        """Record that the client has taken what was given."""
+    def mark_sent(self) -> None:
+        """Record that the client has taken the events."""
         self._unsent = sum(map(len, self._events))
         if self._room is not None and self._unsent <= self._limits.unsent_notices:
             self._room.set()
 
     @property
     def over(self) -> bool:
-        """Whether the stream ends when what is new is sent."""
+        """Whether the stream ends after its new events."""
         return self._done
 
 
 class StreamOwner(Protocol):
-    """A session as its readers see it.
+    """A session, as its readers use it.
 
     Attributes:
-        id: What its client names it by.
-        limits: What its client may take.
-        log: What went out on its streams.
+        id: Its id.
+        limits: The limits of its client.
+        log: The events of its streams.
     """
 
     id: str
@@ -132,22 +131,22 @@ class StreamOwner(Protocol):
 
     @property
     def is_resumable(self) -> bool:
-        """Whether its client expects an event without a message."""
+        """Whether its client expects events without a message."""
 
     def has_read(self) -> None:
-        """Wake whoever waits for room."""
+        """Wake the tasks that wait for room."""
 
     async def room(self, reader: StreamReader) -> None:
-        """Wait until nearly all was read of what a reader writes."""
+        """Wait until the client has read nearly all of a reader's output."""
 
 
 class StreamReader:
     """Writes one of a session's streams to a client.
 
     Args:
-        exchange: The request that asked for the stream.
-        session: Whose stream it is.
-        stream: The stream, if there is one already.
+        exchange: The request for the stream.
+        session: The session of the stream.
+        stream: The stream, if it exists already.
     """
 
     line: bytes | None = None
@@ -170,36 +169,36 @@ class StreamReader:
         """Whether it is a stream."""
         return self._stream is not None
 
-    # -- a stream's side -------------------------------------------------------------------------
+    # -- for its stream --------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Wake: there is something new."""
+        """Wake: the stream has something new."""
         assert self._stream is not None, "it wakes its reader"
         waiting = self.unsent + self._stream.waiting
-        if waiting > self._session.limits.unsent_bytes and not self._stream.over:  # an answer may be long
+        if waiting > self._session.limits.unsent_bytes and not self._stream.over:  # an answer may exceed it
             self._exchange.abort()
         self._exchange.wake()
 
     def leave(self) -> None:
-        """Write what there is, and end."""
+        """Write the remaining events, and end."""
         self._left = True
         self._exchange.wake()
 
-    # -- an exchange's side ----------------------------------------------------------------------
+    # -- as a response ---------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Become a stream."""
         assert self._stream is not None, "only the answer to a request is no stream at first"
 
     def opening(self) -> bytes:
-        """Return what comes first on the stream."""
+        """Return the first bytes of the stream."""
         assert self._stream is not None, "it is a stream now"
         if not self._session.is_resumable:
             return b""
         return priming(self._stream.mark(), RETRY)
 
     def take(self) -> bytes:
-        """Return the events that are new; of a stream that was left, for the last time."""
+        """Return the new events; of a stream that was left, for the last time."""
         stream = self._stream
         if stream is None or stream.reader is not self:
             return b""
@@ -209,18 +208,18 @@ class StreamReader:
             stream.detach(self)
         return data
 
-    def sent(self) -> None:
-        """Record that the client has taken what was given."""
+    def mark_sent(self) -> None:
+        """Record that the client has taken the events."""
         self.unsent = 0
         self._session.has_read()
 
     @property
     def over(self) -> bool:
-        """Whether the stream ends when what is new is sent."""
+        """Whether the stream ends after its new events."""
         return self._left or (self._stream is not None and self._stream.over)
 
     def disconnect(self) -> None:
-        """Let the stream go: the client is not there any more."""
+        """Release the stream: the client has disconnected."""
         self._parted, self.unsent = True, 0
         if self._stream is not None:
             self._stream.detach(self)
@@ -228,28 +227,28 @@ class StreamReader:
 
 
 class ResumedStream(StreamReader):
-    """Writes a stream that a client has come back for."""
+    """Writes a stream that a client resumes."""
 
     def opening(self) -> bytes:
-        """Return nothing: the client has an id to come back with."""
+        """Return nothing: the client has an id to resume from."""
         return b""
 
 
 class SessionResponse(StreamReader):
-    """The response to a request in a session: JSON, or a stream that can be resumed.
+    """The response to a request in a session: JSON, or a resumable stream.
 
     Args:
         exchange: The request.
-        session: Whose request it is.
-        id: Its id as it was received.
-        opens: Whether it opens the session, whose id must then be told.
+        session: Its session.
+        id: Its id as received.
+        opens: Whether it opens the session, so that the response must name the session's id.
     """
 
     def __init__(self, exchange: Exchange, session: StreamOwner, id: bytes, *, opens: bool) -> None:
         super().__init__(exchange, session)
         self.line = None
         if opens:
-            self.patience = inf  # whether there is a session is told in the head of the answer
+            self.patience = inf  # the head of the response names the session
             self.headers = [(SESSION_ID, session.id.encode())]
         else:
             self.patience = PRIMED_AFTER if session.is_resumable else PING_INTERVAL
@@ -274,17 +273,17 @@ class SessionResponse(StreamReader):
         self.answer(error_line(self._id, REQUEST_CANCELLED, "Request cancelled"))
 
     def close_stream(self) -> None:
-        """Close the stream; the client resumes it later, if it knows how."""
+        """Close the stream; the client resumes it later, if it can."""
         if self._session.is_resumable:
             self.begin()
             self.leave()
 
     async def room_for_notice(self) -> None:
-        """Wait until the client has read nearly all that it was sent."""
+        """Wait until the client has read nearly all of its output."""
         await self._session.room(self)
 
     def begin(self) -> None:
-        """Become a stream, unless the client has gone without an id to come back with."""
+        """Become a stream, unless the client has disconnected without an id to resume from."""
         if self._stream is None and not self._parted:
             self._stream = self._session.log.begin()
             self._stream.attach(self)

@@ -1,4 +1,4 @@
-"""Whole answers of HTTP: a status, headers and a body that is known beforehand."""
+"""Complete HTTP responses: a status, headers and a body."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 EVENTS: Final[tuple[Header, ...]] = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),  # nginx would keep the events until it has a page of them
+    (b"x-accel-buffering", b"no"),  # or nginx would buffer the events
 )
 CLOSE: Final = (b"connection", b"close")
 
 
 class Response(NamedTuple):
-    """An answer that is known whole. The length of its body is added where it is sent."""
+    """A complete response. The length of its body is added when it is sent."""
 
     status: int
     headers: Sequence[Header]
@@ -31,7 +31,7 @@ class Response(NamedTuple):
 
 
 class RpcRefusedError(HttpRefusedError):
-    """A request that is refused with an HTTP status and, in the body, an error of JSON-RPC.
+    """A request rejected with an HTTP status and a JSON-RPC error as the body.
 
     Attributes:
         code: The JSON-RPC error code.
@@ -44,9 +44,9 @@ class RpcRefusedError(HttpRefusedError):
 
 @contextmanager
 def rpc_refusals() -> Iterator[None]:
-    """Refuse with an error of JSON-RPC what is refused in the block: clients of MCP show no other body.
+    """Convert refusals in the block to JSON-RPC errors: MCP clients show no other body.
 
-    It is for what the SDK's server does not refuse; the refusals of both are worded as it words them.
+    This is for refusals that the SDK's server does not have; other refusals are worded as it words them.
     """
     try:
         yield
@@ -57,7 +57,7 @@ def rpc_refusals() -> Iterator[None]:
 
 
 def response_to(error: HttpRefusedError) -> Response:
-    """Return the answer that an error stands for."""
+    """Return the response for an error."""
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
     if isinstance(error, RpcRefusedError):
         return Response(error.status, [JSON, *headers], rpc_error(error.code, str(error)))

@@ -1,7 +1,6 @@
-"""Many HTTP connections before one `HttpApp`.
+"""Serve many HTTP connections with one `HttpApp`.
 
-Each connection is one task, and each request one more while it is under way. One task looks
-after the clock for all of them.
+Each connection is one task, and each open request another. One task watches the clock for all of them.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from functools import partial
 import msgspec
 import trio
 
+from greenroom.transports.base.defaults import MAX_CONNECTIONS, RETRY_SECONDS
 from greenroom.transports.base.net.connection_limits import (
     ConnectionLimiter,
     ConnectionSlot,
@@ -27,21 +27,24 @@ from greenroom.transports.sockets.http.timed_connection import TimedConnection, 
 
 logger = logging.getLogger(__name__)
 
-LOOKS = 4  # times in the shortest of a client's times that somebody looks at the clock
-FLUSH = 0.1  # seconds that the last words have to arrive
-FAREWELL = 1.0  # seconds that somebody has to hear that there is no room
-FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+LOOKS = 4  # checks of the clock within the shortest timeout
+FLUSH = 0.1  # seconds for the last output to arrive
+FAREWELL = 1.0  # seconds for a refused client to read that there is no room
+FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: %d\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    % RETRY_SECONDS
+)
 
 
 class HttpStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of the clients that connected.
+    """Counts of connections and sessions.
 
     Attributes:
-        connections: Connections now.
+        connections: The open connections.
         accepted: Connections since the start.
-        refused: Connections since the start for which there was no room.
-        overdue: Connections since the start that were hung up on for keeping the server waiting.
-        sessions: Sessions of the handshake era now.
+        refused: Connections since the start that were refused for lack of room.
+        overdue: Connections since the start that were closed for being too slow.
+        sessions: The open sessions of the handshake era.
     """
 
     connections: int
@@ -55,14 +58,19 @@ class HttpServer:
     """Serves HTTP clients.
 
     Args:
-        app: What answers them.
-        connections: How many there may be at once.
-        stop: Seconds that open requests have after a request to stop.
-        timeouts: How long clients may let the server wait.
+        app: The application.
+        connections: The most connections at once.
+        stop: Seconds for open requests after a request to stop.
+        timeouts: The timeouts of clients.
     """
 
     def __init__(
-        self, app: HttpApp, *, connections: int = 4096, stop: float = 0.5, timeouts: Timeouts | None = None
+        self,
+        app: HttpApp,
+        *,
+        connections: int = MAX_CONNECTIONS,
+        stop: float = 0.5,
+        timeouts: Timeouts | None = None,
     ) -> None:
         self._app = app
         self._worker = Worker(app)
@@ -76,7 +84,7 @@ class HttpServer:
         self._overdue = 0
 
     def statistics(self) -> HttpStatistics:
-        """Return the counts of the clients that connected."""
+        """Return the counts of connections and sessions."""
         return HttpStatistics(
             connections=len(self._connections),
             accepted=self._accepted,
@@ -92,7 +100,7 @@ class HttpServer:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Serve whoever connects, until `stop` is set and what is open is answered."""
+        """Serve connections until `stop` is set and open requests are answered."""
         async with self._app.running(), trio.open_nursery() as clients:
             clients.start_soon(self._hang_up_at_the_end)
             async with trio.open_nursery() as helpers:
@@ -123,7 +131,7 @@ class HttpServer:
             await self._gone.park()
 
     async def _hang_up_at_the_end(self) -> None:
-        # Writes are shielded: whoever is cancelled while a client does not read stays where it is.
+        # Writes are shielded: a cancelled task whose client does not read would stay there.
         try:
             await trio.sleep_forever()
         finally:
@@ -143,7 +151,7 @@ class HttpServer:
                 yield self._limiter.reject_slow(slot)
 
     async def _handle(self, hang_up: Callable[..., None], stream: trio.abc.Stream) -> None:
-        """Serve one connection; `trio.serve_listeners` closes the stream behind it."""
+        """Serve one connection; `trio.serve_listeners` then closes its stream."""
         connection = TimedConnection(stream, partial(hang_up, trio.aclose_forcefully, stream))
         name = self._app.authenticator.address_group(connection.address)
         slot = self._limiter.arrive(name, trio.current_time(), connection.abort)
@@ -170,6 +178,6 @@ class HttpServer:
 
 async def _say_full(stream: trio.abc.Stream) -> None:
     if isinstance(stream, trio.SSLStream):
-        return  # which had to shake hands first
+        return  # TLS would need its handshake first
     with trio.move_on_after(FAREWELL), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
         await stream.send_all(FULL)

@@ -1,4 +1,4 @@
-"""The state that all requests of one HTTP server share, and the tasks of each of its clients."""
+"""State shared by all requests of one HTTP server, and the tasks of each client."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.clients.client import Client
-from greenroom.transports.mcp.fast_path import rate_limit_refusal
+from greenroom.transports.mcp.frames.calls import UNCOUNTED, Limits, ResponseSink
 from greenroom.transports.mcp.frames.frames import INTERNAL_ERROR, Frame
-from greenroom.transports.mcp.limits import UNCOUNTED, Limits
-from greenroom.transports.mcp.response_sink import ResponseSink
 from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.mcp.tools.tool_errors import rate_limit_refusal
 from greenroom.transports.sockets.http.responses import JSON, Response, rpc_error
 
 logger = logging.getLogger(__name__)
@@ -28,19 +27,19 @@ _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"\t\t")
 
 
 class HttpService:
-    """What clients speak to, and who speaks.
+    """The server of all HTTP clients, and their agents.
 
     Args:
-        server: What they speak to.
-        agent_for: Returns a client's agent, given whom it says it is and its own name made to fit.
-        limits: What one client may take.
-        authenticator: Decides who comes in, and for how long.
+        server: The MCP server.
+        agent_for: Returns a client's agent, given its caller and a valid agent id.
+        limits: The limits of one client.
+        authenticator: Authenticates callers, and ends their rights.
 
     Attributes:
-        clients: Those of requests of the later era, while they are under way.
+        clients: The clients of open requests of the later era.
         start: Starts a task of the server.
         abort: Ends everything at once.
-        failed: Why the store failed for good, once it did.
+        failed: Why the store failed for good, if it did.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class HttpService:
         self._agent_for = agent_for
 
     def client(self, caller: Caller, sink: ResponseSink, tasks: ClientTasks, **options: Any) -> Client:
-        """Return a new client, which speaks as this caller."""
+        """Return a new client with the identity of a caller."""
         client = Client(
             self.server,
             lambda name: self._agent_for(caller, name),
@@ -76,16 +75,16 @@ class HttpService:
         return client
 
     def count_request(self, caller: Caller, frame: Frame) -> float:
-        """Count a request; return by how many seconds it came too soon after others."""
+        """Count a request; return the seconds to wait by the rate limit."""
         if frame.method in UNCOUNTED:
             return 0.0
         rate_limit = self.authenticator.rate_limit(caller)
         return 0.0 if rate_limit is None else rate_limit.request(trio.current_time())
 
     def rate_limited_response(self, frame: Frame, seconds: float) -> Response | None:
-        """Return the answer to a request that came too soon; None for one in time, and for a tool call.
+        """Return the refusal beyond the rate limit; None within it and for tool calls.
 
-        A tool call is answered as tools answer, so that its client raises no exception.
+        A tool call is answered with a failed result, so that its client raises no exception.
         """
         if seconds <= 0 or frame.method == "tools/call":
             return None
@@ -98,7 +97,7 @@ class HttpService:
         return Response(HTTPStatus.TOO_MANY_REQUESTS, [JSON, (b"retry-after", after)], body)
 
     def fail(self, error: StoreFailedError | None) -> None:
-        """Answer nothing any more: what is on disk is not known."""
+        """Answer no further request: the state on disk is unknown."""
         self.failed = error
         self.abort()
 
@@ -121,7 +120,7 @@ class ClientTasks:
         self._scopes: set[trio.CancelScope] = set()
 
     def spawn(self, work: Callable[..., Any], /, *args: Any) -> None:
-        """Start a task; a fault in it is logged, and the concern of nobody else."""
+        """Start a task; an error in it is logged, and affects no other client."""
         scope = trio.CancelScope()
         self._scopes.add(scope)
         self._start(self._run, scope, work, args)
@@ -136,15 +135,15 @@ class ClientTasks:
             self._scopes.discard(scope)
 
     def cancel(self) -> None:
-        """End them."""
+        """Cancel the tasks."""
         for scope in list(self._scopes):
             scope.cancel()
 
 
 def one_line(body: bytes) -> bytes:
-    """Return a body as a frame: line ends, which JSON takes for blanks, become tabs.
+    """Return a body as one line: line ends, which are blanks in JSON, become tabs.
 
-    So what is kept of it can be written on a line later.
+    So stored parts of it can be written on one line later.
     """
     return body.translate(_LINE_ENDS) if b"\n" in body or b"\r" in body else body
 

@@ -1,4 +1,4 @@
-"""Sessions of the handshake era: their owners, their events, their end."""
+"""Sessions of the handshake era: their callers, events and end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from greenroom.transports.sockets.http.response_sinks import RESUMABLE_SINCE, St
 from greenroom.transports.sockets.http.service import HttpService
 
 KEPT_EVENTS: Final = 256 * 1024
-"""Bytes of events that one session keeps for a client that comes back."""
+"""Bytes of events that one session keeps for a client that reconnects."""
 
 _ID_BYTES: Final = 24
 
@@ -24,16 +24,16 @@ class Session:
     """One session.
 
     Args:
-        service: What it shares with all others.
-        caller: Who opened it, and may use it.
+        service: The state shared with other requests.
+        caller: The caller who opened it, and may use it.
 
     Attributes:
-        id: What its client names it by.
+        id: Its id.
         client: Its client.
-        log: What went out on its streams.
-        exchanges: How many HTTP requests of it are under way.
+        log: The events of its streams.
+        exchanges: The number of its open HTTP requests.
         used: When the last one ended.
-        readers: Whoever writes answers to its client.
+        readers: The readers that write to its client.
     """
 
     def __init__(self, service: HttpService, caller: Caller) -> None:
@@ -55,34 +55,34 @@ class Session:
 
     @property
     def is_resumable(self) -> bool:
-        """Whether its client expects an event without a message."""
+        """Whether its client expects events without a message."""
         return self.client.identity.version >= RESUMABLE_SINCE
 
     def is_idle(self, now: float, seconds: float) -> bool:
-        """Return whether nothing is open in it, and nothing was for so many seconds."""
+        """Return whether nothing has been open in it for so many seconds."""
         return not self.exchanges and not self.client.open_requests and now - self.used >= seconds
 
     def enter(self) -> None:
-        """Count an HTTP request that is under way."""
+        """Count a new open HTTP request."""
         self.exchanges += 1
 
     def leave(self) -> None:
-        """Count it no more."""
+        """Uncount a completed HTTP request."""
         self.exchanges -= 1
         self.used = trio.current_time()
 
-    # -- where goes what belongs to no request ---------------------------------------------------
+    # -- as the sink of messages that belong to no request ---------------------------------------
 
     def send(self, line: bytes) -> None:
         """Take a notification, or a request of the server."""
         self.log.own.add(line)
 
     def answer(self, line: bytes) -> None:
-        """Take what answers no request that is known."""
+        """Take the answer to an unknown request."""
         self.log.own.add(line)
 
     def unanswered(self) -> None:
-        """Do nothing: nobody waits."""
+        """Do nothing: there is no request."""
 
     def close_stream(self) -> None:
         """Close the stream; the client resumes it later."""
@@ -90,7 +90,7 @@ class Session:
             self.log.own.reader.leave()
 
     async def room_for_notice(self) -> None:
-        """Wait until there is a client that reads the session's own stream, and nearly all was read."""
+        """Wait until a client has read nearly all of the session's own stream."""
         await self.until(self._reads)
 
     def _reads(self) -> bool:
@@ -99,19 +99,19 @@ class Session:
             own.waiting + own.reader.unsent <= self.limits.unsent_notices
         )
 
-    # -- what its client has read ----------------------------------------------------------------
+    # -- flow control ----------------------------------------------------------------------------
 
     async def room(self, reader: StreamReader) -> None:
-        """Wait until nearly all was read of what a reader writes."""
+        """Wait until the client has read nearly all of a reader's output."""
         await self.until(lambda: reader.unsent <= self.limits.unsent_notices)
 
     def has_read(self) -> None:
-        """Wake whoever waits for room."""
+        """Wake the tasks that wait for room."""
         self._changed.unpark_all()
         self.client.queue.advance()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until a condition holds that depends on this session."""
+        """Wait until a condition on this session holds."""
         while not condition():
             await self._changed.park()
 
@@ -121,13 +121,13 @@ class Session:
     # -- the end ---------------------------------------------------------------------------------
 
     def hold_connection(self, lose: Callable[[str], None]) -> None:
-        """Hold its caller's connection, until the session ends; call `lose` when its right ends first."""
+        """Hold its caller's connection until the session ends; call `lose` if its right ends first."""
         self._place.enter_context(self._authenticator.hold_connection(self.caller, lose))
-        if self._closed:  # it opened nothing any more when it came to this, and nobody ends it twice
+        if self._closed:  # the right had ended already, and the session ends only once
             self._place.close()
 
     def close(self) -> None:
-        """End it: what is open is called off, and streams end."""
+        """End the session: open requests are cancelled, and streams end."""
         self._closed = True
         self._place.close()
         self.client.close()
@@ -140,8 +140,8 @@ class Sessions:
     """All sessions, by id.
 
     Args:
-        limit: How many there may be.
-        idle: Seconds without anything open after which one ends.
+        limit: The most sessions at once.
+        idle: Seconds without anything open after which a session ends.
     """
 
     def __init__(self, limit: int, idle: float) -> None:
@@ -153,7 +153,7 @@ class Sessions:
         return len(self._by_id)
 
     def __contains__(self, id: str) -> bool:
-        """Whether anybody has a session with this id, which no answer may show."""
+        """Whether there is a session with this id, which no answer may reveal."""
         return id in self._by_id
 
     def __iter__(self) -> Iterator[Session]:
@@ -161,11 +161,11 @@ class Sessions:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is room for no more."""
+        """Whether the limit is reached."""
         return len(self._by_id) >= self._limit
 
     def add(self, session: Session) -> None:
-        """Take a new session."""
+        """Add a new session."""
         self._by_id[session.id] = session
 
     def find(self, id: str, caller: Caller) -> Session | None:
@@ -174,12 +174,12 @@ class Sessions:
         return session if session is not None and session.caller.has_same_identity(caller) else None
 
     def end(self, session: Session) -> None:
-        """End a session, if it has not ended."""
+        """End a session, unless it has ended."""
         if self._by_id.pop(session.id, None) is not None:
             session.close()
 
     def sweep(self, now: float) -> None:
-        """End every session that is idle for too long."""
+        """End every session that has been idle for too long."""
         for session in self:
             if session.is_idle(now, self._idle):
                 self.end(session)

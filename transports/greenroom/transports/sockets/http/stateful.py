@@ -1,11 +1,11 @@
-"""The handshake era over HTTP: sessions, which POST speaks in, GET listens to, and DELETE ends."""
+"""The handshake era over HTTP: POST sends, GET streams, DELETE ends a session."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Final
 
 from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.defaults import RETRY_SECONDS
 from greenroom.transports.mcp.frames.frames import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -21,14 +21,12 @@ from greenroom.transports.sockets.http.service import HttpService, one_line
 from greenroom.transports.sockets.http.sessions import Session, Sessions
 from greenroom.transports.sockets.http.stateless_rules import STATUS
 
-_RETRY_AFTER: Final = "5"
-
 
 class StatefulEndpoint:
     """Serves requests of the handshake era.
 
     Args:
-        service: What they share with all others.
+        service: The state shared with other requests.
         sessions: The sessions.
     """
 
@@ -41,8 +39,8 @@ class StatefulEndpoint:
         """Answer one HTTP request.
 
         Raises:
-            HttpRefusedError: it is not answered.
-            ClientGoneError: the client hung up before it was whole.
+            HttpRefusedError: It is refused.
+            ClientGoneError: The client disconnected before it was complete.
         """
         session = self._session(exchange.head, caller)
         serve = self._methods.get(exchange.head.method)
@@ -80,7 +78,7 @@ class StatefulEndpoint:
     async def _post(self, exchange: Exchange, caller: Caller, session: Session | None) -> None:
         exchange.head.check_content_type()
         exchange.head.check_accept(json=True)
-        body = await exchange.body(self._service.limits.frame)
+        body = await exchange.body(self._service.limits.max_message_bytes)
         try:
             frame = parse_frame(one_line(body))
         except FrameError as error:
@@ -106,7 +104,7 @@ class StatefulEndpoint:
                 session.client.take(frame, session)
             await exchange.reply(Response(202, (), b""))
             return
-        if session.client.is_full and wait <= 0:  # what comes too soon is refused at once
+        if session.client.is_full and wait <= 0:  # beyond the rate limit it is refused at once
             await session.until(lambda: not session.client.is_full)
         await self._settle(exchange, session, frame, opens=False, wait=wait)
 
@@ -116,7 +114,7 @@ class StatefulEndpoint:
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 INTERNAL_ERROR,
                 "Too many open sessions",
-                **{"Retry-After": _RETRY_AFTER},
+                **{"Retry-After": str(RETRY_SECONDS)},
             )
         service = self._service
         session = Session(service, caller)
@@ -136,7 +134,7 @@ class StatefulEndpoint:
         assert frame.id is not None, "it is a request"
 
         def whole(line: bytes) -> Response:
-            if session.client.identity.initialize is None:  # nobody will be told its id
+            if session.client.identity.initialize is None:  # no client will learn its id
                 self._sessions.end(session)
                 return Response(200, [JSON], line[:-1])
             return Response(200, [JSON, *answer.headers], line[:-1])
@@ -157,7 +155,7 @@ class StatefulEndpoint:
         exchange.head.check_accept(json=False)
         if session is None:
             raise _no_session()
-        await exchange.body(self._service.limits.frame)  # a client that hangs up is heard behind it
+        await exchange.body(self._service.limits.max_message_bytes)  # a disconnect is received after the body
         reader = self._reader(exchange, session)
         session.readers.add(reader)
         try:
@@ -182,7 +180,7 @@ class StatefulEndpoint:
     async def _delete(self, exchange: Exchange, _caller: Caller, session: Session | None) -> None:
         if session is None:
             raise _no_session()
-        await exchange.body(self._service.limits.frame)
+        await exchange.body(self._service.limits.max_message_bytes)
         self._sessions.end(session)
         await exchange.reply(Response(200, (), b""))
 

@@ -1,4 +1,4 @@
-"""The later era over HTTP: a POST is a request of its own, and its client ends with it."""
+"""The later era over HTTP: each POST is a request with its own client."""
 
 from __future__ import annotations
 
@@ -14,8 +14,15 @@ import trio
 
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
-from greenroom.transports.mcp.frames.frames import INVALID_REQUEST, NO_ID, Frame, FrameError, parse_frame
-from greenroom.transports.mcp.frames.versions import Era
+from greenroom.transports.mcp.frames.frames import (
+    INVALID_REQUEST,
+    NO_ID,
+    Frame,
+    FrameError,
+    RequestError,
+    parse_frame,
+)
+from greenroom.transports.mcp.frames.versions import Era, check_version
 from greenroom.transports.mcp.tools.tools import Tool
 from greenroom.transports.sockets.http.asgi_exchange import Exchange
 from greenroom.transports.sockets.http.request_head import VERSION, RequestHead
@@ -28,7 +35,6 @@ from greenroom.transports.sockets.http.stateless_rules import (
     Rejection,
     rejection_of,
     status_of,
-    unsupported,
 )
 
 _NO_MESSAGE: Final = Rejection(
@@ -42,7 +48,7 @@ class StatelessEndpoint:
     """Serves requests of the later era.
 
     Args:
-        service: What they share with all others.
+        service: The state shared with other requests.
     """
 
     def __init__(self, service: HttpService) -> None:
@@ -53,16 +59,16 @@ class StatelessEndpoint:
         """Answer one HTTP request.
 
         Raises:
-            HttpRefusedError: it is not answered.
-            ClientGoneError: the client hung up before it was whole.
+            HttpRefusedError: It is refused.
+            ClientGoneError: The client disconnected before it was complete.
         """
         head = exchange.head
         if head.method != "POST":
-            sentence = "this revision of the protocol has POST alone"
+            sentence = "this revision of the protocol has only POST"
             raise HttpRefusedError(HTTPStatus.METHOD_NOT_ALLOWED, sentence, Allow="POST")
         head.check_content_type()
         head.check_accept(json=True)
-        body = await exchange.body(self._service.limits.frame)
+        body = await exchange.body(self._service.limits.max_message_bytes)
         try:
             frame = parse_frame(one_line(body))
         except FrameError as error:
@@ -71,9 +77,13 @@ class StatelessEndpoint:
         if frame is None or frame.is_response:
             await exchange.reply(_rejected(_NO_MESSAGE))
         elif frame.id is None:
-            # Nothing of this era is said in notifications, and there is no state that one could change.
-            rejection = unsupported(head.text(VERSION) or "")
-            await exchange.reply(Response(202, (), b"") if rejection is None else _rejected(rejection))
+            # This era has no notifications from clients, and no state that one could change.
+            try:
+                check_version(head.text(VERSION) or "")
+            except RequestError as error:
+                await exchange.reply(_rejected(Rejection(error.code, str(error), error.data)))
+            else:
+                await exchange.reply(Response(202, (), b""))
         else:
             await self._answer(exchange, caller, frame, frame.id)
 
@@ -110,7 +120,7 @@ class StatelessEndpoint:
 
 
 def schemas_with_headers(tools: Mapping[str, Tool]) -> dict[str, Any]:
-    """Return the parameters' schemas of those tools that want some of them in headers, too."""
+    """Return the parameters' schemas of the tools that also need some of them in headers."""
     schemas = {name: tool.listing()["inputSchema"] for name, tool in tools.items()}
     return {
         name: schema for name, schema in schemas.items() if b'"x-mcp-header"' in msgspec.json.encode(schema)
@@ -118,7 +128,7 @@ def schemas_with_headers(tools: Mapping[str, Tool]) -> dict[str, Any]:
 
 
 async def _parameter_mismatch(head: RequestHead, frame: Frame, schema: Any) -> Rejection | None:
-    """Return what the SDK has against the headers that repeat a call's arguments."""
+    """Return the SDK's objection to the headers that repeat a call's arguments."""
     given = [name for name, _ in head.lines if name.startswith(_PARAMETER_HEADER)]
     for name in given:
         if given.count(name) > 1:

@@ -1,7 +1,7 @@
-"""The later era's rules for one POST: what head and body must say alike, and which status an error has.
+"""The later era's rules for one POST: consistent headers, and the status of errors.
 
-The codes, the sentences, the statuses and the order of the rules are those of the SDK. The rules
-for ``Mcp-Param-*`` are the SDK's own functions, and are only asked where a tool has such a header.
+Codes, sentences, statuses and the order of the rules are those of the SDK. The rules for ``Mcp-Param-*`` are
+the SDK's own functions, called only for tools with such a header.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from greenroom.transports.mcp.frames.frames import (
     METHOD_NOT_FOUND,
     PARSE_ERROR,
     Frame,
+    RequestError,
 )
 from greenroom.transports.mcp.frames.versions import (
-    CAPABILITIES_KEY,
-    MODERN_VERSION,
     UNSUPPORTED_VERSION,
     VERSION_KEY,
+    check_version,
+    envelope_of,
 )
 from greenroom.transports.sockets.http.request_head import METHOD, NAME, VERSION, RequestHead
 
@@ -38,17 +39,17 @@ STATUS: Final = {
     UNSUPPORTED_VERSION: 400,
     METHOD_NOT_FOUND: 404,
 }
-"""The HTTP status of an answer that is an error with this code; 200 for every other."""
+"""The HTTP status of an answer with this error code; 200 for every other."""
 
 NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""The methods whose ``Mcp-Name`` says what stands in this one of the parameters."""
+"""The methods with a ``Mcp-Name`` header, and the parameter that it repeats."""
 
 _ROUTING: Final = (VERSION, METHOD, NAME)
 _ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=")
 
 
 class Rejection(NamedTuple):
-    """Why a request is not served, as an error of JSON-RPC."""
+    """The refusal of a request, as a JSON-RPC error."""
 
     code: int
     sentence: str
@@ -56,21 +57,18 @@ class Rejection(NamedTuple):
 
 
 def rejection_of(head: RequestHead, frame: Frame) -> Rejection | None:
-    """Return why a request is not served by the later era; None when it is."""
+    """Return the refusal of a request by the later era; None if it is accepted."""
     for name in _ROUTING:
         if head.repeats(name):
             return Rejection(HEADER_MISMATCH, f"{name.decode()} header appears more than once")
-    meta = (frame.params or {}).get("_meta")
-    if not isinstance(meta, dict):
-        keys = f"{VERSION_KEY!r} and {CAPABILITIES_KEY!r}"
-        sentence = f"params._meta must be an object carrying the required {keys} envelope keys"
-        return Rejection(INVALID_PARAMS, sentence)
-    if missing := [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]:
-        sentence = f"params._meta is missing the required envelope key(s): {', '.join(missing)}"
-        return Rejection(INVALID_PARAMS, sentence)
-    if rejection := _mismatch(head, frame, meta[VERSION_KEY]) or unsupported(meta[VERSION_KEY]):
-        return rejection
-    if frame.method == "initialize":  # there is no connection whose era it could be too late to choose
+    try:
+        version = envelope_of(frame.params)[VERSION_KEY]
+        if mismatch := _mismatch(head, frame, version):
+            return mismatch
+        check_version(version)
+    except RequestError as error:
+        return Rejection(error.code, str(error), error.data)
+    if frame.method == "initialize":  # without a connection there is no era to be fixed
         return Rejection(METHOD_NOT_FOUND, "Method not found", frame.method)
     return None
 
@@ -91,16 +89,8 @@ def _mismatch(head: RequestHead, frame: Frame, version: Any) -> Rejection | None
     return None
 
 
-def unsupported(version: str) -> Rejection | None:
-    """Return why a revision of the protocol is not served; None when it is."""
-    if version == MODERN_VERSION:
-        return None
-    data = {"supported": [MODERN_VERSION], "requested": version}
-    return Rejection(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
-
-
 def plain_value(value: str | None) -> str | None:
-    """Return the value of a header, which may be written as ``=?base64?…?=``; None for what is no text."""
+    """Decode a header's value, which may be ``=?base64?…?=``; None if it is no text."""
     if value is None or (match := _ENCODED.fullmatch(value)) is None:
         return value
     try:
@@ -108,7 +98,7 @@ def plain_value(value: str | None) -> str | None:
         text = decoded.decode()
     except (binascii.Error, UnicodeDecodeError):
         return None
-    # A second spelling of the same bytes would be another header to whoever compares the text.
+    # Only the canonical spelling: a proxy that compares texts must see the same header.
     return text if base64.b64encode(decoded).decode() == match[1] else None
 
 
@@ -117,7 +107,7 @@ def status_of(line: bytes, id: bytes) -> int:
 
     Args:
         line: The answer's line.
-        id: The request's id as it was received.
+        id: The request's id as received.
     """
     start = line.find(b'"error":{"code":', 0, len(id) + 60)
     if start < 0 or not line.startswith(b'{"jsonrpc":"2.0","id":%b,"error"' % id):

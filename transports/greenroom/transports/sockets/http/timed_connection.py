@@ -1,8 +1,8 @@
-"""The bytes of one connection: timed, and ended, from outside.
+"""The bytes of one connection, timed and ended from outside.
 
-hypercorn shields its writes from cancellation, so a client that does not read would keep its
-connection, and with it the whole process, for as long as it likes. Here nobody waits longer than
-`Timeouts` allows: one task for all connections looks at the clock (`TimedConnection.overdue`) and hangs up.
+hypercorn shields its writes from cancellation, so a client that does not read would hold its connection, and
+with it the process, without limit. Here no wait exceeds `Timeouts`: one task checks the clock for all
+connections (`TimedConnection.overdue`) and disconnects.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import trio
 
 from greenroom.transports.base.net.listen import peer_of
 
-CLOSE_TIME = 1.0  # seconds that TLS has for its farewell
+CLOSE_TIME = 1.0  # seconds for the closing message of TLS
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a client may let the server wait, in seconds.
+    """How long the server waits for a client, in seconds.
 
     Attributes:
-        head: From the first byte of a request to the end of its head. For the first one from the beginning of
-            the connection, and with the handshake of TLS.
+        head: From the first byte of a request to the end of its head; for the first request from the start of
+            the connection, with the TLS handshake.
         rest: Between two requests.
-        write: Without taking any of what is written to it.
+        write: Until the client takes some of the output.
     """
 
     head: float = 10.0
@@ -34,17 +34,17 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimedConnection(trio.abc.HalfCloseableStream):
-    """A connection's bytes.
+    """The byte stream of one connection.
 
     Args:
         stream: A socket, or TLS over one.
-        hang_up: Closes what is below at once, whoever reads or writes.
+        hang_up: Closes the socket at once, even during reads and writes.
 
     Attributes:
-        resting: Whether no request is under way.
+        resting: Whether no request is in flight.
         gone: Whether the connection is over.
-        address: Where it comes from, when known.
-        accept: Called with whose key a request showed (None for none), whenever one is let in.
+        address: Its address, if known.
+        accept: Called for each accepted request with the owner of its key (None for none).
     """
 
     def __init__(self, stream: trio.abc.Stream, hang_up: Callable[[], None]) -> None:
@@ -60,10 +60,10 @@ class TimedConnection(trio.abc.HalfCloseableStream):
         self._holding = False
         self._held = b""
 
-    # -- what the server sees of it --------------------------------------------------------------
+    # -- for the server --------------------------------------------------------------------------
 
     def work(self) -> None:
-        """Record that a request is under way."""
+        """Record that a request is in flight."""
         self.resting = False
         self._head_since = inf
 
@@ -73,11 +73,11 @@ class TimedConnection(trio.abc.HalfCloseableStream):
         self._since = trio.current_time()
 
     def hold(self) -> None:
-        """Keep what is written next until something more is, so that both go out as one."""
+        """Keep the next write until another one, so that both are sent together."""
         self._holding = True
 
     def overdue(self, now: float, timeouts: Timeouts) -> bool:
-        """Return whether the client lets the server wait too long."""
+        """Return whether the client exceeds a timeout."""
         if now - self._writing_since >= timeouts.write:
             return True
         if not self.resting:
@@ -85,14 +85,14 @@ class TimedConnection(trio.abc.HalfCloseableStream):
         return now - self._head_since >= timeouts.head or now - self._since >= timeouts.rest
 
     def abort(self) -> None:
-        """Hang up, on whoever reads or writes, too."""
+        """Disconnect, even during reads and writes."""
         self.gone = True
         self._hang_up()
 
-    # -- what hypercorn sees of it ---------------------------------------------------------------
+    # -- for hypercorn ---------------------------------------------------------------------------
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Return what came; nothing at the end."""
+        """Return received bytes; empty at the end."""
         data = bytes(await self._stream.receive_some(max_bytes))
         if not data:
             self.gone = True
@@ -101,14 +101,14 @@ class TimedConnection(trio.abc.HalfCloseableStream):
         return data
 
     def keeps(self, data: bytes) -> bool:
-        """Return whether this needs no write now: it is kept for the next one, or nothing."""
+        """Return whether this needs no write now, being empty or kept for later."""
         if self._holding:
             self._holding, self._held = False, self._held + data
             return True
         return not data and not self._held
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Write, after what was kept."""
+        """Write, after any kept bytes."""
         if self._held:
             data, self._held = self._held + bytes(data), b""
         self._writing_since = trio.current_time()
@@ -121,20 +121,20 @@ class TimedConnection(trio.abc.HalfCloseableStream):
             self._writing_since = inf
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Wait until something can be written."""
+        """Wait until the stream is writable."""
         await self._stream.wait_send_all_might_not_block()
 
     async def send_eof(self) -> None:
-        """Say that nothing more will be written, where that can be said."""
+        """Signal the end of the output, if the stream can."""
         if isinstance(self._stream, trio.abc.HalfCloseableStream):
             await self._stream.send_eof()
 
     async def aclose(self) -> None:
-        """Hang up, politely where that takes no time."""
+        """Disconnect, with a proper close if that takes no time."""
         self.gone = True
         with trio.move_on_after(CLOSE_TIME):
             await self._stream.aclose()
 
 
 def _count_nobody(_holder: str | None) -> None:
-    """Accept everybody, where there is no server that counts."""
+    """Accept every request: there is no server that counts."""

@@ -1,8 +1,8 @@
-"""Standard input and output as a pipe, with everything else kept off it.
+"""Standard input and output as a private pipe.
 
-While the pipe is claimed, descriptor 0 is the null device and descriptor 1 is stderr, so
-a library's stray print or a child process cannot break a frame. Claim it before the
-imports that may print; this module needs neither trio nor the SDK.
+While the pipe is claimed, descriptor 0 is the null device and descriptor 1 is stderr, so that a library's
+print or a child process cannot corrupt a message. Claim it before imports that may print; this module needs
+neither trio nor the SDK.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
-FIRST_PRIVATE = 3  # none of the standard three
+FIRST_PRIVATE = 3  # above the standard three
 
 
 class StdioPipe(NamedTuple):
-    """Private descriptors of what standard input and output were."""
+    """Private descriptors of the original standard input and output."""
 
     input: int
     output: int
@@ -27,10 +27,10 @@ class StdioPipe(NamedTuple):
 
 @contextmanager
 def claim_stdio() -> Iterator[StdioPipe]:
-    """Take standard input and output away from the process for as long as the block runs.
+    """Take standard input and output away from the process while the block runs.
 
-    Both come back on exit in the blocking mode they had: that mode belongs to the open file,
-    which the shell that started us may share. What was printed meanwhile has gone to stderr.
+    Both are restored on exit with their blocking mode, because that belongs to the open file, which the
+    parent shell may share. Output printed meanwhile goes to stderr.
 
     Raises:
         OSError: standard input or output is closed.
@@ -45,7 +45,7 @@ def claim_stdio() -> Iterator[StdioPipe]:
 
 
 def duplicate(fd: int) -> int:
-    """Return a duplicate that is none of the standard three and that no child inherits."""
+    """Return a duplicate above the standard three that no child inherits."""
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_PRIVATE)
 
 
@@ -78,7 +78,7 @@ def _stderr() -> int:
 
 
 def _flush() -> None:
-    """Empty Python's and C's buffers of standard output to wherever descriptor 1 points now."""
+    """Flush Python's and C's buffers of standard output to the current descriptor 1."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     ctypes.CDLL(None).fflush(None)

@@ -31,43 +31,44 @@ async def serve_stdio(
 ) -> None:
     """Serve one MCP client, in either protocol era, until its input ends.
 
-    Returns when every request that was read is answered (within `Limits.drain` seconds of
-    the end of input, or `Limits.stop` seconds of `stop`), or when the client is gone.
-    Cancelling ends it at once. Pipes, sockets, terminals and regular files will do; meanwhile
-    the process's own standard input and output are elsewhere (`claim_stdio`).
+    Returns when every request that was read is answered (within `Limits.drain` seconds of the end of input,
+    or `Limits.stop` seconds of `stop`), or when the client has disconnected. Cancelling ends it at once.
+    Pipes, sockets, terminals and regular files are supported; meanwhile the process's own standard input and
+    output are redirected (`claim_stdio`).
 
     Args:
-        server: What the client speaks to.
-        limits: What the client may take.
+        server: The MCP server.
+        limits: The limits of the client.
         stop: Set it to end gracefully.
         tools: How tools are listed to the client.
-        folder_of: Returns the folder in which a client of this name works, as the process that started
-            this one shows.
+        folder_of: Returns the working folder of a client with this name, from the parent process.
 
     Raises:
-        OSError: standard input or output is closed.
-        StoreFailedError: the store failed for good; the process should end.
+        OSError: Standard input or output is closed.
+        StoreFailedError: The store failed for good; the process should end.
     """
     with claim_stdio() as pipe:
-        # FdStream closes what it is given, and waits only where a descriptor would block: a
-        # regular file, which epoll refuses, is simply read.
+        # FdStream closes its descriptors, and waits only where one would block: a regular file, which epoll
+        # rejects, is simply read.
         async with (
             trio.lowlevel.FdStream(duplicate(pipe.input)) as source,
             trio.lowlevel.FdStream(duplicate(pipe.output)) as sink,
         ):
-            connection = Connection(LineSource(source, limits.frame), LineSink(sink, sink.fileno), limits)
+            connection = Connection(
+                LineSource(source, limits.max_message_bytes), LineSink(sink, sink.fileno), limits
+            )
             await connection.serve(server, stop=stop, tools=tools, folder_of=folder_of)
 
 
 async def refuse_stdio(sentence: str, *, limit: int) -> None:
-    """Answer the first request of a client that cannot be served; its input may end without one.
+    """Answer the first request, if any, of a client that cannot be served.
 
     Args:
         sentence: Why it is not served.
-        limit: The longest frame, in bytes.
+        limit: The longest message, in bytes.
 
     Raises:
-        OSError: standard input or output is closed.
+        OSError: Standard input or output is closed.
     """
     with claim_stdio() as pipe:
         async with (

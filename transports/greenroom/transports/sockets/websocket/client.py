@@ -1,6 +1,6 @@
-"""A WebSocket transport for the SDK's own client, which connects again when its connection breaks.
+"""A WebSocket transport for the SDK's own client that reconnects when its connection breaks.
 
-It looks into the messages that pass (`resume_state`) only as far as that needs.
+It inspects the passing messages (`resume_state`) only as far as that requires.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
 from trio_websocket import ConnectionClosed, ConnectionRejected, WebSocketConnection, wrap_client_stream
 
+from greenroom.transports.base.defaults import PING_SECONDS
 from greenroom.transports.sockets.websocket.resume_state import ResumeState, delay_before
 
 if TYPE_CHECKING:
@@ -34,9 +35,8 @@ logger = logging.getLogger(__name__)
 
 LARGEST_ANSWER = 256 * 1024 * 1024
 CONNECT_TIME = 5.0  # seconds for an address, TLS and the handshake
-CLOSE_TIME = 1.0  # seconds that the server has to answer a close
-PING_INTERVAL = 20.0  # seconds between pings, and for the answer to each
-LISTEN_GRACE = 1.0  # seconds in which the end of a stream may turn out to be the end of the server
+CLOSE_TIME = 1.0  # seconds for the server to answer a close
+LISTEN_GRACE = 1.0  # seconds in which the end of a stream may prove to be the end of the server
 _TEMPORARY = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 _FAULTS = {1002, 1003, 1007, 1008, 1009}
 _SILENT = {1000, 1005, 1006}
@@ -44,9 +44,9 @@ _CLIENT_LEFT = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResour
 
 
 class WebSocketRefusedError(Exception):
-    """The server does not want this client: nothing is gained by trying again unchanged.
+    """The server refuses this client: a retry without a change is useless.
 
-    An `OSError` says instead that no server could be reached.
+    An `OSError` means instead that no server could be reached.
 
     Attributes:
         status: The HTTP status of the refusal.
@@ -70,30 +70,29 @@ async def websocket_client(
 ) -> AsyncIterator[TransportStreams]:
     """Connect `mcp.Client` to a server's WebSocket: ``Client(websocket_client(url))``. Needs trio.
 
-    The first connection must succeed. When a later one breaks, a new one is made, with
-    exponential back-off and jitter, for as long as it takes. Then the handshake is repeated
-    where the protocol's era has one, subscriptions and open listen streams are opened again
-    (with one update for each resource, since changes may have been missed), and requests that
-    went unanswered are sent again if they only read or carry an ``idempotency_key``. The others
-    are answered with error -32000 and ``CONNECTION_LOST`` in its data, because nobody knows
-    whether they were carried out. Requests made meanwhile wait.
+    The first connection must succeed. When a later one breaks, the client reconnects without limit, with
+    exponential back-off and jitter. Then the handshake is repeated, if the era has one. Subscriptions and
+    open listen streams are opened again, with one update for each resource, since changes may have been
+    missed. Unanswered requests are sent again if they only read or carry an ``idempotency_key``. All others
+    are answered with error -32000 and ``CONNECTION_LOST`` in its data, because it is unknown whether they
+    were executed. Requests made meanwhile wait.
 
     Args:
         url: ``ws://`` or ``wss://``.
-        agent: The agent id to connect as; unless given, the client's own name, made to fit.
+        agent: The agent id to connect with; by default derived from the client's own name.
         agent_type: The agent's type.
         projects: The projects that the agent is a member of.
         headers: Further headers of the handshake.
-        ssl_context: For ``wss://``; the system's certificates unless given.
-        reconnect: Whether to connect again at all; otherwise the first break is the end.
+        ssl_context: For ``wss://``; by default the system's certificates.
+        reconnect: Whether to reconnect at all; otherwise the first break is the end.
 
     Yields:
-        The two message streams that the SDK's client wants of a transport.
+        The two message streams that the SDK's client needs of a transport.
 
     Raises:
-        ValueError: the URL is none for WebSocket.
-        WebSocketRefusedError: the server refused the first connection.
-        OSError: no server was reached.
+        ValueError: The URL is no WebSocket URL.
+        WebSocketRefusedError: The server refused the first connection.
+        OSError: No server was reached.
     """
     parts = urlsplit(url)
     if parts.scheme not in {"ws", "wss"} or not parts.hostname:
@@ -113,12 +112,12 @@ async def websocket_client(
         try:
             await nursery.start(link.run)
         except (OSError, WebSocketRefusedError) as error:
-            refusal = error  # to be raised outside, where no group is made of it
+            refusal = error  # raised outside, where it is not wrapped in a group
         else:
             try:
                 yield from_us, to_us
             finally:
-                to_us.close()  # before the cancel, which would end whoever hears the server's goodbye
+                to_us.close()  # before the cancel, which would end the reader of the server's close
                 await link.wait_disconnected()
                 nursery.cancel_scope.cancel()
     if refusal is not None:
@@ -126,7 +125,7 @@ async def websocket_client(
 
 
 class _Link:
-    """The connections of one client, one after the other."""
+    """The successive connections of one client."""
 
     def __init__(
         self,
@@ -175,16 +174,16 @@ class _Link:
             await self._deliver(self._ledger.ended(sentence))
 
     async def wait_disconnected(self) -> None:
-        """Wait until there is no connection that the client's leaving would end, but not for long."""
+        """Wait, but not long, until no connection is left that the client's leaving would end."""
         with trio.move_on_after(CLOSE_TIME, shield=True):
             await self._apart.wait()
 
     async def _connection(self, started: Callable[[], None] | None = None) -> tuple[str, bool]:
-        """Serve the client over one connection; return how it ended, and whether for what was sent.
+        """Serve the client over one connection; return how it ended, and whether we caused it.
 
         Raises:
-            OSError: no server was reached.
-            WebSocketRefusedError: the server refused.
+            OSError: No server was reached.
+            WebSocketRefusedError: The server refused.
         """
         host, port = self._url.hostname, self._url.port or (443 if self._tls else 80)
         assert host is not None, "it was checked"
@@ -215,7 +214,7 @@ class _Link:
         except* ConnectionRejected as group:
             refused = _refusal(group)
         if refused is not None:
-            raise refused  # not in the clause above, out of which CPython before 3.11.4 makes a group
+            raise refused  # not in the clause above, which CPython before 3.11.4 wraps in a group
         if ended is None:
             raise ConnectionError(f"{named} hung up, or did not answer within {CONNECT_TIME:g} s")
         return ended
@@ -261,11 +260,11 @@ class _Link:
         reason = websocket.closed
         if reason is None or reason.code in _SILENT:
             return "the connection was lost", False
-        said = f": {reason.reason}" if reason.reason else ""
-        return f"the server closed the connection ({reason.code}{said})", reason.code in _FAULTS
+        detail = f": {reason.reason}" if reason.reason else ""
+        return f"the server closed the connection ({reason.code}{detail})", reason.code in _FAULTS
 
     async def _shake_hands(self, websocket: WebSocketConnection) -> None:
-        """Repeat the handshake on a new connection, where there was one."""
+        """Repeat the handshake on a new connection, if there was one."""
         request = self._ledger.handshake()
         if request is None:
             return
@@ -283,7 +282,7 @@ class _Link:
         if isinstance(message, Exception):
             await self._inbound.send(message)
         elif self._reconnect and isinstance(message, JSONRPCResponse) and self._ledger.is_listen(message.id):
-            # A server that stops ends its streams first. If it does, the client need not know.
+            # A stopping server ends its streams first; in that case the client need not see it.
             nursery.start_soon(self._deliver_later, message)
         else:
             await self._deliver(self._ledger.incoming(message))
@@ -293,7 +292,7 @@ class _Link:
         await self._deliver(self._ledger.incoming(message))
 
     async def _deliver(self, messages: Sequence[JSONRPCMessage]) -> None:
-        """Hand messages to the client, after those at which the end of a connection interrupted this."""
+        """Deliver messages to the client, first those that a broken connection interrupted."""
         self._undelivered.extend(messages)
         async with self._delivering:
             while self._undelivered:
@@ -306,22 +305,22 @@ class _Link:
             await websocket.send_message(_encoded(message))
         while True:
             message = (await self._outbound.receive()).message
-            # No pause from here to the sending: what is received here is sent or accounted for.
+            # No checkpoint from here to the send: a received message is sent or accounted for.
             if self._ledger.outgoing(message):
                 self._ledger.sending(message)
                 await websocket.send_message(_encoded(message))
 
     async def _keep_alive(self, websocket: WebSocketConnection) -> None:
         while True:
-            await trio.sleep(PING_INTERVAL)
-            with trio.move_on_after(PING_INTERVAL) as waiting:
+            await trio.sleep(PING_SECONDS)
+            with trio.move_on_after(PING_SECONDS) as waiting:
                 await websocket.ping()
             if waiting.cancelled_caught:
                 raise ConnectionClosed(websocket.closed)
 
 
 class _ObservedStream(trio.abc.Stream):
-    """A stream that says when it has ended: during a handshake trio-websocket does not notice."""
+    """A stream that reports its end, which trio-websocket misses during a handshake."""
 
     def __init__(self, stream: Stream, ended: Callable[[], None]) -> None:
         self.ended = ended
@@ -355,11 +354,11 @@ def _encoded(message: JSONRPCMessage) -> str:
 
 
 def _decoded(text: str | bytes) -> JSONRPCMessage | Exception:
-    """Return the message; an error, as a value, for what is none."""
+    """Decode a message; return an error, as a value, for an invalid one."""
     try:
         return jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError as error:
-        logger.warning("the server sent what is no message: %s", error)
+        logger.warning("the server sent an invalid message: %s", error)
         return error
 
 

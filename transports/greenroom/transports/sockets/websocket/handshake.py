@@ -1,4 +1,4 @@
-"""The server's side of a WebSocket handshake on a trio stream, and who may connect (without I/O)."""
+"""The server's side of a WebSocket handshake, and the check who may connect."""
 
 from __future__ import annotations
 
@@ -38,39 +38,39 @@ class UpgradeRequest(NamedTuple):
 
 
 def check_upgrade(
-    asked: UpgradeRequest, allowed_origins: frozenset[str], *, any_host: bool = False
+    request: UpgradeRequest, allowed_origins: frozenset[str], *, any_host: bool = False
 ) -> Caller:
     """Return the caller of an allowed upgrade.
 
     Args:
-        asked: The handshake.
+        request: The handshake.
         allowed_origins: Origins that may connect besides loopback ones.
         any_host: Whether the server has other names than this machine's.
 
     Raises:
-        HttpRefusedError: It may not.
+        HttpRefusedError: It is not allowed.
     """
-    path, _, query = asked.target.partition("?")
+    path, _, query = request.target.partition("?")
     if not any_host:
-        check_host(asked.host, HTTPStatus.FORBIDDEN)
-    for value in header_values(asked.headers, b"origin"):
+        check_host(request.host, HTTPStatus.FORBIDDEN)
+    for value in header_values(request.headers, b"origin"):
         check_origin(value, allowed_origins)
     if path not in PATHS:
         raise HttpRefusedError(
             HTTPStatus.NOT_FOUND, f"there is nothing at {path[:100]!r}; connect to / or /mcp"
         )
-    if SUBPROTOCOL not in asked.subprotocols:
-        offered = ", ".join(asked.subprotocols)[:100] or "none"
+    if SUBPROTOCOL not in request.subprotocols:
+        offered = ", ".join(request.subprotocols)[:100] or "none"
         sentence = f"the WebSocket subprotocol must be {SUBPROTOCOL!r}; offered was {offered}"
         raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
-    return caller_of(query, asked.headers)
+    return caller_of(query, request.headers)
 
 
 class Handshake:
-    """One client's handshake, from its first byte to an answer.
+    """One client's handshake, from its first byte to the answer.
 
     Attributes:
-        has_begun: Whether anything came.
+        has_begun: Whether any bytes arrived.
     """
 
     def __init__(self, stream: trio.abc.Stream) -> None:
@@ -79,11 +79,11 @@ class Handshake:
         self.has_begun = False
 
     async def receive_request(self) -> UpgradeRequest | None:
-        """Return the client's request; None when it went away before.
+        """Return the client's request; None if it disconnected before.
 
         Raises:
-            HttpRefusedError: it is no WebSocket handshake.
-            trio.BrokenResourceError: the client is gone, or speaks no TLS where it should.
+            HttpRefusedError: It is no WebSocket handshake.
+            trio.BrokenResourceError: The client disconnected, or speaks no TLS where it should.
         """
         while data := await self._stream.receive_some(READ_SIZE):
             self.has_begun = True
@@ -100,7 +100,7 @@ class Handshake:
                 wanted = {"Sec-WebSocket-Version": "13"} if status == HTTPStatus.UPGRADE_REQUIRED else {}
                 sentence = f"this address speaks WebSocket: {error}"
                 raise HttpRefusedError(HTTPStatus(status), sentence, **wanted) from None
-            except ValueError:  # wsproto's reading of a header that is no ASCII or no host name
+            except ValueError:  # wsproto on a header that is not ASCII, or no host name
                 raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "a header cannot be read") from None
         return None
 
@@ -121,7 +121,7 @@ class Handshake:
         await self._stream.send_all(self._core.send(answer) + self._core.send(RejectData(data=body)))
 
     async def accept(self) -> Protocol:
-        """Accept the client; return the protocol's state, the only thing that stays of the handshake."""
+        """Accept the client; return the protocol's state, all that remains of the handshake."""
         await self._stream.send_all(self._core.send(AcceptConnection(subprotocol=SUBPROTOCOL)))
         protocol = self._core.connection
         assert protocol is not None, "it was accepted"

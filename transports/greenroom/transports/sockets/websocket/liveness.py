@@ -1,4 +1,4 @@
-"""Liveness of a WebSocket client, decided from when it was heard last. No I/O, no clock."""
+"""Decide a WebSocket client's liveness from the times of its bytes. No I/O."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import inf
 
 
 class Action(Enum):
-    """The next action about a connection."""
+    """The next action for a connection."""
 
     NOTHING = "nothing"
     PING = "ping"
@@ -17,16 +17,14 @@ class Action(Enum):
 class Liveness:
     """The times of one connection, in trio's seconds.
 
-    Anything that is heard is a sign of life, be it a part of a frame: a client in the middle
-    of a long frame cannot answer. While nothing is read from the client (it is at a limit)
-    nothing can be heard, so nothing is held against it.
+    Any received bytes are a sign of life, even a part of a frame, because a client in the middle of a long
+    frame cannot answer. While the server does not read from the client (at a limit), silence does not count.
 
     Attributes:
-        heard: When bytes last came.
-        pinged: When a ping was sent that nothing came after; infinity for none.
-        reading: Since when the connection is read from; infinity while it is not.
-        writing: Since when the client has taken nothing of what is being sent; infinity while
-            nothing is being sent.
+        heard: When bytes last arrived.
+        pinged: When a ping was sent that no bytes followed; infinity for none.
+        reading: Since when the server reads; infinity while it does not.
+        writing: Since when the client has taken none of the output; infinity without output.
     """
 
     __slots__ = ("heard", "pinged", "reading", "writing")
@@ -46,6 +44,6 @@ class Liveness:
         """Return the next action, given the seconds of silence before a ping and after it."""
         if now - self.writing >= interval:
             return Action.END
-        if self.pinged != inf:  # and read from ever since: a pause in reading begins with bytes that came
+        if self.pinged != inf:  # reading since then: a pause in reading begins with received bytes
             return Action.END if now - self.pinged >= interval else Action.NOTHING
         return Action.PING if now - max(self.heard, self.reading) >= interval else Action.NOTHING

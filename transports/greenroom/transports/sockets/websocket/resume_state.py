@@ -1,10 +1,9 @@
-"""What a client resumes after its connection broke: open requests, handshake, subscriptions. No I/O.
+"""The state that a client resumes on a new connection. No I/O.
 
-Messages pass through on their way out (`outgoing`) and in (`incoming`). After a break, `lost`
-answers the requests whose fate nobody can know, and `resumption` says what a new connection
-has to be told before anything else.
+Messages pass through `outgoing` and `incoming`. After a break, `lost` answers the requests with an unknown
+outcome, and `resumption` returns the first messages for the new connection.
 
-Requests of our own have string ids with a prefix; their answers go no further than here.
+Our own requests have string ids with a prefix; their answers are not passed on.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ REPEATABLE = frozenset(
         "tools/list",
     }
 )
-"""Requests that may be carried out twice; of the others, those with an idempotency key."""
+"""Requests that may be executed twice; of all others, those with an idempotency key."""
 
 
 def delay_before(attempt: int, chance: random.Random) -> float:
-    """Return the seconds before the `attempt`-th try to connect again, counted from 0."""
+    """Return the seconds before the `attempt`-th reconnection, counted from 0."""
     longest = min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(attempt, 20))
     return longest * chance.uniform(0.5, 1.0)
 
@@ -64,7 +63,7 @@ class _Open:
 
     Attributes:
         request: The request.
-        sent: How often it went out; 0 while it waits for a connection.
+        sent: How often it was sent; 0 while it waits for a connection.
         acknowledged: Whether the stream that it opened was confirmed once.
     """
 
@@ -90,7 +89,7 @@ class ResumeState:
         self._last_own = 0
 
     def outgoing(self, message: JSONRPCMessage) -> bool:
-        """Record a message of the client; return whether it is to be sent."""
+        """Record a message of the client; return whether to send it."""
         if isinstance(message, JSONRPCRequest):
             self._open[message.id] = _Open(message)
         elif isinstance(message, JSONRPCNotification):
@@ -108,7 +107,7 @@ class ResumeState:
             entry.sent += 1
 
     def incoming(self, message: JSONRPCMessage) -> list[JSONRPCMessage]:
-        """Record a message of the server; return the messages that the client is to see for it."""
+        """Record a message of the server; return the messages for the client."""
         if isinstance(message, JSONRPCNotification):
             return self._notified(message)
         if not isinstance(message, JSONRPCResponse | JSONRPCError) or message.id is None:
@@ -122,23 +121,23 @@ class ResumeState:
         return [message]
 
     def is_listen(self, id: RequestId | None) -> bool:
-        """Whether the open request with this id is a subscription's stream."""
+        """Return whether the open request with this id is a listen stream."""
         entry = None if id is None else self._open.get(id)
         return entry is not None and entry.request.method == LISTEN
 
     def lost(self, sentence: str, *, fault: bool) -> list[JSONRPCMessage]:
-        """Return the answers to requests that are given up now that the connection is lost.
+        """Return the answers to requests that are given up because the connection is lost.
 
         Args:
             sentence: How the connection ended.
-            fault: Whether it ended for something that was sent, which must not be sent again.
+            fault: Whether a sent message was the cause, which must not be sent again.
         """
         self._own.clear()
         given_up: list[JSONRPCMessage] = []
         for number, entry in list(self._open.items()):
             keep = entry.sent == 0 or (entry.sent < TRIES and self._repeatable(entry.request) and not fault)
             if entry.request.method == LISTEN:
-                keep = True  # it is a state, not a deed
+                keep = True  # it is a state, not an action
             if not keep:
                 del self._open[number]
                 given_up.append(_lost_answer(number, sentence))
@@ -151,13 +150,13 @@ class ResumeState:
         return answers
 
     def handshake(self) -> JSONRPCRequest | None:
-        """Return the handshake to repeat on a new connection, where the era has one and it was done."""
+        """Return the handshake to repeat on a new connection, if one was completed."""
         if self._initialize is None or not self._shaken:
             return None
         return self._ours("initialize", self._initialize.params)
 
     def resumption(self) -> Iterator[JSONRPCMessage]:
-        """Yield what a new connection is told after the handshake: subscriptions, unanswered requests."""
+        """Yield the first messages for a new connection after the handshake."""
         if self._shaken and self._initialized is not None:
             yield self._initialized
         for params in list(self._subscribed.values()):
@@ -173,7 +172,7 @@ class ResumeState:
         return request
 
     def _resumed(self, own: JSONRPCRequest, *, taken: bool) -> list[JSONRPCMessage]:
-        """Note the answer to a request of ours; return what the client is told."""
+        """Record the answer to our own request; return the messages for the client."""
         if own.method != "resources/subscribe":
             return []
         uri = (own.params or {})["uri"]
@@ -216,7 +215,7 @@ class ResumeState:
             if entry is not None:
                 entry.acknowledged = True
             return [message]
-        # Again, after a break: what changed meanwhile nobody was told.
+        # After a break: changes in between were not reported.
         uris = (params.get("notifications") or {}).get("resourceSubscriptions") or ()
         return [_updated(uri, {SUBSCRIPTION_ID_META_KEY: entry.request.id}) for uri in uris]
 

@@ -1,7 +1,7 @@
-"""Many WebSocket clients before one `McpServer`.
+"""Serve many WebSocket clients with one `McpServer`.
 
-Each connection is one task from its first byte to its last; what the SDK needs for a client
-is made at the client's first message. One more task looks after all connections' keep-alive.
+Each connection is one task from its first byte to its last. The state of a client is made at its first
+message. One more task does the keep-alive of all connections.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from wsproto.frame_protocol import CloseReason
 from greenroom.runtime import StoreFailedError
 from greenroom.transports.auth.authenticator import OPEN_AUTHENTICATOR, Authenticator
 from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.defaults import MAX_CONNECTIONS, PING_SECONDS
 from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError
 from greenroom.transports.base.net.connection_limits import (
     ConnectionLimiter,
@@ -35,38 +36,38 @@ from greenroom.transports.sockets.websocket.socket import CLOSE_TIME, WebSocket
 
 logger = logging.getLogger(__name__)
 
-PARTING = 0.1  # seconds that a client has to answer a close when the server ends
+PARTING = 0.1  # seconds for a client to answer a close when the server ends
 STOPPING = "the server is stopping"
-BEYOND = 64  # connections above the limit that are told so; further ones are hung up on
+BEYOND = 64  # connections above the limit that get a refusal; further ones are disconnected
 
 
 class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How WebSocket clients are served.
+    """The options of the WebSocket transport.
 
     Attributes:
-        limits: What one client may take.
+        limits: The limits of one client.
         connections: Clients at once.
         origins: Origins of web pages that may connect, besides those of this machine.
         ping_interval: Seconds of silence before a ping, and after it before the end.
         handshake_time: Seconds from a client's arrival to the end of its handshake.
-        authenticator: Decides who comes in.
+        authenticator: Authenticates callers.
         any_host: Whether the server has other names than this machine's.
     """
 
     limits: Limits
-    connections: int = 4096
+    connections: int = MAX_CONNECTIONS
     origins: frozenset[str] = frozenset()
-    ping_interval: float = 20.0
+    ping_interval: float = PING_SECONDS
     handshake_time: float = 10.0
     authenticator: Authenticator = OPEN_AUTHENTICATOR
     any_host: bool = False
 
 
 class WebSocketStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of the clients that connected.
+    """Counts of connections.
 
     Attributes:
-        connections: Clients that are connected now.
+        connections: The open connections.
         accepted: Handshakes accepted since the start.
         refused: Handshakes refused since the start.
     """
@@ -80,10 +81,10 @@ class WebSocketServer:
     """Serves WebSocket clients.
 
     Args:
-        server: What they speak to.
-        agent_for: Returns the agent of a client, given whom it says it is and its own name made to
-            fit an agent id. Called once for each connection, at its first request that needs it.
-        options: How they are served.
+        server: The MCP server.
+        agent_for: Returns the agent of a client, given its caller and a valid agent id. Called once for each
+            connection, at its first request that needs it.
+        options: The options of the transport.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class WebSocketServer:
         self._stopping = False
 
     def statistics(self) -> WebSocketStatistics:
-        """Return the figures of this moment."""
+        """Return the current counts."""
         return WebSocketStatistics(
             connections=len(self._open), accepted=self._welcomed, refused=self._refused
         )
@@ -112,10 +113,10 @@ class WebSocketServer:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Serve whoever connects, until `stop` is set and every client is told.
+        """Serve clients until `stop` is set, and tell every client of the end.
 
         Raises:
-            StoreFailedError: the store failed for good; the process should end.
+            StoreFailedError: The store failed for good; the process should end.
         """
         async with trio.open_nursery() as clients, trio.open_nursery() as helpers:
             self._spawn = clients.start_soon
@@ -146,7 +147,7 @@ class WebSocketServer:
             await run_in_slices(partial(each.keep_alive, now, interval) for each in due)
 
     async def _hurry(self) -> None:
-        """Hang up on newcomers whose handshake takes too long, however many they are, a few at a time."""
+        """Disconnect newcomers with a handshake that takes too long, a few at a time."""
         patience = self._options.handshake_time
         while True:
             now = trio.current_time()
@@ -155,7 +156,7 @@ class WebSocketServer:
             await trio.sleep_until((now if oldest is None else oldest) + patience)
 
     async def _handle(self, stream: trio.abc.Stream) -> None:
-        """Serve one client; `trio.serve_listeners` closes the stream behind it."""
+        """Serve one client; `trio.serve_listeners` then closes its stream."""
         shaking = trio.CancelScope()
         came_from = self._options.authenticator.address_group(peer_of(stream))
         slot = self._limiter.arrive(came_from, trio.current_time(), shaking.cancel)
@@ -198,7 +199,7 @@ class WebSocketServer:
                 return await self._accepted(stream, handshake, slot, shaking)
         except HttpRefusedError as caught:
             refusal = caught
-            if self._server.log is None:  # else it has its line
+            if self._server.log is None:  # else it has a log line
                 logger.info("a WebSocket client was refused with %d", refusal.status)
         else:
             sentence = f"the handshake took longer than {self._options.handshake_time:g} s"
@@ -211,7 +212,7 @@ class WebSocketServer:
                 WEBSOCKET, "refused", trio.current_time() - began, trace_id_of(), status=refusal.status
             )
         if slot.rejected_because == "made room" or (slot.rejected_because and not handshake.has_begun):
-            return None  # who has said nothing is told nothing, since of these there may be thousands
+            return None  # no answer to a silent client: there may be thousands
         with trio.move_on_after(PARTING if self._stopping else CLOSE_TIME):
             await handshake.refuse(refusal)
         return None
@@ -249,7 +250,7 @@ class WebSocketServer:
         protocol = await handshake.accept()
         self._welcomed += 1
         body = self._options.authenticator.body_budget(caller)
-        return WebSocket(stream, protocol, self._options.limits.frame, self._spawn, body), caller
+        return WebSocket(stream, protocol, self._options.limits.max_message_bytes, self._spawn, body), caller
 
     async def _served(self, websocket: WebSocket, connection: Connection, caller: Caller) -> None:
         def agent_for(client_name: str) -> AgentPort:

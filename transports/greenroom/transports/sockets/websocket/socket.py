@@ -2,14 +2,14 @@
 
 Invariants:
 
-- A message is a frame of `_streams`; line ends within it, which JSON takes for blanks, become
-  tabs, so that what is kept of it can be written on a line later.
-- Every byte goes out under `_writing`, whole messages at a time, or at once while nobody holds it;
-  what then found no room is `_rest`, which goes before everything else. A write that was cut short
-  breaks the socket: nothing is sent after it, not even a close.
-- Pongs and pings have one place each, not a queue: a client that pings and never reads costs
-  one waiting task.
-- The first reason to close stands (`fail`), and ends whoever serves the connection.
+- A message is one line: line ends within it, which are blanks in JSON, become tabs, so that stored parts of
+        it can be written on one line later.
+- All bytes are written under `_writing`, whole messages at a time, or at once while no task holds it. Bytes
+        that did not fit are `_rest`, which precedes all others. A partial write breaks the socket: nothing
+        is sent after it, not even a close.
+- There is one slot for a pong and one for a ping, no queue: a client that pings and never reads costs one
+        waiting task.
+- The first reason to close stands (`fail`), and ends the serving task.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from greenroom.transports.sockets.websocket.liveness import Action, Liveness
 READ_SIZE = 16 * 1024
 WRITE_SIZE = 64 * 1024
 EVENTS_AT_ONCE = 64
-CLOSE_TIME = 1.0  # seconds that a client has to answer a close
+CLOSE_TIME = 1.0  # seconds for a client to answer a close
 
 _LINE_ENDS = bytes.maketrans(b"\r\n", b"\t\t")
 _GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 class WebSocket:
-    """One client's WebSocket, as a source and a sink of frames.
+    """One client's WebSocket, as a source and a sink of messages.
 
     Args:
         stream: The bytes.
-        protocol: What the handshake left.
+        protocol: The protocol's state after the handshake.
         limit: The longest message, in bytes.
         spawn: Starts a task that outlives the call.
-        body: What the bytes of a message are counted by until it is whole.
+        body: The budget for the bytes of an incomplete message.
 
     Attributes:
-        serving: Around whatever serves this client; cancelled when there is nothing left to serve.
+        serving: The scope that serves this client; cancelled when there is nothing left to serve.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class WebSocket:
     # -- in --------------------------------------------------------------------------------------
 
     async def receive(self) -> list[bytes] | None:
-        """Return the messages that the next bytes complete; None when there will be no more."""
+        """Return the messages that the next bytes complete; None at the end."""
         if self._reason is not None:
             return None
         self._liveness.reading = trio.current_time()
@@ -103,7 +103,7 @@ class WebSocket:
             self._take(event)
             if self._reason is not None:
                 break
-            if count % EVENTS_AT_ONCE == EVENTS_AT_ONCE - 1:  # a flood of pings, say
+            if count % EVENTS_AT_ONCE == EVENTS_AT_ONCE - 1:  # a flood of pings, for example
                 await trio.lowlevel.checkpoint()
         found, self._messages = self._messages, []
         return found
@@ -130,7 +130,7 @@ class WebSocket:
         elif isinstance(event, CloseConnection):
             if self._protocol.state is ConnectionState.REMOTE_CLOSING:
                 self.fail(event.code, "")
-            else:  # what came is no WebSocket frame, or no UTF-8
+            else:  # an invalid WebSocket frame, or invalid UTF-8
                 self.fail(event.code, event.reason or "")
 
     def _keep(self, size: int) -> None:
@@ -153,23 +153,23 @@ class WebSocket:
     # -- out -------------------------------------------------------------------------------------
 
     async def send(self, frames: Sequence[bytes]) -> None:
-        """Write frames as messages.
+        """Write messages.
 
         Raises:
-            trio.BrokenResourceError: the client is gone, or the connection is ending.
+            trio.BrokenResourceError: The client has disconnected, or the connection is ending.
         """
         if self._reason is not None:
             raise trio.BrokenResourceError
         await self._write(b"".join(_text_message(frame.removesuffix(b"\n")) for frame in frames))
 
     def send_now(self, frame: bytes) -> bytes:
-        """Write a frame at once where a plain socket is beneath and nothing is being written."""
+        """Write a message at once on a plain socket, if nothing is being written."""
         if self._socket is None or self._reason is not None or self._broken or self._writing.locked():
             return frame
         data = self._rest + _text_message(frame.removesuffix(b"\n"))
         try:
             self._rest = data[os.write(self._socket.fileno(), data) :]
-        except OSError:  # it takes nothing now, or never again, which `send` will find
+        except OSError:  # full, or broken, which `send` will find
             return frame
         if self._rest:
             self._control()
@@ -198,13 +198,13 @@ class WebSocket:
     async def _send_control(self) -> None:
         try:
             while (data := self._next_control()) is not None and self._reason is None and not self._broken:
-                with suppress(trio.BrokenResourceError):  # whoever reads will notice
+                with suppress(trio.BrokenResourceError):  # the reader will notice
                     await self._write(data)
         finally:
             self._controlling = False
 
     def _next_control(self) -> bytes | None:
-        """Return the next control frame, or nothing where only a rest of a message is to be written."""
+        """Return the next control frame, or nothing if only old bytes are left."""
         if (data := self._pong) is not None:
             self._pong = None
         elif (data := self._ping) is not None:
@@ -214,11 +214,11 @@ class WebSocket:
         return data
 
     def needs_keep_alive(self, now: float, interval: float) -> bool:
-        """Return whether `keep_alive` would do something."""
+        """Return whether `keep_alive` would act."""
         return self._liveness.next_action(now, interval) is not Action.NOTHING
 
     def keep_alive(self, now: float, interval: float) -> None:
-        """Ping a client that is silent for `interval` seconds; end one that is so after a ping."""
+        """Ping a client after `interval` seconds of silence; end it after as many more."""
         match self._liveness.next_action(now, interval):
             case Action.PING:
                 self._liveness.pinged = now
@@ -232,9 +232,9 @@ class WebSocket:
     # -- the end ---------------------------------------------------------------------------------
 
     async def part(self, code: int, sentence: str) -> None:
-        """Tell the client that this is the end, then end whoever serves it; `close` does the rest.
+        """Announce the end to the client, then cancel its serving; `close` does the rest.
 
-        So a thousand clients hear of it before the thousandth part of the winding up is done.
+        So a thousand clients learn of it early in the shutdown.
         """
         if self._reason is None:
             self._reason = (code, sentence)
@@ -243,7 +243,7 @@ class WebSocket:
             self.serving.cancel()
 
     async def close(self, code: int, sentence: str, patience: float = CLOSE_TIME) -> None:
-        """Say why the connection ends, give the client `patience` seconds to hear it, and hang up.
+        """Send the reason for the end, wait for `patience` seconds, and disconnect.
 
         Args:
             code: A WebSocket close code, unless the connection ends for a reason of its own.
@@ -257,14 +257,14 @@ class WebSocket:
                 await self._write(self._protocol.send(CloseConnection(code=code, reason=sentence)))
             if isinstance(self._stream, trio.abc.HalfCloseableStream):
                 await self._stream.send_eof()
-            # To hang up on bytes that nobody has read would take the close frame back (RST).
+            # Closing with unread input would revoke the close frame (RST).
             while await self._stream.receive_some(READ_SIZE):
                 pass
         await trio.aclose_forcefully(self._stream)
 
 
 def _text_message(payload: bytes) -> bytes:
-    """Return a server's WebSocket frame around UTF-8 that needs no decoding."""
+    """Encode UTF-8 as a server's WebSocket text message."""
     size = len(payload)
     if size <= MAX_PAYLOAD_NORMAL:
         return b"\x81%c%b" % (size, payload)

@@ -1,10 +1,10 @@
-"""The paths of the console: pages for who has logged in, the log-in for everybody else, script and styles.
+"""The paths of the console: pages after log-in, the log-in page, downloads, script and styles.
 
 Invariants:
 
-- A page only reads. What changes something is asked below `/api/v1`. Where a page or a file asks for a
-  confirmation, a form sends that to the same address.
-- Whoever has not logged in sees the log-in, whatever the path, and hears nothing of what is there.
+- A page only reads; changes are requests below `/api/v1`. If a page or file needs a confirmation, its form is
+  sent to the same address.
+- Without a session every path answers with the log-in page and reveals nothing else.
 """
 
 from __future__ import annotations
@@ -18,25 +18,23 @@ import msgspec
 
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
-from greenroom.transports.console.path_parts import name_of
 from greenroom.transports.mcp.tools.tool_errors import Failure
 from greenroom.transports.sockets.http.asgi_exchange import Exchange
 from greenroom.transports.sockets.http.request_head import RequestHead
 from greenroom.transports.sockets.http.responses import Header, Response
 from greenroom.transports.web.console import static_files
 from greenroom.transports.web.console.pacing import Turns
-from greenroom.transports.web.console.page_cache import KeptPages
-from greenroom.transports.web.console.rendering import render, render_long
+from greenroom.transports.web.console.page_cache import PageCache
+from greenroom.transports.web.console.rendering import name_of, render, render_long
 from greenroom.transports.web.console.view import Entry, FileFunction, Place, Reader, View, may_ask
 from greenroom.transports.web.console.views.table import ENTRIES
-from greenroom.transports.web.rest.browser_checks import is_token
+from greenroom.transports.web.rest.browser_checks import NO_STORE, SAFE, is_token
 from greenroom.transports.web.rest.browser_sessions import CONSOLE, LINKS, LogIn, view_of
 from greenroom.transports.web.rest.confirmation import ConfirmationNeededError
-from greenroom.transports.web.rest.dispatch import Asking, More
-from greenroom.transports.web.rest.impersonation import PARAMETERS, Asked, seen_as
+from greenroom.transports.web.rest.dispatch import Dispatcher, More
+from greenroom.transports.web.rest.impersonation import PARAMETERS, VisitorAgent, parse_impersonation
 from greenroom.transports.web.rest.problems import failure_response
 from greenroom.transports.web.rest.request_data import any_query, check_method, form
-from greenroom.transports.web.rest.safe_headers import NOT_KEPT, SAFE
 from greenroom.transports.web.rest.visitors import Visitor, Visitors
 
 HTML: Final = (b"content-type", b"text/html; charset=utf-8")
@@ -45,36 +43,36 @@ _LOG_OUT: Final = "/logout"
 
 
 class ConsoleEndpoint:
-    """Answers with pages for people.
+    """Serves the pages of the console.
 
     Args:
-        visitors: Lets people in.
-        asking: Asks the domain.
+        visitors: Authenticates people.
+        dispatcher: Sends requests to agents.
     """
 
-    def __init__(self, visitors: Visitors, asking: Asking) -> None:
+    def __init__(self, visitors: Visitors, dispatcher: Dispatcher) -> None:
         self._visitors = visitors
-        self._asking = asking
+        self._dispatcher = dispatcher
         self._entries = {entry.name: entry for entry in ENTRIES}
-        self._kept = KeptPages()
+        self._kept = PageCache()
         self._turns = Turns()
 
     def serves(self, path: str) -> bool:
-        """Return whether it answers at a path, be it with a refusal."""
+        """Return whether it answers at a path, possibly with a refusal."""
         if path in {"/", _LOG_IN, _LOG_OUT} or path.startswith((LINKS, static_files.PREFIX)):
             return True
         first = path.removeprefix("/").partition("/")[0]
         return bool(first) and first in self._entries
 
     def refused(self, error: HttpRefusedError) -> Response:
-        """Return the page that says why something is refused."""
+        """Render a refusal as a page."""
         return _refusal_page("/", error)
 
     def stop(self) -> None:
-        """Do nothing: pages are answered whole."""
+        """Do nothing: pages are no streams."""
 
     def fail_open_requests(self) -> None:
-        """Do nothing: whoever asks for them does it."""
+        """Do nothing: `ApiEndpoint` cancels the requests that both share."""
 
     async def serve(self, exchange: Exchange, caller: Caller) -> None:
         """Answer one request, see `http.endpoint.Endpoint`."""
@@ -85,7 +83,7 @@ class ConsoleEndpoint:
             await exchange.discard()
             await exchange.reply(static_files.static_file(exchange.head))
             return
-        exchange.extra = [*exchange.extra, NOT_KEPT]
+        exchange.extra = [*exchange.extra, NO_STORE]
         try:
             response = await self._answer(exchange, caller)
         except ConfirmationNeededError as error:
@@ -96,46 +94,43 @@ class ConsoleEndpoint:
             await exchange.reply(response)
 
     async def _answer(self, exchange: Exchange, caller: Caller) -> Response | None:
-        """Return the answer, or None where a file was sent."""
+        """Return the response, or None if a file was sent."""
         head = exchange.head
         if head.path == _LOG_IN and head.method == "POST":
             return await self._log_in(exchange, caller)
         if head.path == _LOG_OUT:
             check_method(head, "POST")
             return await self._log_out(exchange, caller)
-        if head.method == "POST" and self._asks(head):
-            return await self._confirmed(exchange, caller)
+        if head.method == "POST" and self._may_need_confirmation(head):
+            return await self._answer_confirmation(exchange, caller)
         check_method(head, "GET")
         await exchange.discard()
         if head.path.startswith(LINKS):
             return _link_page(head.path)
         return await self._page(exchange, caller)
 
-    # -- what asks for a confirmation --------------------------------------------------------------
+    # -- confirmations -----------------------------------------------------------------------------
 
-    def _asks(self, head: RequestHead) -> bool:
-        """Return whether a page or a file may ask for a confirmation by a form."""
+    def _may_need_confirmation(self, head: RequestHead) -> bool:
+        """Return whether a page or file may send a confirmation form."""
         first, _, rest = head.path.removeprefix("/").partition("/")
         entry = self._entries.get(first)
-        return entry is not None and (rest in entry.files or seen_as(head) is not None)
+        return entry is not None and (rest in entry.files or parse_impersonation(head) is not None)
 
-    async def _confirmed(self, exchange: Exchange, caller: Caller) -> Response | None:
-        """Answer the form of `_confirmation_page`.
-
-        After it a page that is seen as another agent is opened again.
-        """
+    async def _answer_confirmation(self, exchange: Exchange, caller: Caller) -> Response | None:
+        """Answer the form of `_confirmation_page`; redirect to the page of an impersonation."""
         sent = await form(exchange, "csrf_token", "confirmation")
-        if self._visitors.seen(exchange.head) is None:
+        if self._visitors.page_session(exchange.head) is None:
             raise HttpRefusedError(HTTPStatus.UNAUTHORIZED, "you are logged out")
         shown = sent.get("confirmation", "").strip()
         visitor = await self._visitors.let_in(exchange, caller, sent.get("csrf_token", ""), shown)
-        if visitor.seen is None:
-            return await self._shown_to(exchange, visitor)
+        if visitor.impersonation is None:
+            return await self._respond(exchange, visitor)
         return Response(HTTPStatus.SEE_OTHER, [(b"location", f"?{exchange.head.query}".encode())], b"")
 
     def _confirmation_page(self, head: RequestHead, error: ConfirmationNeededError) -> Response:
-        """Return the page whose form sends a code or a key to the same address."""
-        session = self._visitors.seen(head)
+        """Return a page with the form for a code or key."""
+        session = self._visitors.page_session(head)
         if error.by is None or session is None:
             return _refusal_page(head.path, error)
         values = {"sentence": str(error), "by": error.by, "csrf_token": session.csrf_token}
@@ -146,35 +141,35 @@ class ConsoleEndpoint:
 
     async def _page(self, exchange: Exchange, caller: Caller) -> Response | None:
         head = exchange.head
-        if self._visitors.seen(head) is None:
+        if self._visitors.page_session(head) is None:
             return _plain_page("log_in.html", head.path, "Log in", next=_address(head))
-        return await self._shown_to(exchange, await self._visitors.let_in(exchange, caller))
+        return await self._respond(exchange, await self._visitors.let_in(exchange, caller))
 
-    async def _shown_to(self, exchange: Exchange, visitor: Visitor) -> Response | None:
+    async def _respond(self, exchange: Exchange, visitor: Visitor) -> Response | None:
         head = exchange.head
         first, _, rest = head.path.removeprefix("/").partition("/")
-        if first not in self._entries:  # the log-in, for who has logged in
+        if first not in self._entries:  # the log-in page, with a session
             return Response(HTTPStatus.SEE_OTHER, [(b"location", b"./")], b"")
         names = "/".join(name_of(part) for part in rest.split("/"))
         entry, place = self._entries[first], Place(head.path, names, any_query(head))
         shell = _shell(visitor, entry, place)
         failed = partial(_failure_page, shell)
-        limited = self._asking.limited(visitor, failed)
+        limited = self._dispatcher.check_rate(visitor, failed)
         if limited is not None:
             return limited
         if (file := entry.files.get(rest)) is not None:
             made = partial(_file, shell, file, place)
-            return await self._asking.download(exchange, visitor, f"page {first} {rest}", made, failed)
-        work = partial(self._shown, shell, entry, place, head.text(b"if-none-match"))
-        return await self._asking.answer(exchange, visitor, f"page {first or 'overview'}", work, failed)
+            return await self._dispatcher.download(exchange, visitor, f"page {first} {rest}", made, failed)
+        work = partial(self._render, shell, entry, place, head.text(b"if-none-match"))
+        return await self._dispatcher.answer(exchange, visitor, f"page {first or 'overview'}", work, failed)
 
-    async def _shown(
-        self, shell: Mapping[str, Any], entry: Entry, place: Place, known: str | None, agent: Asked
+    async def _render(
+        self, shell: Mapping[str, Any], entry: Entry, place: Place, known: str | None, agent: VisitorAgent
     ) -> Response:
-        """Return a page, or that it is the one whose tag the browser knows."""
+        """Return a page, or "not modified" if the browser has the page with this tag."""
         reader = Reader(agent, shell["who"])
         view = await entry.show(reader, place)
-        who = msgspec.structs.replace(reader.who, expires_in=None)  # which is another one every second
+        who = msgspec.structs.replace(reader.who, expires_in=None)  # it changes every second
         tag = self._kept.tag(who, place, read=reader.read)
         headers = [HTML, (b"etag", tag.encode())]
         if known is not None and known.removeprefix("W/") == tag and view.status == HTTPStatus.OK:
@@ -192,7 +187,7 @@ class ConsoleEndpoint:
         return _to(self._checked_next(shown.get("next", "")), cookie)
 
     def _checked_next(self, address: str) -> str:
-        """Return where to go from the log-in, relative to it: to a page of the console and nowhere else."""
+        """Return a safe address after the log-in: only pages of the console."""
         first = address.partition("?")[0].partition("/")[0]
         is_ours = first and first in self._entries and address.isascii() and address.isprintable()
         return f"./{address}" if is_ours else "./"
@@ -204,18 +199,18 @@ class ConsoleEndpoint:
 
 
 def _file(
-    shell: Mapping[str, Any], file: FileFunction, place: Place, agent: Asked
+    shell: Mapping[str, Any], file: FileFunction, place: Place, agent: VisitorAgent
 ) -> tuple[list[Header], More]:
-    """Return the head and the parts of a file that is downloaded."""
+    """Return the headers of a download, and the function that reads its parts."""
     name, content_type, more = file(Reader(agent, shell["who"]), place)
     disposition = f'attachment; filename="{name}"'
     return [(b"content-type", content_type.encode()), (b"content-disposition", disposition.encode())], more
 
 
 def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
-    """Return what every page is given for who has logged in.
+    """Return the values that every page has after log-in.
 
-    Of that `kept` are the parameters that say as whom the page is seen; what it leads to keeps them.
+    `kept` are the parameters of an impersonation; every link of the page keeps them.
     """
     who = view_of(visitor.caller, CONSOLE, visitor.session)
     may = partial(may_ask, who)
@@ -231,13 +226,13 @@ def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
 
 
 def _basis(path: str) -> dict[str, Any]:
-    """Return what every page is given: the way from its path to the first page, and to the static files."""
+    """Return the values of every page: relative paths to the root and the static files."""
     root = "../" * (path.count("/") - 1) or "./"
     return {"root": root, "static": f"{root}static/{static_files.version()}"}
 
 
 def _values(shell: Mapping[str, Any], view: View) -> Mapping[str, Any]:
-    """Return what a view's template is given."""
+    """Return the values for a view's template."""
     return {**shell, "title": view.title, "topics": view.topics, "every": view.every, **view.values}
 
 
@@ -256,7 +251,7 @@ def _refusal_page(path: str, error: HttpRefusedError) -> Response:
 
 
 def _link_page(path: str) -> Response:
-    """Return the page of a link, which is used up when its form is sent, not when it is opened."""
+    """Return the page of a login link; only sending its form consumes the link."""
     link = path.removeprefix(LINKS)
     if not is_token(link):
         raise HttpRefusedError(HTTPStatus.NOT_FOUND, "there is no such link")
@@ -266,38 +261,38 @@ def _link_page(path: str) -> Response:
 def _plain_page(
     template: str, path: str, title: str, status: HTTPStatus = HTTPStatus.OK, **values: str
 ) -> Response:
-    """Return a page for somebody who has not logged in."""
+    """Return a page for a browser without a session."""
     return Response(status, [HTML], render(template, {**_basis(path), "title": title, **values}))
 
 
 def _address(head: RequestHead) -> str:
-    """Return where somebody wanted to go, without the slash before it."""
+    """Return the requested address without its leading slash."""
     return f"{head.path}?{head.query}"[1:].rstrip("?")
 
 
 def _to(address: str, header: Header) -> Response:
-    """Return what leads a browser to a page, with a cookie set or cleared."""
+    """Redirect a browser to a page, with a header that sets or clears its cookie."""
     return Response(HTTPStatus.SEE_OTHER, [(b"location", address.encode()), header], b"")
 
 
 class FrontPage:
-    """Answers at `/` how to open the console, where that lies below a secret path."""
+    """Explains at `/` how to open a console below a secret path."""
 
     def serves(self, path: str) -> bool:
         """Return whether it answers at a path."""
         return path == "/" or path.startswith(static_files.PREFIX)
 
     def refused(self, error: HttpRefusedError) -> Response:
-        """Return the page that says why something is refused."""
+        """Render a refusal as a page."""
         return _refusal_page("/", error)
 
     def stop(self) -> None:
-        """Do nothing: it is answered whole."""
+        """Do nothing: the page is no stream."""
 
     def fail_open_requests(self) -> None:
-        """Do nothing, likewise."""
+        """Do nothing: the page sends no requests."""
 
-    async def serve(self, exchange: Exchange, caller: Caller) -> None:  # noqa: ARG002  (all see the same)
+    async def serve(self, exchange: Exchange, caller: Caller) -> None:  # noqa: ARG002 - the same for all
         """Answer one request, see `http.endpoint.Endpoint`."""
         head = exchange.head
         exchange.extra = [*exchange.extra, *SAFE]
@@ -306,5 +301,5 @@ class FrontPage:
         if head.path != "/":
             await exchange.reply(static_files.static_file(head))
             return
-        exchange.extra = [*exchange.extra, NOT_KEPT]
+        exchange.extra = [*exchange.extra, NO_STORE]
         await exchange.reply(_plain_page("how_to_open.html", "/", "Greenroom"))

@@ -1,4 +1,4 @@
-"""Pages are made in turns, in slices between which the event loop serves others: agents wait for no page."""
+"""Page rendering in short slices, so that the event loop serves agents meanwhile."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final
 import trio
 
 SLICE: Final = 0.0005
-"""Seconds after which a page gives up the event loop."""
+"""Seconds after which a page yields to the event loop."""
 PASSES: Final = 4
-"""Passes of the event loop between two slices, in about as many of which a request is answered."""
+"""Passes of the event loop between two slices; a request takes about as many."""
 
 
 class Turns:
-    """Lets one page at a time compute, for a slice: many together hold the loop no longer than one.
+    """Lets one page at a time compute, so many block no longer than one.
 
     Args:
         slice_seconds: The length of a slice.
@@ -25,11 +25,11 @@ class Turns:
         self._slice_seconds = slice_seconds
         self._turn = trio.Lock()
 
-    async def joined(self, parts: Iterable[str]) -> str:
-        """Return texts, each of which may take a while to make, as one.
+    async def join(self, parts: Iterable[str]) -> str:
+        """Join texts that may be slow to produce.
 
         Args:
-            parts: Makes them one after another.
+            parts: An iterator that produces them one by one.
         """
         made: list[str] = []
         more = iter(parts)
@@ -43,7 +43,7 @@ class Turns:
 
 
 def _slice(parts: Iterable[str], made: list[str], seconds: float) -> bool:
-    """Add texts for the length of a slice; return whether those were all."""
+    """Add texts for the length of a slice; return whether there are no more."""
     ends = perf_counter() + seconds
     for part in parts:
         made.append(part)

@@ -1,11 +1,10 @@
-"""Pages as they were made last, for tabs that show the same to the same person.
+"""A cache of rendered pages, for several tabs of the same person.
 
 Invariants:
 
-- What a page was made of stands in its tag: who looks, where, and every reply that was read for it. So
-  whoever may see less reads less, and finds no page of somebody else's.
-- Nothing is kept beyond the minute in which it was made, but until the next page is asked for. Times that are
-  shown as "5 min ago" are at most a minute behind.
+- A page's tag depends on all that it is made of: the reader, the place, and every reply. A reader with fewer
+  rights gets other replies, so they never get a page of another reader.
+- Pages stay until the first request of the next minute, so "5 min ago" is at most a minute old.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from typing import Any, Final
 import msgspec
 import trio
 
-MOST_KEPT: Final = 4 << 20
-"""Bytes of all pages that are kept; one that has more than an eighth of it is not."""
+MOST_CACHED: Final = 4 << 20
+"""Bytes of all cached pages; a page of more than an eighth of it is not cached."""
 
 
-class KeptPages:
-    """Knows what the pages of the last minute were made of.
+class PageCache:
+    """Caches the pages of the current minute.
 
     Args:
         now: Returns the wall clock in seconds since 1970 UTC.
@@ -32,18 +31,18 @@ class KeptPages:
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
-        self._secret = secrets.token_bytes(32)  # so that a tag tells nothing of what was read
+        self._secret = secrets.token_bytes(32)  # so that a tag reveals nothing of what was read
         self._minute = 0
         self._size = 0
         self._pages: dict[str, bytes] = {}
         self._under_way: dict[str, trio.Event] = {}
 
     def tag(self, *shown: Any, read: Sequence[bytes]) -> str:
-        """Return the tag of a page, as it stands in the header ``ETag``.
+        """Return the tag of a page, for the header ``ETag``.
 
         Args:
-            shown: What it is made of besides what is read: values that can be written as JSON.
-            read: Digests of what was read for it.
+            shown: What the page is made of besides replies: values that JSON can encode.
+            read: Digests of the replies.
         """
         self._begin_minute()
         digest = blake2b(key=self._secret, digest_size=16)
@@ -52,14 +51,14 @@ class KeptPages:
         return f'"{digest.hexdigest()}"'
 
     async def page(self, tag: str, make: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Return the page of a tag, made unless it is kept; several who want it at once have it made once."""
+        """Return the page of a tag; simultaneous requests share one rendering."""
         while (kept := self._pages.get(tag)) is None:
             if (made := self._under_way.get(tag)) is None:
-                return await self._made(tag, make)
+                return await self._make(tag, make)
             await made.wait()
         return kept
 
-    async def _made(self, tag: str, make: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def _make(self, tag: str, make: Callable[[], Awaitable[bytes]]) -> bytes:
         event = self._under_way[tag] = trio.Event()
         try:
             page = await make()
@@ -70,11 +69,11 @@ class KeptPages:
         return page
 
     def _keep(self, tag: str, page: bytes) -> None:
-        if len(page) > MOST_KEPT // 8:
+        if len(page) > MOST_CACHED // 8:
             return
         self._pages[tag] = page
         self._size += len(page)
-        while self._size > MOST_KEPT:
+        while self._size > MOST_CACHED:
             self._size -= len(self._pages.pop(next(iter(self._pages))))
 
     def _begin_minute(self) -> None:

@@ -1,4 +1,4 @@
-"""HTML of pages, from templates that escape whatever they are given."""
+"""HTML of pages, from templates that escape every value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -16,14 +16,13 @@ from markupsafe import Markup
 from greenroom.actors.core.replies.memory_types import author_text
 from greenroom.actors.memories.requests.replies import MemoryView, VersionView
 from greenroom.actors.memories.requests.review import ListedMemory
-from greenroom.transports.console.path_parts import path_part
 from greenroom.transports.web.console.pacing import Turns
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 NOTHING: Final = "\N{EN DASH}"
-"""What is shown for a number that is not there."""
+"""Shown for a missing number."""
 _MOST_JSON: Final = 20_000
-"""Bytes of JSON that are laid out."""
+"""Bytes of JSON that are indented."""
 _NEVER: Final = Markup('<span class="dim">never</span>')
 _UNITS: Final = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 _A_MINUTE: Final = timedelta(minutes=1)
@@ -37,24 +36,24 @@ _SPANS: Final = (
 
 
 def render(template: str, values: Mapping[str, Any]) -> bytes:
-    """Return a short page.
+    """Render a short page.
 
     Args:
         template: The template's name.
-        values: What it is given.
+        values: The template's values.
     """
     return _environment().get_template(template).render(values).encode("utf-8", "replace")
 
 
 async def render_long(template: str, values: Mapping[str, Any], turns: Turns) -> bytes:
-    """Return a page that may be long: others are served while it is made.
+    """Render a page that may be long, in slices.
 
     Args:
         template: The template's name.
-        values: What it is given.
-        turns: In which pages are made.
+        values: The template's values.
+        turns: Paces the rendering.
     """
-    page = await turns.joined(_environment().get_template(template).generate(values))
+    page = await turns.join(_environment().get_template(template).generate(values))
     return page.encode("utf-8", "replace")
 
 
@@ -88,19 +87,19 @@ def _environment() -> Environment:
 
 
 def author(written: MemoryView | ListedMemory | VersionView) -> str:
-    """Return the author of a memory or a version, with what its source says."""
+    """Return the author of a memory or a version, with its source."""
     return author_text(written.author, written.imported)
 
 
 def ago(time: datetime | None) -> str:
-    """Return how long ago a time is, or how long until then, in its largest unit."""
+    """Return the distance of a time from now in its largest unit."""
     if time is None:
         return "never"
     past = datetime.now(UTC) - time
     if past > timedelta():
         words = _span(past)
         return f"{words} ago" if words else "just now"
-    words = _span(_A_MINUTE - past)  # so that what ends in a week is not said to end in 6 days
+    words = _span(_A_MINUTE - past)  # round up: "in 7 d" and not "in 6 d" for a week
     return f"in {words}" if words else "just now"
 
 
@@ -109,29 +108,29 @@ def _span(span: timedelta) -> str | None:
 
 
 def exact(time: datetime) -> str:
-    """Return a time in full, as `<time datetime>` wants it."""
+    """Return a time in full, as `<time datetime>` requires it."""
     return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def when(time: datetime | None) -> Markup:
-    """Return the element that says how long ago a time is, and names it in full."""
+    """Return an element that shows a time's distance, with the full time as its title."""
     if time is None:
         return _NEVER
-    said = exact(time)  # digits and letters alone, as is what `ago` says: there is nothing to escape
-    return Markup(f'<time datetime="{said}" title="{said}">{ago(time)}</time>')  # noqa: S704 - see above
+    full = exact(time)  # `exact` and `ago` return digits and letters only: there is nothing to escape
+    return Markup(f'<time datetime="{full}" title="{full}">{ago(time)}</time>')  # noqa: S704 - see above
 
 
 def number(value: float | None) -> str:
-    """Return a number with separators between thousands; a fraction to three digits that count."""
+    """Return a number with thousands separators; a fraction with three significant digits."""
     if value is None:
         return NOTHING
-    if isinstance(value, int) or abs(value) >= 1_000:  # noqa: PLR2004 - where a fraction says nothing more
+    if isinstance(value, int) or abs(value) >= 1_000:  # noqa: PLR2004 - a fraction would add nothing
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def percent(value: float | None) -> str:
-    """Return a part of one as per cent."""
+    """Return a fraction of one as per cent."""
     return NOTHING if value is None else f"{100 * value:.3g} %"
 
 
@@ -144,7 +143,7 @@ def size(count: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return seconds in the unit in which they are read."""
+    """Return seconds in a readable unit."""
     if seconds is None:
         return NOTHING
     if seconds < 1e-3:  # noqa: PLR2004 - a millisecond
@@ -155,26 +154,43 @@ def duration(seconds: float | None) -> str:
 
 
 def query(given: Mapping[str, Any]) -> str:
-    """Return parameters as they stand behind `?`; those that are None or empty are left out."""
+    """Return URL-encoded parameters without those that are None or empty."""
     kept = {name: value for name, value in given.items() if value not in (None, "", [])}
     return urlencode(kept, doseq=True) if kept else ""
 
 
 def with_query(path: str, given: Mapping[str, Any]) -> str:
-    """Return a path, which may have parameters, with more of them."""
+    """Return a path with parameters added to those that it may have."""
     more = query(given)
     return f"{path}{'&' if '?' in path else '?'}{more}" if more else path
 
 
 def cut(text: str, length: int = 200) -> str:
-    """Return a text's beginning on one line, with an ellipsis where there is more."""
+    """Return a text's beginning on one line, with an ellipsis if it was cut."""
     line = " ".join(text[: 2 * length].split())
     return line if len(line) <= length and len(text) <= 2 * length else f"{line[: length - 1]}…"
 
 
 def json_text(value: bytes | msgspec.Raw, *, whole: bool = False) -> str:
-    """Return JSON laid out to be read; of much only the beginning, as it is, unless ``whole`` is wanted."""
+    """Return indented JSON; long JSON is cut and not indented, unless ``whole``."""
     raw = bytes(value)
     if len(raw) > _MOST_JSON and not whole:
         return raw[:_MOST_JSON].decode(errors="replace") + "\N{HORIZONTAL ELLIPSIS}"
     return msgspec.json.format(raw, indent=2).decode()
+
+
+_MARK: Final = "~"
+"""Added to names of dots: browsers resolve `.` and `..` in paths, even percent-encoded."""
+_STEPS: Final = frozenset({".", ".."})
+
+
+def path_part(name: object) -> str:
+    """Encode a name as one part of a path; `name_of` is the inverse after percent-decoding."""
+    text = str(name)
+    return quote(_MARK + text if text.lstrip(_MARK) in _STEPS else text, safe="")
+
+
+def name_of(part: str) -> str:
+    """Return the name of a percent-decoded part of a path."""
+    is_marked = part.startswith(_MARK) and part.lstrip(_MARK) in _STEPS
+    return part[len(_MARK) :] if is_marked else part

@@ -1,4 +1,4 @@
-"""What answers to browsers, put together: the interface below `/api`, and the console."""
+"""Construction of the endpoints for browsers: the interface below `/api`, and the console."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable
 from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.mcp.agent_port import AgentPort
-from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.frames.calls import Limits
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.sockets.http.endpoint import Endpoint
 from greenroom.transports.web.console.endpoint import ConsoleEndpoint, FrontPage
 from greenroom.transports.web.rest.browser_checks import SessionCookie
 from greenroom.transports.web.rest.browser_path import MountedEndpoints
 from greenroom.transports.web.rest.browser_sessions import BrowserSessions
-from greenroom.transports.web.rest.dispatch import Asking
+from greenroom.transports.web.rest.dispatch import Dispatcher
 from greenroom.transports.web.rest.endpoint import ApiEndpoint
 from greenroom.transports.web.rest.visitors import Visitors
 
@@ -29,22 +29,21 @@ def browser_endpoints(
     base_url: str | None = None,
     path: str | None = None,
 ) -> tuple[Endpoint, ...]:
-    """Return what answers below `/api` and the console, beside the tools that a server serves.
+    """Return the endpoints of `/api` and of the console.
 
     Args:
-        server: The server, whose times and figures hold here, too.
-        agent_for: Returns a caller's agent, given its own name made to fit.
-        authenticator: Knows keys and tokens.
+        server: The server, with its timeouts and metrics.
+        agent_for: Returns the agent of a caller, given the caller's sanitized name.
+        authenticator: Checks keys and tokens.
         sessions: The browsers that have logged in.
-        limits: What one client may take.
-        base_url: The URL by which browsers reach the server, where that is known.
-        path: The secret path below which they find all of it (`browser_path`); None: they come over TLS, at
-            `/`.
+        limits: The limits of one client.
+        base_url: The URL at which browsers reach the server, if known.
+        path: The secret path of the console (`browser_path`); None with TLS, where it is at `/`.
     """
     scheme, _, rest = (base_url or "").partition("://")
     authority, slash, above = rest.rstrip("/").partition("/")
     origin = None if base_url is None else f"{scheme}://{authority}".lower()
-    asking = Asking(
+    dispatcher = Dispatcher(
         agent_for,
         authenticator,
         sessions,
@@ -58,11 +57,11 @@ def browser_endpoints(
         return Visitors(authenticator, sessions, cookie=cookie, own_origin=origin)
 
     def api(comes: Visitors) -> Endpoint:
-        return ApiEndpoint(comes, asking, frame=limits.frame)
+        return ApiEndpoint(comes, dispatcher, frame=limits.max_message_bytes)
 
     if path is None:
         people = visitors(SessionCookie(None))
-        return api(people), ConsoleEndpoint(people, asking)
+        return api(people), ConsoleEndpoint(people, dispatcher)
     people = visitors(SessionCookie(f"{slash}{above}{path}"))
-    below = MountedEndpoints(path, api(people), ConsoleEndpoint(people, asking))
+    below = MountedEndpoints(path, api(people), ConsoleEndpoint(people, dispatcher))
     return api(visitors(None)), FrontPage(), below

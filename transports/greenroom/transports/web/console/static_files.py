@@ -1,4 +1,4 @@
-"""The built script and styles of the console, with what they contain of others' work."""
+"""The built script and styles of the console, with the licences of their parts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FOR_A_YEAR: Final = (b"cache-control", b"max-age=31536000, immutable")
 
 @cache
 def version() -> str:
-    """Return what stands in the files' paths, so that browsers may keep them: another build has another."""
+    """Return the digest of the build in the files' paths, so browsers may cache them."""
     digest = sha256()
     for name in sorted(_TYPES):
         digest.update(name.encode() + (_FOLDER / name).read_bytes())
@@ -35,10 +35,10 @@ def version() -> str:
 
 
 def static_file(head: RequestHead) -> Response:
-    """Return the file at a path.
+    """Return the response with the file at a path.
 
     Raises:
-        HttpRefusedError: there is none, or none of this version.
+        HttpRefusedError: there is no such file, or not in this version.
     """
     shown, _, name = head.path.removeprefix(PREFIX).partition("/")
     if name not in _TYPES or shown != version():

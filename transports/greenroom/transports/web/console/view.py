@@ -1,4 +1,4 @@
-"""What a view is given and gives: who looks, where, and what is shown there."""
+"""Inputs and outputs of a view: the reader, the place, and what the page shows."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from greenroom.actors.core.auth.scopes import allows, needed_for_request
 from greenroom.actors.core.validation.parse import check_request
 from greenroom.runtime import GreenroomError
 from greenroom.transports.web.rest.browser_sessions import SessionView
-from greenroom.transports.web.rest.impersonation import Asked
+from greenroom.transports.web.rest.impersonation import VisitorAgent
 
 _MOST_DIGITS: Final = 16
 
 
 class Place(NamedTuple):
-    """Where a page is.
+    """The address of a page.
 
     Attributes:
-        path: Its path, from the slash on.
-        rest: What stands behind the view's name in it, decoded: an id, or nothing.
-        query: The values of each parameter of its URL.
+        path: Its path, with the leading slash.
+        rest: The decoded path after the view's name: an id, or nothing.
+        query: The values of each URL parameter.
     """
 
     path: str
@@ -33,40 +33,40 @@ class Place(NamedTuple):
     query: Mapping[str, list[str]]
 
     def get(self, name: str) -> str | None:
-        """Return a parameter's first value, without spaces around it; None where it is not given or empty."""
+        """Return a parameter's first value, stripped; None if it is missing or empty."""
         return next(iter(self.query.get(name, ())), "").strip() or None
 
     def name(self, name: str) -> str | None:
-        """Return a parameter's first value with the spaces around it; None where there is nothing else."""
+        """Return a parameter's first value, not stripped; None if it is missing or blank."""
         value = next(iter(self.query.get(name, ())), "")
         return value if value.strip() else None
 
     def number(self, name: str) -> int | None:
-        """Return a parameter as a whole number; None where it is none."""
+        """Return a parameter as a whole number; None if it is no such number."""
         return whole_number(self.get(name))
 
     def all(self, name: str) -> list[str]:
-        """Return every value of a parameter that is not empty."""
+        """Return each value of a parameter that is not blank."""
         return [value for value in self.query.get(name, ()) if value.strip()]
 
 
 def whole_number(text: str | None) -> int | None:
-    """Return a text of a URL as a number of 0 or more; None where it is none, or too long for one."""
+    """Parse a number of 0 or more; return None if it is invalid."""
     if text is None or len(text) > _MOST_DIGITS or not (text.isascii() and text.isdecimal()):
         return None
     return int(text)
 
 
 class View(NamedTuple):
-    """What a page shows.
+    """The content of a page.
 
     Attributes:
         template: The name of its template.
         title: Its title, and its heading.
-        values: What the template is given.
-        topics: URIs of the resources of whose changes the page wants to hear.
-        every: Seconds after which it is fetched again, for what no resource tells; None: it is not.
-        status: The status of the answer.
+        values: The template's values.
+        topics: URIs of the resources that update the page when they change.
+        every: Seconds between two fetches of the page, for data without a resource; None for no refetch.
+        status: The HTTP status.
     """
 
     template: str
@@ -83,33 +83,33 @@ def may_ask(who: SessionView, name: str) -> bool:
 
 
 def not_found(sentence: str) -> View:
-    """Return the page that says that there is nothing at its address."""
+    """Return a page for an address with nothing there."""
     return View("failure.html", "Not found", {"sentence": sentence}, status=HTTPStatus.NOT_FOUND)
 
 
 class Reader:
-    """Asks for a view, in the name of who looks at it.
+    """Sends the requests of a view in the name of its visitor.
 
     Attributes:
-        who: Who that is.
-        read: Digests of what was read: of each reply, or of why there is none.
+        who: The visitor's identity.
+        read: Digests of each reply or failure, in order.
 
     Args:
         agent: The visitor's agent.
-        who: Who the visitor is.
+        who: The visitor's identity.
     """
 
-    def __init__(self, agent: Asked, who: SessionView) -> None:
+    def __init__(self, agent: VisitorAgent, who: SessionView) -> None:
         self._agent = agent
         self.who = who
         self.read: list[bytes] = []
 
     def may(self, name: str) -> bool:
-        """Return whether who looks is allowed a request, by its name."""
+        """Return whether the visitor may send a request, by its name."""
         return may_ask(self.who, name)
 
     def check_scope(self, request: type[Any]) -> None:
-        """Check that the reader may ask a type of request, before the URL is read.
+        """Check the visitor's scope for a type of request, before the URL is parsed.
 
         Raises:
             Refusal: ``PERMISSION_DENIED``.
@@ -120,13 +120,13 @@ class Reader:
         """Check a request, its scope first.
 
         Raises:
-            Refusal: it may not be asked, or not with these values.
+            Refusal: the scope is missing or a value is invalid.
         """
         self.check_scope(type(request))
         check_request(request)
 
     async def ask(self, request: Any) -> Any:
-        """Return the reply to a request of the domain; others are served before.
+        """Send a request to the domain, after a yield to the event loop.
 
         Raises:
             GreenroomError: it is refused, or fails.
@@ -146,11 +146,11 @@ def _digest(data: bytes) -> bytes:
 
 
 ViewFunction = Callable[[Reader, Place], Awaitable[View]]
-"""Makes a page of what it reads, its place and who looks, and of nothing else: by that it is known again."""
+"""Makes a page only of replies, its place and the reader, so that the tag identifies the page."""
 
 
 FileFunction = Callable[[Reader, Place], tuple[str, str, Callable[[], Awaitable[bytes]]]]
-"""Returns a file's name, its type and what returns its next part; nothing at its end."""
+"""Returns a file's name, its type, and a function that returns its next part; empty at its end."""
 
 
 class Entry(NamedTuple):
@@ -158,11 +158,11 @@ class Entry(NamedTuple):
 
     Attributes:
         name: The first part of its path; empty for the first view.
-        label: What the navigation calls it.
-        key: What is typed after `g` to go there.
+        label: Its name in the navigation.
+        key: The key to type after `g` to go there.
         show: Makes its pages.
-        files: What is downloaded below its path, by the rest of that.
-        needs: A request that visitors must be allowed to ask, or it is not offered; None: everybody sees it.
+        files: Downloads, by the rest of their path.
+        needs: The request that a visitor must be allowed to send to see it; None: everyone sees it.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What tells a browser's own page from a page of somebody else's: cookies and origins. No I/O."""
+"""Session cookies, checks of a request's origin, and security headers. No I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from greenroom.transports.sockets.http.responses import Header
 _COOKIE: Final = b"cookie"
 _SITE: Final = b"sec-fetch-site"
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
-"""What a browser says of its own page's requests, and of what somebody typed or opened from elsewhere."""
+"""Values of a request from this server's own page, or from an address typed or opened elsewhere."""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _MARK: Final = 16
 _PORT: Final = re.compile(r":([0-9]{1,5})$")
@@ -22,12 +22,12 @@ _PORT: Final = re.compile(r":([0-9]{1,5})$")
 class SessionCookie:
     """The cookie of a browser's session.
 
-    A browser sends it to every port of a host, and takes one of its name from every port. So in the clear it
-    is for a path that no other port knows, and a digest of the path stands in its name: no other port sets
-    one that is taken for it. The port stands there as well, for servers of one store share the path.
+    Browsers send a cookie to every port of a host, and accept one from every port. So without TLS the cookie
+    is limited to a secret path, and its name contains a digest of that path: no other port can set it. The
+    name also contains the port, because servers of one store share the path.
 
     Args:
-        path: The path for which it is; None where browsers come over TLS, and it is sent over nothing else.
+        path: The path of the cookie; None with TLS, where it is sent over TLS only.
     """
 
     def __init__(self, path: str | None) -> None:
@@ -35,18 +35,18 @@ class SessionCookie:
         self._mark = "" if path is None else sha256(path.encode()).hexdigest()[:_MARK]
 
     def read(self, head: RequestHead) -> str | None:
-        """Return the value that a request shows; None without one, or where it is not clear which."""
+        """Return the cookie's value; None if it is missing or ambiguous."""
         name = self._name(head)
         parts = [part.strip() for line in header_values(head.lines, _COOKIE) for part in line.split(";")]
         values = [value for given, _, value in (part.partition("=") for part in parts) if given == name]
         return values[0] if len(values) == 1 and is_token(values[0]) else None
 
     def setting(self, head: RequestHead, value: str) -> Header:
-        """Return the header that has a browser keep it until it is closed."""
+        """Return the header that sets the cookie until the browser is closed."""
         return self._header(head, value)
 
     def clearing(self, head: RequestHead) -> Header:
-        """Return the header that has a browser forget it."""
+        """Return the header that deletes the cookie."""
         return self._header(head, "", "Max-Age=0")
 
     def _header(self, head: RequestHead, value: str, *more: str) -> Header:
@@ -63,16 +63,16 @@ class SessionCookie:
 
 
 def is_token(text: str) -> bool:
-    """Return whether a text looks like a cookie's value, or like what stands at the end of a link."""
+    """Return whether a text is formed like a cookie's value or a link's token."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def is_own_page(head: RequestHead, own_origin: str | None) -> bool:
-    """Return whether a page of this server sent a request, or no page at all.
+    """Return whether a page of this server, or no page at all, sent a request.
 
     Args:
-        head: The request's.
-        own_origin: The origin by which browsers reach the server, where that is known.
+        head: The request's head.
+        own_origin: The origin at which browsers reach the server, if known.
     """
     site = head.text(_SITE)
     if site is not None and site.lower() not in _OWN_SITES:
@@ -85,5 +85,26 @@ def is_own_page(head: RequestHead, own_origin: str | None) -> bool:
 
 
 def comes_from_page(head: RequestHead) -> bool:
-    """Return whether a browser says where a request comes from."""
+    """Return whether the browser names the origin of a request."""
     return ORIGIN in head.headers or _SITE in head.headers
+
+
+_SOURCES: Final = (
+    "default-src 'none'",
+    "connect-src 'self'",
+    "img-src 'self'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+)
+NO_STORE: Final[Header] = (b"cache-control", b"no-store")
+SAFE: Final[tuple[Header, ...]] = (
+    (b"content-security-policy", "; ".join(_SOURCES).encode()),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),  # so browsers send `Origin: null` with forms of these pages
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+)

@@ -1,24 +1,49 @@
-"""Endpoints below a secret path, see `rest.browser_path`."""
+"""The secret path of the store for browsers without TLS, and the endpoints below it.
+
+A browser sends a cookie to every port of its host, but only below the cookie's path. A program on another
+port does not know the path, so it gets no cookie.
+
+Invariants:
+
+- No log, record or refusal repeats the path of a request, so none contains the secret.
+- The path is derived from the store's secret. No store or backup contains it, and a restart keeps it.
+- Any other path gets the same refusal in the same time.
+"""
 
 from __future__ import annotations
 
 import hmac
+from base64 import urlsafe_b64encode
 from http import HTTPStatus
+from typing import Final
 
+from greenroom.runtime import RuntimeClient
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.sockets.http.asgi_exchange import Exchange
 from greenroom.transports.sockets.http.endpoint import Endpoint
 from greenroom.transports.sockets.http.responses import Response
-from greenroom.transports.web.rest.safe_headers import NOT_KEPT, SAFE
+from greenroom.transports.web.rest.browser_checks import NO_STORE, SAFE
+
+_PURPOSE: Final = "browsers/path"
+_BYTES: Final = 18
+
+
+def browser_path(runtime: RuntimeClient) -> str:
+    """Return the secret path of a store: a slash and 24 characters.
+
+    Raises:
+        StoreError: the runtime has no secret.
+    """
+    return "/" + urlsafe_b64encode(runtime.derive(_PURPOSE)[:_BYTES]).decode()
 
 
 class MountedEndpoints:
-    """Answers below a secret path as other endpoints do at `/`.
+    """Serves other endpoints below the secret path instead of at `/`.
 
     Args:
-        path: The path.
-        endpoints: What answers below it; the last one says why something is refused.
+        path: The secret path.
+        endpoints: The endpoints; the last one renders refusals.
     """
 
     def __init__(self, path: str, *endpoints: Endpoint) -> None:
@@ -29,21 +54,21 @@ class MountedEndpoints:
         return "<MountedEndpoints>"
 
     def serves(self, path: str) -> bool:
-        """Return whether a path is this one or below it, compared in constant time."""
+        """Return whether a path is the secret one or below it, compared in constant time."""
         return hmac.compare_digest(_first_part(path).encode(errors="replace"), self._path)
 
     def refused(self, error: HttpRefusedError) -> Response:
-        """Return the answer for a refusal that comes before any endpoint."""
+        """Return the response to a refusal that happens before any endpoint."""
         response = self._endpoints[-1].refused(error)
-        return response._replace(headers=[*response.headers, NOT_KEPT, *SAFE])
+        return response._replace(headers=[*response.headers, NO_STORE, *SAFE])
 
     def stop(self) -> None:
-        """End what would not end by itself."""
+        """End the streams that would not end by themselves."""
         for endpoint in self._endpoints:
             endpoint.stop()
 
     def fail_open_requests(self) -> None:
-        """Answer what is still under way."""
+        """Fail the open requests with a response."""
         for endpoint in self._endpoints:
             endpoint.fail_open_requests()
 
@@ -53,7 +78,7 @@ class MountedEndpoints:
         first = _first_part(head.path)
         head.path = head.path.removeprefix(first)
         if not head.path:
-            exchange.extra = [*exchange.extra, NOT_KEPT, *SAFE]
+            exchange.extra = [*exchange.extra, NO_STORE, *SAFE]
             location = (b"location", f".{first}/".encode())
             await exchange.reply(Response(HTTPStatus.SEE_OTHER, [location], b""))
             return

@@ -1,11 +1,11 @@
-"""Browsers that have logged in: their cookies' sessions, and links by which the folder's owner logs in.
+"""Sessions of browsers that have logged in, and the owner's one-time login links.
 
 Invariants:
 
-- Of cookies and links digests alone are kept, in memory: none of them outlives the server.
+- Only digests of cookies and links are kept, in memory. None outlives the server.
 - A link works once, within `LINK_SECONDS`.
-- A session ends with its key, with log-out, after `IDLE` seconds without a request and after `LIFETIME`;
-  what is open because of it ends with it.
+- A session ends with its key, at log-out, after `IDLE` seconds without a request, and after `LIFETIME`.
+  Its open requests and streams end with it.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ LINK_SECONDS: Final = 60.0
 LINKS: Final = "/login/"
 """The path of a link, before its token."""
 MOST: Final = 1_024
-"""Sessions at once; those of one key may be `MOST_OF_ONE`. The one that was used longest ago makes room."""
+"""Sessions at once, and `MOST_OF_ONE` per key. A new one replaces the least recently used."""
 MOST_OF_ONE: Final = 32
 MOST_LINKS: Final = 64
-MOST_SEEN: Final = 32
-"""Agents as which one browser may look on without being asked again."""
+MOST_IMPERSONATIONS: Final = 32
+"""Agents that one browser may impersonate without a new confirmation."""
 MOST_EXPORTED: Final = 1_000
 READ_ONLY: Final = frozenset({"*:read"})
 CONSOLE: Final = "console"
-"""What a browser's agent is called where nothing else says so."""
+"""The agent's name for a browser without another one."""
 _FOREVER: Final = 1 << 62
 _BYTES: Final = 32
 
 
 class LogIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a browser shows to log in: one of the two.
+    """The body of a log-in: exactly one of the two members.
 
     Attributes:
         key: An API key, or an access token.
-        link: What stands at the end of a link of `greenroom console`.
+        link: The token at the end of a link of `greenroom console`.
     """
 
     key: str | None = None
@@ -63,7 +63,7 @@ class LogIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class SessionView(msgspec.Struct, frozen=True, kw_only=True):
-    """Who somebody is.
+    """The identity of a caller.
 
     Attributes:
         agent: The agent id.
@@ -71,9 +71,9 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
         user: The user.
         projects: The projects; None for every one.
         scopes: What they may do.
-        seen_by: The agent that looks on as this one; None for who is it.
-        csrf_token: What a browser sends in ``X-CSRF-Token`` with whatever it posts; None for who shows a key.
-        expires_in: Seconds until a browser's session ends at the latest; None for who shows a key.
+        seen_by: The agent that impersonates this one; None without impersonation.
+        csrf_token: The value of ``X-CSRF-Token`` for a browser's POSTs; None for a caller with a key.
+        expires_in: Seconds until a browser's session ends at the latest; None for a caller with a key.
     """
 
     agent: str
@@ -87,19 +87,19 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrowserSession:
-    """One browser that has logged in.
+    """The session of one browser.
 
     Attributes:
-        id: What people name it by, which opens nothing.
-        caller: Who it is.
-        csrf_token: What shows that a request was meant: no page of others knows it.
-        began: When it logged in, on trio's clock.
-        used: When it asked last.
-        began_at: The same by the wall clock.
-        has_ended: Whether it has.
-        codes: Those of the terminal in which its link was made; None where there was none, or for a key.
-        seeing: The agents as which it may look on, as was confirmed, and until when.
-        exported: URIs of the parts of memories that it exported last, as was confirmed.
+        id: A public id, which grants nothing.
+        caller: The authenticated caller.
+        csrf_token: Proves that a page of this server sent a request.
+        began: The time of the log-in, on trio's clock.
+        used: The time of the last request, on trio's clock.
+        began_at: The time of the log-in, by the wall clock.
+        has_ended: Whether the session has ended.
+        codes: The codes of the terminal that made the link; None without a terminal, or for a key.
+        impersonations: Confirmed impersonations, each with the time at which it ends.
+        exported: URIs of the parts of the last confirmed memory exports.
     """
 
     def __init__(self, digest: bytes, caller: Caller, codes: TerminalCodes | None = None) -> None:
@@ -111,39 +111,39 @@ class BrowserSession:
         self.has_ended = False
         self.digest = digest
         self.codes = codes
-        self.seeing: dict[Hashable, float] = {}
+        self.impersonations: dict[Hashable, float] = {}
         self.exported: deque[str] = deque(maxlen=MOST_EXPORTED)
         self.kept = ExitStack()
         self.open: set[Callable[[str], None]] = set()
 
     @property
     def is_of_owner(self) -> bool:
-        """Whether whoever can ask at the folder's control socket logged in, without a key."""
+        """Whether the folder's owner logged in by a link, without a key."""
         return is_of_owner(self.caller)
 
     @property
     def ends_at(self) -> float:
-        """When it ends unless something is asked before."""
+        """The time at which the session ends without a further request."""
         return min(self.used + IDLE, self.began + LIFETIME)
 
-    def sees(self, seen: Hashable) -> bool:
-        """Return whether it was confirmed that it looks on so, not too long ago."""
-        return trio.current_time() < self.seeing.get(seen, 0.0)
+    def may_impersonate(self, seen: Hashable) -> bool:
+        """Return whether an impersonation is confirmed and has not expired."""
+        return trio.current_time() < self.impersonations.get(seen, 0.0)
 
-    def begin_seeing(self, seen: Hashable, seconds: float) -> None:
-        """Have it look on so for a time; of too many the oldest ends."""
-        self.seeing.pop(seen, None)
-        while len(self.seeing) >= MOST_SEEN:
-            del self.seeing[next(iter(self.seeing))]
-        self.seeing[seen] = trio.current_time() + seconds
+    def allow_impersonation(self, seen: Hashable, seconds: float) -> None:
+        """Allow an impersonation for some seconds; beyond `MOST_IMPERSONATIONS` the oldest one ends."""
+        self.impersonations.pop(seen, None)
+        while len(self.impersonations) >= MOST_IMPERSONATIONS:
+            del self.impersonations[next(iter(self.impersonations))]
+        self.impersonations[seen] = trio.current_time() + seconds
 
     def has_token(self, shown: str) -> bool:
-        """Return whether a text is its CSRF token, in a time that tells nothing."""
+        """Compare a text with the CSRF token in constant time."""
         return hmac.compare_digest(self.csrf_token.encode(), shown.encode())
 
     @contextmanager
     def hold(self, end: Callable[[str], None]) -> Iterator[None]:
-        """Call a function, with the reason, when the session ends while the block runs, or has ended."""
+        """Call ``end(reason)`` if the session ends during the block, or has already ended."""
         self.open.add(end)
         if self.has_ended:
             end("the session has ended")
@@ -163,13 +163,13 @@ class BrowserSessions:
     """The sessions of one server's browsers.
 
     Args:
-        authenticator: Says when keys end.
-        owner: Who comes by a link.
-        note: Notes in the audit log links, and who logs in and out.
-        files: The files of links; None where links are only printed.
+        authenticator: Knows when keys end.
+        owner: The grant of a caller with a link.
+        note: Records links, log-ins and log-outs in the audit log.
+        files: Files that redirect to links; None if links are only printed.
 
     Attributes:
-        note: The same, for what else browsers do.
+        note: The same function, for other actions of browsers.
         files: The files.
     """
 
@@ -191,11 +191,11 @@ class BrowserSessions:
     # -- links -----------------------------------------------------------------------------------
 
     def make_link(self, *, read_only: bool = False, terminal: str | None = None) -> str:
-        """Return the token of a new link; of too many the oldest works no more.
+        """Make a one-time link and return its token; beyond `MOST_LINKS` the oldest one ends.
 
         Args:
-            read_only: Whether who comes by it changes nothing.
-            terminal: What the terminal names itself by where codes are printed; None where there is none.
+            read_only: Whether the session gets read scopes only.
+            terminal: The token of the terminal that prints codes; None without one.
         """
         token = secrets.token_urlsafe(_BYTES)
         while len(self._links) >= MOST_LINKS:
@@ -206,12 +206,12 @@ class BrowserSessions:
         return token
 
     def use_link(self, token: str, address: str | None) -> tuple[Caller, TerminalCodes | None] | None:
-        """Use a link up; return who comes by it, and the codes of its terminal.
+        """Consume a link; return its caller and the codes of its terminal.
 
-        None, whichever the reason, where it opens nothing.
+        Returns None for any token that is unknown, used or expired.
         """
         if self.files is not None:
-            self.files.used(token)
+            self.files.remove_used(token)
         link = self._links.pop(digest_of(token), None)
         if link is None or trio.current_time() >= link.until:
             self.note("log_in", outcome="denied", address=address, by="link")
@@ -224,7 +224,7 @@ class BrowserSessions:
         return Caller(credential=credential, address=address), link.codes
 
     def new_code(self, terminal: str) -> str | None:
-        """Return a new code for the browser of a terminal; None where that is unknown."""
+        """Return a new code for a terminal's browser; None if the terminal is unknown."""
         return self._terminals.new_code(terminal)
 
     # -- sessions --------------------------------------------------------------------------------
@@ -232,14 +232,14 @@ class BrowserSessions:
     def begin(
         self, caller: Caller, *, by: str, codes: TerminalCodes | None = None
     ) -> tuple[str, BrowserSession]:
-        """Return the cookie's value of a new session, and the session.
+        """Begin a session; return the cookie's value and the session.
 
         Args:
-            caller: Who logs in, authenticated.
-            by: What they showed: ``key`` or ``link``.
-            codes: Those of the link's terminal.
+            caller: The authenticated caller.
+            by: How it logged in: ``key`` or ``link``.
+            codes: The codes of the link's terminal.
         """
-        assert caller.credential is not None, "nobody logs in without anything"
+        assert caller.credential is not None, "a log-in has a credential"
         self._make_room(caller.credential.holder)
         token = secrets.token_urlsafe(_BYTES)
         session = self._sessions[digest_of(token)] = BrowserSession(digest_of(token), caller, codes)
@@ -252,29 +252,29 @@ class BrowserSessions:
         return token, session
 
     def find(self, token: str) -> BrowserSession | None:
-        """Return the session of a cookie, which it goes on with; None without one."""
+        """Find the session of a cookie and mark it as used; None without one."""
         session = self._sessions.get(digest_of(token))
-        if session is None or self.ended_by_time(session):
+        if session is None or self.end_if_expired(session):
             return None
         session.used = trio.current_time()
         return session
 
-    def ended_by_time(self, session: BrowserSession) -> bool:
-        """Return whether a session's time is over; it is ended then."""
+    def end_if_expired(self, session: BrowserSession) -> bool:
+        """End a session whose time is over; return whether it has ended."""
         if trio.current_time() < session.ends_at:
             return session.has_ended
         self.end(session, "the session's time is over")
         return True
 
     def log_out(self, session: BrowserSession) -> None:
-        """End a session because its browser says so."""
+        """End a session at the request of its browser."""
         credential = session.caller.credential
-        assert credential is not None, "nobody is logged in without anything"
+        assert credential is not None, "a session has a credential"
         self.end(session, "logged out")
         self.note("log_out", address=session.caller.address, key_id=credential.id)
 
     def end_by_id(self, id: str) -> bool:
-        """End the session that people name so; return whether there was one."""
+        """End the session with a public id; return whether it existed."""
         session = next((each for each in self._sessions.values() if each.id == id), None)
         if session is None:
             return False
@@ -282,13 +282,13 @@ class BrowserSessions:
         return True
 
     def connected(self) -> Iterator[ConnectedClient]:
-        """Yield every browser that is logged in."""
+        """Yield each logged-in browser as a connected client."""
         for session in list(self._sessions.values()):
-            if not self.ended_by_time(session):
-                yield _seen(session)
+            if not self.end_if_expired(session):
+                yield _describe(session)
 
     def end(self, session: BrowserSession, reason: str) -> None:
-        """End a session, and what is open because of it; a second time does nothing."""
+        """End a session and everything that it holds open. Ending it again does nothing."""
         if session.has_ended:
             return
         session.has_ended = True
@@ -300,10 +300,10 @@ class BrowserSessions:
         self._one_ended = trio.Event()
 
     async def wait_until_unused(self) -> None:
-        """Wait until no browser is logged in and no link works, be it that nobody ever came by one."""
+        """Wait until no browser is logged in and no link is valid."""
         while True:
             for session in list(self._sessions.values()):
-                self.ended_by_time(session)
+                self.end_if_expired(session)
             ends = [session.ends_at for session in self._sessions.values()]
             ends += [link.until for link in self._links.values()]
             if max(ends, default=0.0) <= trio.current_time():
@@ -313,7 +313,7 @@ class BrowserSessions:
 
     def _make_room(self, holder: str) -> None:
         for session in list(self._sessions.values()):
-            self.ended_by_time(session)
+            self.end_if_expired(session)
         own = [each for each in self._sessions.values() if _holder(each) == holder]
         crowds = (own, MOST_OF_ONE), (list(self._sessions.values()), MOST)
         for crowd, most in crowds:
@@ -322,12 +322,12 @@ class BrowserSessions:
 
 
 def view_of(caller: Caller, agent: str, session: BrowserSession | None = None) -> SessionView:
-    """Return who a caller is.
+    """Describe the identity of a caller.
 
     Args:
-        caller: The caller, authenticated.
-        agent: What the agent is called where neither its key nor it says so.
-        session: The browser's session, if it comes by one.
+        caller: The authenticated caller.
+        agent: The agent's name, unless its key or the caller names one.
+        session: The browser's session, if any.
     """
     principal = principal_for(caller, agent)
     return SessionView(
@@ -343,8 +343,8 @@ def view_of(caller: Caller, agent: str, session: BrowserSession | None = None) -
 
 
 def principal_for(caller: Caller, agent: str) -> Principal:
-    """Return the principal of a caller, whose agent is called so where neither its key nor it says so."""
-    assert caller.credential is not None, "nobody is let in without anything"
+    """Return the principal of a caller; ``agent`` is the default name of its agent."""
+    assert caller.credential is not None, "a visitor has a credential"
     return principal_of(
         caller.credential,
         agent=caller.agent or agent,
@@ -354,7 +354,7 @@ def principal_for(caller: Caller, agent: str) -> Principal:
     )
 
 
-def _seen(session: BrowserSession) -> ConnectedClient:
+def _describe(session: BrowserSession) -> ConnectedClient:
     view = view_of(session.caller, CONSOLE)
     credential = session.caller.credential
     return ConnectedClient(
@@ -373,7 +373,7 @@ def _seen(session: BrowserSession) -> ConnectedClient:
 
 
 def is_of_owner(caller: Caller) -> bool:
-    """Return whether a caller came by a link, which only the folder's owner can make."""
+    """Return whether a caller logged in by a link: only the folder's owner makes links."""
     return caller.credential is not None and caller.credential.id.startswith(LINK)
 
 

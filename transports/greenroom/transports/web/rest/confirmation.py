@@ -1,12 +1,12 @@
-"""What a browser confirms: making keys, seeing as another agent, and exports.
+"""Confirmation of sensitive actions by a browser: making keys, impersonation and exports.
 
-Each asks once more: for a code of the terminal whose link the browser came by, or for the key that it logged
-in by. So with the cookie alone no contents leave and no other program is let in.
+The server requires a code of the terminal that made the browser's link, or the key of its log-in. So a stolen
+cookie alone cannot export contents or admit another program.
 
 Invariants:
 
-- The type of a request decides, on the way to the agent, so there is no path around it.
-- One code or key confirms one request. What that was refused for has used no code up.
+- The type of the request decides, just before it reaches the agent, so no path avoids the check.
+- One code or key confirms one request. A refused request does not consume the code.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from typing import Any, Final, Literal, NamedTuple
 
 from greenroom.actors import API_REQUESTS, MemoriesExported, ReadResource
 from greenroom.actors.app.resources.kinds import find_kind
-from greenroom.actors.core.auth.scopes import ADMIN, NEEDED, allows, needed_for_request
+from greenroom.actors.core.auth.scopes import ADMIN, RESOURCES, allows, needed_for_request
 from greenroom.runtime import Refusal
 from greenroom.transports.auth.authenticator import AUTHORIZATION, AuditHook, Authenticator
 from greenroom.transports.auth.caller import Caller, Headers
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.mcp.agent_port import SubscriberPort
 from greenroom.transports.web.rest.browser_sessions import CONSOLE, BrowserSession, principal_for
-from greenroom.transports.web.rest.impersonation import Asked
+from greenroom.transports.web.rest.impersonation import VisitorAgent
 
 CONFIRMATION_HEADER: Final = "X-Confirmation"
 CONFIRMATION_NEEDED: Final = "CONFIRMATION_NEEDED"
-SEEING_SECONDS: Final = 1_800.0
-"""How long a browser sees as one agent after that was confirmed."""
+IMPERSONATION_SECONDS: Final = 1_800.0
+"""Seconds for which a confirmed impersonation of one agent lasts."""
 _NOT_SENT: Final = frozenset({AUTHORIZATION, b"cookie"})
 
 By = Literal["code", "key"]
 Confirm = Callable[["Action"], Awaitable[Callable[[], None]]]
-"""Checks what a request shows; returns what has that hold again, where nothing was done by it."""
+"""Checks the confirmation of a request; returns a function that makes it valid again after a refusal."""
 
 
 class Action(NamedTuple):
-    """Something that asks for a confirmation.
+    """An action that needs a confirmation.
 
     Attributes:
-        name: What the audit log calls it.
-        says: What people call it, as the subject of a sentence.
+        name: Its name in the audit log.
+        says: Its name for people, the subject of a sentence.
         command: The commands that do the same.
         needs: The scope that it needs.
     """
@@ -54,7 +54,7 @@ class Action(NamedTuple):
     needs: str
 
 
-SEE_AS: Final = Action("see_as", "Seeing as another agent", "`greenroom console` in a terminal", ADMIN)
+IMPERSONATE: Final = Action("see_as", "Seeing as another agent", "`greenroom console` in a terminal", ADMIN)
 _ACTIONS: Final[Mapping[type[Any], Action]] = {
     API_REQUESTS[name]: Action(name, says, command, needed_for_request(name))
     for name, says, command in (
@@ -66,7 +66,7 @@ _ACTIONS: Final[Mapping[type[Any], Action]] = {
     )
 }
 _RESOURCES: Final = {
-    kind: Action(f"read_{kind}", says, command, NEEDED[f"resource {kind}"])
+    kind: Action(f"read_{kind}", says, command, RESOURCES[kind])
     for kind, says, command in (
         ("export", "Exporting memories", "`greenroom export`"),
         ("passport", "Reading a passport", "`greenroom passport export`"),
@@ -75,7 +75,7 @@ _RESOURCES: Final = {
 
 
 def action_of(request: object) -> Action | None:
-    """Return the action of a request that needs a confirmation; None for any other."""
+    """Return the action of a request that needs a confirmation, else None."""
     if isinstance(request, ReadResource):
         found = find_kind(request.uri)
         return None if found is None else _RESOURCES.get(found[0].kind)
@@ -83,12 +83,12 @@ def action_of(request: object) -> Action | None:
 
 
 class ConfirmationNeededError(HttpRefusedError):
-    """An action is refused until it is confirmed; it may then be asked for again.
+    """An action is refused until it is confirmed; the browser may then repeat it.
 
     Args:
-        action: What is refused.
-        by: What would confirm it; None where nothing does.
-        is_wrong: Whether something was shown, which was wrong.
+        action: The refused action.
+        by: What confirms it; None if nothing can.
+        is_wrong: Whether a wrong code or key was sent.
     """
 
     def __init__(self, action: Action, by: By | None, *, is_wrong: bool = False) -> None:
@@ -121,11 +121,11 @@ def _sentence(action: Action, by: By | None, *, is_wrong: bool) -> str:
 
 
 class Confirmations:
-    """Checks confirmations of browsers.
+    """Checks the confirmations of browsers.
 
     Args:
-        authenticator: Knows keys and tokens.
-        note: Notes in the audit log what was confirmed, and what was not.
+        authenticator: Checks keys and tokens.
+        note: Records confirmations and failed ones in the audit log.
     """
 
     def __init__(self, authenticator: Authenticator, note: AuditHook) -> None:
@@ -135,18 +135,18 @@ class Confirmations:
     async def confirm(
         self, session: BrowserSession, caller: Caller, lines: Headers, shown: str | None, action: Action
     ) -> Callable[[], None]:
-        """Check what a browser shows for a action; return what has that hold again.
+        """Check the code or key of a browser; return a function that restores the code.
 
         Args:
-            session: The browser's.
-            caller: Who it is, with the address that the request comes from.
+            session: The browser's session.
+            caller: The caller, with the address of the request.
             lines: The headers of the request.
-            shown: A code, or a key; None where nothing is shown.
-            action: What it is to confirm.
+            shown: A code or a key; None if nothing was sent.
+            action: The action to confirm.
 
         Raises:
-            ConfirmationNeededError: it confirms nothing.
-            HttpRefusedError: too many wrong keys came from the address.
+            ConfirmationNeededError: nothing or a wrong value was sent.
+            HttpRefusedError: the address sent too many wrong keys.
         """
         by: By | None = "key" if not session.is_of_owner else None if session.codes is None else "code"
         if by is None or not shown:
@@ -167,24 +167,24 @@ class Confirmations:
         return undo
 
     async def _is_own_key(self, session: BrowserSession, caller: Caller, lines: Headers, shown: str) -> bool:
-        """Return whether a text is the browser's key, or a token of the same holder."""
+        """Return whether a text is the browser's key or a token of its holder."""
         ours = session.caller.credential
         try:
-            found = await by_key(self._authenticator, Caller(address=caller.address), lines, shown)
+            found = await authenticate_key(self._authenticator, Caller(address=caller.address), lines, shown)
         except HttpRefusedError as error:
             if error.status == HTTPStatus.TOO_MANY_REQUESTS:
                 raise
             return False
         theirs = found.credential
-        assert ours is not None, "a browser logs in by something"
+        assert ours is not None, "a session has a credential"
         return theirs is not None and (theirs.id, theirs.holder) == (ours.id, ours.holder)
 
 
-async def by_key(authenticator: Authenticator, caller: Caller, lines: Headers, key: str) -> Caller:
-    """Return who comes by a key or token outside of a request's head.
+async def authenticate_key(authenticator: Authenticator, caller: Caller, lines: Headers, key: str) -> Caller:
+    """Authenticate a caller by a key or token from outside the headers.
 
     Raises:
-        HttpRefusedError: it opens nothing.
+        HttpRefusedError: the key or token is not valid.
     """
     if not key.isascii() or not key.isprintable():
         raise HttpRefusedError(HTTPStatus.UNAUTHORIZED, "this is no key of this server")
@@ -194,17 +194,17 @@ async def by_key(authenticator: Authenticator, caller: Caller, lines: Headers, k
 
 
 class ConfirmedAgent:
-    """A browser's agent, which does what asks for a confirmation once that is shown.
+    """The agent of a browser, which requires a confirmation for sensitive actions.
 
     Args:
         agent: The agent.
-        session: The browser's.
-        scopes: What it may do: without the scope a request is denied, and no confirmation is asked for.
-        confirm: Checks what the request shows.
+        session: The browser's session.
+        scopes: The agent's scopes. A request without its scope is denied before any confirmation.
+        confirm: Checks the confirmation of the request.
     """
 
     def __init__(
-        self, agent: Asked, session: BrowserSession, scopes: frozenset[str], confirm: Confirm
+        self, agent: VisitorAgent, session: BrowserSession, scopes: frozenset[str], confirm: Confirm
     ) -> None:
         self._agent = agent
         self._session = session
@@ -213,7 +213,7 @@ class ConfirmedAgent:
         self._is_confirmed = False
 
     def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
-        """Refuse a type of request that the agent's scopes do not open, see `Asked`."""
+        """Check the scope of a request type, see `VisitorAgent`."""
         self._agent.check_scope(request, arguments)
 
     async def ask(self, request: Any, *, checked: bool = False) -> Any:
@@ -227,15 +227,15 @@ class ConfirmedAgent:
         except Refusal:
             undo()
             raise
-        self._is_confirmed = True  # the further parts of a file are asked by the same agent
+        self._is_confirmed = True  # this agent also reads the further parts of the file
         if isinstance(reply, MemoriesExported):
             self._session.exported.extend(part.uri for part in reply.parts)
         return reply
 
     def _is_of_confirmed(self, request: Any) -> bool:
-        """Return whether a request reads a part of what this browser exported, which was confirmed.
+        """Return whether a request reads a part of a confirmed export of this browser.
 
-        Who was not answered such a URI cannot know it; those of passports are listed.
+        These URIs cannot be guessed. Those of passports are listed, so each one needs a confirmation.
         """
         return isinstance(request, ReadResource) and request.uri in self._session.exported
 
@@ -244,9 +244,9 @@ class ConfirmedAgent:
         return self._agent.subscriber(window)
 
     def close(self) -> None:
-        """Let go what is held, see `Asked`."""
+        """Release what the agent holds, see `VisitorAgent`."""
         self._agent.close()
 
 
 def _nothing() -> None:
-    """Stand for what has nothing to give back."""
+    """Do nothing: a key needs no restoring."""

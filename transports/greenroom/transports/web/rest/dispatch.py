@@ -1,4 +1,4 @@
-"""What visitors ask of the domain: requests with an answer, and streams of changes."""
+"""Dispatch of visitors' requests to their agents: replies, files and streams of changes."""
 
 from __future__ import annotations
 
@@ -13,52 +13,58 @@ from typing import Any, Final, TypeVar
 import msgspec
 import trio
 
-from greenroom.runtime import DeadlineExceededError, GreenroomError, StoreFailedError
+from greenroom.runtime import GreenroomError, Refusal, StoreFailedError
 from greenroom.transports.auth.authenticator import Authenticator, unauthorized
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.base.errors import HttpRefusedError, retry_later
 from greenroom.transports.base.observability.meter import API, RequestMeter
 from greenroom.transports.base.observability.request_log import RequestLog, trace_id_of
 from greenroom.transports.base.tool_names import with_tools
 from greenroom.transports.mcp.agent_port import AgentPort
-from greenroom.transports.mcp.fast_path import LARGE_ARGUMENTS, rate_limit_refusal
-from greenroom.transports.mcp.named_tools import open_to
-from greenroom.transports.mcp.tools.tool_errors import Failure, timeout_failure, tool_failure
+from greenroom.transports.mcp.tool_calls import LARGE_ARGUMENTS
+from greenroom.transports.mcp.tools.offered_tools import open_to
+from greenroom.transports.mcp.tools.tool_errors import (
+    Failure,
+    rate_limit_refusal,
+    timeout_failure,
+    tool_failure,
+)
 from greenroom.transports.sockets.http.asgi_exchange import ClientGoneError, Exchange
 from greenroom.transports.sockets.http.responses import JSON, Header, Response
 from greenroom.transports.web.rest.browser_sessions import BrowserSessions, principal_for
 from greenroom.transports.web.rest.confirmation import ConfirmedAgent
 from greenroom.transports.web.rest.events import EventStream
-from greenroom.transports.web.rest.impersonation import Asked, LookedAt, Onlooker
+from greenroom.transports.web.rest.impersonation import ImpersonatedAgent, ImpersonationAudit, VisitorAgent
 from greenroom.transports.web.rest.problems import failure_response
 from greenroom.transports.web.rest.visitors import Visitor
 
 logger = logging.getLogger(__name__)
 
 MOST_STREAMS: Final = 64
-"""Streams of changes that one key, or one browser that came by a link, may have open."""
+"""Streams of changes that one key, or one browser with a link, may have open."""
 
 R = TypeVar("R", Response, Response | None)
 
-Work = Callable[[Asked], Awaitable[Response]]
-"""Asks the domain in the name of one agent, and makes the answer."""
+Work = Callable[[VisitorAgent], Awaitable[Response]]
+"""Sends requests to one agent and makes the response."""
 More = Callable[[], Awaitable[bytes]]
-"""Returns the next part of a file; nothing at its end."""
-MadeFile = Callable[[Asked], tuple[Sequence[Header], More]]
-"""Makes a file by asking the domain in the name of one agent: headers, and its parts."""
+"""Returns the next part of a file; empty at its end."""
+FileMaker = Callable[[VisitorAgent], tuple[Sequence[Header], More]]
+"""Makes a file by requests to one agent: returns its headers, and its parts."""
 Failed = Callable[[Failure], Response]
-"""Makes the answer of a failure."""
+"""Renders a failure."""
 STOPPING: Final = "the server is stopping"
 
 
-class Asking:
-    """Asks the domain in the name of visitors.
+class Dispatcher:
+    """Sends requests to the domain in the name of visitors.
 
     Args:
-        agent_for: Returns a caller's agent, given its own name made to fit.
-        authenticator: Says how often somebody may ask, and until when.
+        agent_for: Returns the agent of a caller, given the caller's sanitized name.
+        authenticator: Knows rate limits and when credentials end.
         sessions: The browsers that have logged in.
-        meter: Counts requests that are over.
+        meter: Counts finished requests.
+        log: Records finished requests, if given.
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one event.
     """
@@ -81,25 +87,25 @@ class Asking:
         self._log = log
         self._request_timeout = request_timeout
         self._debounce = debounce
-        self._looked_at = LookedAt(sessions.note)
+        self._impersonations = ImpersonationAudit(sessions.note)
         self._open: set[trio.CancelScope] = set()
         self._streams: set[EventStream] = set()
         self._streams_of: Counter[str] = Counter()
 
     def stop(self) -> None:
-        """End the streams."""
+        """End all streams."""
         for stream in list(self._streams):
             stream.end(STOPPING)
 
     def fail_open_requests(self) -> None:
-        """Give up the requests that are under way, and have them answered so."""
+        """Cancel the open requests; each gets a response."""
         for scope in list(self._open):
             scope.cancel()
 
-    def limited(self, visitor: Visitor, failed: Failed = failure_response) -> Response | None:
-        """Count a request; return the answer, as `failed` makes it, to one that comes too soon, else None.
+    def check_rate(self, visitor: Visitor, failed: Failed = failure_response) -> Response | None:
+        """Count a request; return the rendered failure if it exceeds the rate limit.
 
-        The folder's owner, who came by a link, is limited as little as programs that need no key.
+        The folder's owner with a link is limited like a local program without a key: hardly at all.
         """
         limit = self._authenticator.rate_limit(visitor.caller)
         wait = 0.0 if limit is None else limit.request(trio.current_time())
@@ -114,20 +120,20 @@ class Asking:
         request: type[Any],
         parse: Callable[[bytes], Any],
     ) -> Response:
-        """Return the answer to one request, as JSON.
+        """Handle one request of the domain; return its reply as JSON.
 
         Args:
-            exchange: What it came by; when its client hangs up, it is given up.
-            visitor: Who asks.
-            name: What it is counted under.
-            body: What the request is made of.
-            request: Its type.
-            parse: Makes a checked request of it, or refuses it.
+            exchange: The HTTP exchange; a client that hangs up cancels the request.
+            visitor: The caller.
+            name: The name for metrics.
+            body: The body of the request.
+            request: The type of the request.
+            parse: Makes a checked request of the body, or refuses it.
 
         Raises:
             ClientGoneError: the client hung up.
-            HttpRefusedError: what it came by has ended while its body was read.
-            StoreFailedError: the store failed for good.
+            HttpRefusedError: the credential ended while the body was read.
+            StoreFailedError: the store has failed permanently.
         """
         work = partial(_reply, body, request, parse)
         return await self.answer(exchange, visitor, name, work, failure_response)
@@ -140,40 +146,40 @@ class Asking:
         work: Work,
         failed: Failed,
     ) -> Response:
-        """Return the answer that is made by asking the domain.
+        """Run ``work`` with the visitor's agent; return its response.
 
         Args:
-            exchange: What asked for it; when its client hangs up, it is given up.
-            visitor: Who asks.
-            name: What it is counted under.
-            work: Asks an agent, and makes the answer.
-            failed: Makes the answer when that fails.
+            exchange: The HTTP exchange; a client that hangs up cancels the request.
+            visitor: The caller.
+            name: The name for metrics.
+            work: Sends requests to the agent and makes the response.
+            failed: Renders a failure of that.
 
         Raises:
             ClientGoneError: the client hung up.
-            HttpRefusedError: what it came by has ended.
-            StoreFailedError: the store failed for good.
+            HttpRefusedError: the credential has ended.
+            StoreFailedError: the store has failed permanently.
         """
         return await self._metered(exchange, visitor, name, partial(self._answer, visitor, work, failed))
 
     async def download(
-        self, exchange: Exchange, visitor: Visitor, name: str, made: MadeFile, failed: Failed
+        self, exchange: Exchange, visitor: Visitor, name: str, made: FileMaker, failed: Failed
     ) -> Response | None:
-        """Send a file in parts while the visitor may have it; return the answer instead if it is refused.
+        """Send a file in parts; return a response instead if it is refused.
 
-        What fails or ends after the first part breaks the connection off, so that nobody takes it for whole.
+        A failure after the first part breaks the connection: the client must not take the file for complete.
 
         Args:
-            exchange: What asked for it; when its client hangs up, it is given up.
-            visitor: Who asks.
-            name: What it is counted under.
-            made: Makes it.
-            failed: Makes the answer when the first part fails.
+            exchange: The HTTP exchange; a client that hangs up cancels the request.
+            visitor: The caller.
+            name: The name for metrics.
+            made: Makes the file.
+            failed: Renders a failure of the first part.
 
         Raises:
             ClientGoneError: the client hung up.
-            HttpRefusedError: what it came by has ended.
-            StoreFailedError: the store failed for good.
+            HttpRefusedError: the credential has ended.
+            StoreFailedError: the store has failed permanently.
         """
         work = partial(self._send_file, exchange, visitor, made, failed)
         return await self._metered(exchange, visitor, name, work)
@@ -181,7 +187,7 @@ class Asking:
     async def _metered(
         self, exchange: Exchange, visitor: Visitor, name: str, work: Callable[[], Awaitable[R]]
     ) -> R:
-        """Return what is made of a request while its client is there; None is a file that was sent."""
+        """Run work while the client is connected, and record it; None for a sent file."""
         self._check_still(visitor)
         began = trio.current_time()
         outcome: Any = "cancelled"
@@ -202,7 +208,7 @@ class Asking:
         return response
 
     async def _send_file(
-        self, exchange: Exchange, visitor: Visitor, made: MadeFile, failed: Failed
+        self, exchange: Exchange, visitor: Visitor, made: FileMaker, failed: Failed
     ) -> Response | None:
         agent = self.agent(visitor)
         has_begun = False
@@ -222,7 +228,7 @@ class Asking:
         except Exception as error:
             if not has_begun:
                 return failed(self._failure(error, visitor))
-            logger.warning("a file was not sent whole", exc_info=error)
+            logger.warning("a file was not sent completely", exc_info=error)
         finally:
             self._open.discard(scope)
             agent.close()
@@ -234,7 +240,7 @@ class Asking:
     async def _part(self, more: More) -> bytes:
         with trio.move_on_after(self._request_timeout):
             return await more()
-        raise DeadlineExceededError("a part of the file was not there in time")
+        raise _not_read_within(self._request_timeout)
 
     async def _answer(self, visitor: Visitor, work: Work, failed: Failed) -> Response:
         agent = self.agent(visitor)
@@ -258,27 +264,27 @@ class Asking:
         raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
 
     def _failure(self, error: Exception, visitor: Visitor) -> Failure:
-        """Return what tells of an error: pages name no tools, other answers those that may be called."""
+        """Describe an error: to browsers without tool names, to programs with those they may call."""
         failure = tool_failure(error)
         if visitor.session is not None:
             return msgspec.structs.replace(failure, error=with_tools(failure.error, lambda _: None))
-        if visitor.looker is not None:  # an administrator, who is told what to ask as itself
+        if visitor.impersonator is not None:  # an administrator may call everything as itself
             return failure
         scopes = principal_for(visitor.caller, visitor.agent).scopes
         return msgspec.structs.replace(failure, error=open_to(failure.error, scopes))
 
-    def agent(self, visitor: Visitor) -> Asked:
-        """Return what asks the domain in the name of a visitor; close it.
+    def agent(self, visitor: Visitor) -> VisitorAgent:
+        """Return the agent of a visitor; the caller must close it.
 
-        What a visitor sees as another agent is recorded. Some things a browser confirms.
+        Reads of an impersonated agent are audited. Sensitive actions of a browser need a confirmation.
         """
         is_person = visitor.session is not None
         caller = msgspec.structs.replace(visitor.caller, is_single_request=True, is_person=is_person)
-        agent: Asked = self._agent_for(caller, visitor.agent)
-        if visitor.looker is not None and caller.credential is not None:
+        agent: VisitorAgent = self._agent_for(caller, visitor.agent)
+        if visitor.impersonator is not None and caller.credential is not None:
             seen = caller.credential.grant
-            looked = partial(self._looked_at.record, visitor.holder, visitor.looker, seen)
-            agent = Onlooker(agent, looked)
+            record = partial(self._impersonations.record, visitor.holder, visitor.impersonator, seen)
+            agent = ImpersonatedAgent(agent, record)
         if visitor.session is None or visitor.confirm is None:
             return agent
         scopes = principal_for(caller, visitor.agent).scopes
@@ -295,23 +301,23 @@ class Asking:
 
     # -- changes ---------------------------------------------------------------------------------
 
-    async def tell_changes(
+    async def stream_changes(
         self, exchange: Exchange, visitor: Visitor, uris: Sequence[str], *, comes_back: bool
     ) -> Response | None:
-        """Send changes of resources until somebody ends it; return the answer instead if it is refused.
+        """Stream changes until either side ends it; return a response if it is refused.
 
         Args:
-            exchange: What asked for them.
-            visitor: Who hears of them.
+            exchange: The HTTP exchange.
+            visitor: The subscriber.
             uris: The resources.
-            comes_back: Whether it heard of them before, and may have missed some.
+            comes_back: Whether it had a stream before and may have missed changes.
 
         Raises:
             HttpRefusedError: it has too many streams.
         """
         if self._streams_of[visitor.holder] >= MOST_STREAMS:
             sentence = f"{MOST_STREAMS} streams are open by this key; end some"
-            raise HttpRefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "5"})
+            raise retry_later(sentence)
         agent = self.agent(visitor)
         with ExitStack() as stack:
             stack.callback(agent.close)
@@ -347,33 +353,41 @@ class Asking:
                 del self._streams_of[holder]
 
     def _check(self, visitor: Visitor, end: Callable[[str], None]) -> None:
-        """End a browser's session and its streams once its time is over.
+        """End a browser's session and its streams if its time is over.
 
-        A stream that is seen as another agent ends with the confirmation of that.
+        A stream of an impersonated agent ends when the confirmation expires.
         """
         session = visitor.session
         if session is None:
             return
-        self._sessions.ended_by_time(session)
-        if visitor.seen is not None and not session.sees(visitor.seen):
-            end(f"what the agent {visitor.seen.agent!r} sees is to be confirmed again")
+        self._sessions.end_if_expired(session)
+        if visitor.impersonation is not None and not session.may_impersonate(visitor.impersonation):
+            end(f"what the agent {visitor.impersonation.agent!r} sees is to be confirmed again")
 
     def _held(self, visitor: Visitor, end: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Return a block within which `end` is called when what a visitor came by ends, or has ended."""
+        """Return a block in which `end` is called once the visitor's credential has ended."""
         if visitor.session is None:
             return self._authenticator.hold_connection(visitor.caller, end)
         return visitor.session.hold(end)
 
 
-async def _reply(body: bytes, request: type[Any], parse: Callable[[bytes], Any], agent: Asked) -> Response:
+async def _reply(
+    body: bytes, request: type[Any], parse: Callable[[bytes], Any], agent: VisitorAgent
+) -> Response:
     agent.check_scope(request, body)
     if len(body) > LARGE_ARGUMENTS:
-        asked = await trio.to_thread.run_sync(parse, body, abandon_on_cancel=True)
+        checked = await trio.to_thread.run_sync(parse, body, abandon_on_cancel=True)
     else:
-        asked = parse(body)
-    reply = await agent.ask(asked, checked=True)
+        checked = parse(body)
+    reply = await agent.ask(checked, checked=True)
     return Response(HTTPStatus.OK, [JSON], msgspec.json.encode(reply))
 
 
 def _never_whole(_line: bytes) -> Response:
-    raise AssertionError("a stream is never answered whole")
+    raise AssertionError("a stream has no single response")
+
+
+def _not_read_within(seconds: float) -> Refusal:
+    """Make the refusal of a file that was not read in time; nothing was changed."""
+    sentence = f"The file was not read within {seconds:g} s; nothing was changed. Repeat it, or ask for less."
+    return Refusal("DEADLINE_EXCEEDED", sentence, deadline_ms=round(seconds * 1_000), outcome="not_done")

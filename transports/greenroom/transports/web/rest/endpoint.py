@@ -1,11 +1,11 @@
-"""HTTP and JSON below `/api/v1`: each request of the domain a POST, reads of resources, changes as events.
+"""HTTP and JSON below `/api/v1`: requests as POST, reads of resources, and changes as events.
 
 A request goes the way of a tool call: the same checks, agent of the domain, limits and records.
 
 Invariants:
 
-- Nobody is answered below `/api` who has not shown a key or logged in, wherever they come from.
-- Whatever is answered, no browser takes it for anything but what its head says (`SAFE`).
+- Below `/api` every caller needs a key or a session, from any address.
+- Every response has the security headers (`SAFE`), so no browser treats it as anything but its type.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from greenroom.transports.sockets.http.asgi_exchange import Exchange
 from greenroom.transports.sockets.http.request_head import LAST_EVENT_ID
 from greenroom.transports.sockets.http.responses import JSON, Response
 from greenroom.transports.web.rest import openapi
+from greenroom.transports.web.rest.browser_checks import NO_STORE, SAFE
 from greenroom.transports.web.rest.browser_sessions import CONSOLE, LogIn, view_of
-from greenroom.transports.web.rest.dispatch import Asking
+from greenroom.transports.web.rest.dispatch import Dispatcher
 from greenroom.transports.web.rest.events import MOST_TOPICS
 from greenroom.transports.web.rest.impersonation import PARAMETERS
 from greenroom.transports.web.rest.problems import refusal_response
 from greenroom.transports.web.rest.request_data import LOG_IN_SIZE, check_method, content_type, query
-from greenroom.transports.web.rest.safe_headers import NOT_KEPT, SAFE
 from greenroom.transports.web.rest.visitors import Visitor, Visitors
 
 _JSON: Final = "application/json"
@@ -45,14 +45,14 @@ class ApiEndpoint:
     """Answers below `/api/v1`.
 
     Args:
-        visitors: Lets people and programs in.
-        asking: Asks the domain.
+        visitors: Authenticates people and programs.
+        dispatcher: Sends requests to agents.
         frame: The longest body of a request, in bytes.
     """
 
-    def __init__(self, visitors: Visitors, asking: Asking, *, frame: int) -> None:
+    def __init__(self, visitors: Visitors, dispatcher: Dispatcher, *, frame: int) -> None:
         self._visitors = visitors
-        self._asking = asking
+        self._dispatcher = dispatcher
         self._frame = frame
         root = openapi.ROOT
         self._routes: Mapping[str, tuple[str, Handler]] = {
@@ -65,24 +65,24 @@ class ApiEndpoint:
         }
 
     def serves(self, path: str) -> bool:
-        """Return whether it answers at a path, be it with a refusal."""
+        """Return whether it answers at a path, possibly with a refusal."""
         return path == _API or path.startswith(f"{_API}/")
 
     def refused(self, error: HttpRefusedError) -> Response:
-        """Return the answer that a refusal stands for."""
+        """Render a refusal."""
         return refusal_response(error)
 
     def stop(self) -> None:
         """End the streams of changes."""
-        self._asking.stop()
+        self._dispatcher.stop()
 
     def fail_open_requests(self) -> None:
-        """Have the requests answered that are under way."""
-        self._asking.fail_open_requests()
+        """Cancel the open requests; each gets a response."""
+        self._dispatcher.fail_open_requests()
 
     async def serve(self, exchange: Exchange, caller: Caller) -> None:
         """Answer one request, see `http.endpoint.Endpoint`."""
-        exchange.extra = [*exchange.extra, NOT_KEPT, *SAFE]
+        exchange.extra = [*exchange.extra, NO_STORE, *SAFE]
         path = exchange.head.path
         if path == f"{openapi.ROOT}/login" and self._visitors.browsers_log_in:
             check_method(exchange.head, "POST")
@@ -91,23 +91,23 @@ class ApiEndpoint:
             visitor = await self._visitors.let_in(exchange, caller)
             method, handler = self._routes.get(path, (None, None))
             if method is None or handler is None:
-                sentence = f"there is no such path; {openapi.ROOT}/openapi.json has those that there are"
+                sentence = f"there is no such path; {openapi.ROOT}/openapi.json lists all paths"
                 raise HttpRefusedError(HTTPStatus.NOT_FOUND, sentence)
             check_method(exchange.head, method)
             if method == "GET":
-                await exchange.discard()  # what nobody reads would keep the answer waiting
+                await exchange.discard()  # an unread body would delay the response
             await handler(exchange, visitor)
 
     # -- requests --------------------------------------------------------------------------------
 
     async def _request(self, name: str, exchange: Exchange, visitor: Visitor) -> None:
-        response = self._asking.limited(visitor)
+        response = self._dispatcher.check_rate(visitor)
         if response is None:
             body = await exchange.body(self._frame)
             kind = API_REQUESTS[name]
             is_json = content_type(exchange.head) == _JSON
             parse: Callable[[bytes], Any] = partial(parse_request, kind) if is_json else _no_json
-            response = await self._asking.request(exchange, visitor, name, body, kind, parse)
+            response = await self._dispatcher.request(exchange, visitor, name, body, kind, parse)
         await exchange.reply(response)
 
     async def _resources(self, exchange: Exchange, visitor: Visitor) -> None:
@@ -118,10 +118,12 @@ class ApiEndpoint:
             request: Any = ReadResource(uri=given["uri"][0])
         else:
             request = ListResources(cursor=given.get("cursor", [None])[0])
-        response = self._asking.limited(visitor)
+        response = self._dispatcher.check_rate(visitor)
         if response is None:
             checked = partial(_checked, request)
-            response = await self._asking.request(exchange, visitor, "resources", b"", type(request), checked)
+            response = await self._dispatcher.request(
+                exchange, visitor, "resources", b"", type(request), checked
+            )
         await exchange.reply(response)
 
     async def _events(self, exchange: Exchange, visitor: Visitor) -> None:
@@ -129,10 +131,10 @@ class ApiEndpoint:
         if not 0 < len(topics) <= MOST_TOPICS:
             sentence = f"name 1 to {MOST_TOPICS} resources, each as topic=URI, and not {len(topics)}"
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
-        response = self._asking.limited(visitor)
+        response = self._dispatcher.check_rate(visitor)
         if response is None:
             comes_back = LAST_EVENT_ID in exchange.head.headers
-            response = await self._asking.tell_changes(exchange, visitor, topics, comes_back=comes_back)
+            response = await self._dispatcher.stream_changes(exchange, visitor, topics, comes_back=comes_back)
         if response is not None:
             await exchange.reply(response)
 
@@ -141,7 +143,7 @@ class ApiEndpoint:
         await exchange.reply(Response(HTTPStatus.OK, [JSON], msgspec.json.encode(view)))
 
     async def _description(self, exchange: Exchange, _visitor: Visitor) -> None:
-        for name in API_REQUESTS:  # 0.1 s when it is first asked for, in which others are served
+        for name in API_REQUESTS:  # building takes 0.1 s the first time; others are served meanwhile
             openapi.operation(name)
             await trio.lowlevel.checkpoint()
         await exchange.reply(Response(HTTPStatus.OK, [JSON], openapi.document()))
@@ -170,7 +172,7 @@ class ApiEndpoint:
 
 
 def _no_json(_body: bytes) -> Any:
-    """Refuse a body that says it is something else; who lacks the scope has been refused by now."""
+    """Refuse a body of another type; callers without the scope have been refused before."""
     sentence = "the body is the request's arguments as JSON; say Content-Type: application/json"
     raise HttpRefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, sentence)
 

@@ -1,7 +1,7 @@
 """Changes of resources as server-sent events.
 
-Nothing is kept for a client that does not read but one flag for each resource that it wants to hear of. One
-that comes back with ``Last-Event-ID`` may have missed changes, so it is told once of each.
+For a client that does not read, only one flag per subscribed resource is kept. A client that returns with
+``Last-Event-ID`` may have missed changes, so it gets one event for each resource.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from greenroom.transports.sockets.http.responses import Header
 
 MOST_TOPICS: Final = 100
 RETRY: Final = 2_000
-"""Milliseconds after which a client comes back whose stream broke."""
+"""Milliseconds after which a client with a broken stream reconnects."""
 
 
 class EventStream:
     """One client's stream of changes, as `Exchange.settle` sends it.
 
     Args:
-        wake: Called when there is something new.
-        check: Called before something is sent; it calls `end` when the client's right is over.
-        missed: Resources of which it may have missed a change.
+        wake: Called when there is a new event.
+        check: Called before sending; it calls `end` if the client may no longer read.
+        missed: Resources with changes that the client may have missed.
     """
 
     line: bytes | None = None
@@ -56,34 +56,34 @@ class EventStream:
         self.end("the server is stopping")
 
     def end(self, reason: str) -> None:
-        """End the stream with a word; a second time does nothing."""
+        """End the stream with a reason. Ending it again does nothing."""
         if self._reason is None:
             self._reason = reason
             self._wake()
 
     def begin(self) -> None:
-        """Do nothing: it is a stream from the start."""
+        """Do nothing: it streams from the start."""
 
-    def sent(self) -> None:
-        """Do nothing: what was given is forgotten."""
+    def mark_sent(self) -> None:
+        """Do nothing: sent events are not kept."""
 
     def opening(self) -> bytes:
-        """Return what comes first."""
+        """Return the first lines of the stream."""
         return b"retry: %d\r\nid: 0\r\n\r\n" % RETRY
 
     def take(self) -> bytes:
-        """Return the events that are new."""
+        """Return the new events."""
         self._check()
         changed, self._changed = self._changed, {}
-        told = [self._event(b"change", {"uri": uri}) for uri in changed]
+        events = [self._event(b"change", {"uri": uri}) for uri in changed]
         if self._reason is not None and not self._is_over:
-            told.append(self._event(b"end", {"reason": self._reason}))
+            events.append(self._event(b"end", {"reason": self._reason}))
             self._is_over = True
-        return b"".join(told)
+        return b"".join(events)
 
     @property
     def over(self) -> bool:
-        """Whether it ends when what is new is sent."""
+        """Whether the stream ends after the new events."""
         return self._is_over
 
     def _event(self, name: bytes, data: dict[str, str]) -> bytes:

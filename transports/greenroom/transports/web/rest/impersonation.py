@@ -1,7 +1,7 @@
-"""Seeing what another agent sees: as whom a visitor wants to look on, and the record of what was looked at.
+"""Impersonation: reading as another agent, and the audit of what was read.
 
-Who holds the scope ``admin`` may read as any agent. Nothing is changed by that, and nothing counted as
-that agent's.
+A caller with the scope ``admin`` may read as any agent. Impersonation changes nothing, and nothing counts as
+the other agent's activity.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from greenroom.transports.web.rest.request_data import any_query
 
 _READERS: Final = {"as": name(100), "as_type": name(100), "as_user": line(128), "as_project": name(128)}
 PARAMETERS: Final[Mapping[str, str]] = {
-    "as": "The agent as which it is read, with the scope `admin`; nothing is changed so.",
+    "as": "The agent to read as, with the scope `admin`; nothing is changed.",
     "as_type": "The type of that agent.",
-    "as_user": "The user whom that agent works for; empty for none. Your own unless given.",
-    "as_project": "A project whose member that agent is; may be given several times. Your own unless given.",
+    "as_user": "The user of that agent; empty for none. Your own unless given.",
+    "as_project": "A project of that agent; may be given several times. Your own unless given.",
 }
-"""The parameters of a URL that say as whom it is read, with their meaning; each may be a header instead."""
+"""The URL parameters of an impersonation, with their meaning; each may be a header instead."""
 HEADERS: Final = {each: f"Greenroom-{each.title().replace('_', '-')}" for each in PARAMETERS}
 
 
-class SeenAs(msgspec.Struct, frozen=True, kw_only=True):
-    """As whom somebody looks on.
+class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
+    """The identity to impersonate.
 
     Attributes:
-        agent: The agent id, as messages have it.
+        agent: The agent id, as in messages.
         agent_type: The agent's type.
-        user: The user whom it works for; empty for none, None for the looker's own.
-        projects: The projects whose member it is; empty for the looker's own.
+        user: The agent's user; empty for none, None for the impersonator's own.
+        projects: The agent's projects; empty for the impersonator's own.
     """
 
     agent: str
@@ -54,13 +54,13 @@ class SeenAs(msgspec.Struct, frozen=True, kw_only=True):
     projects: tuple[str, ...] = ()
 
 
-def seen_as(head: RequestHead) -> SeenAs | None:
-    """Return as whom a request is to be answered, by its URL or its headers; None where as its sender.
+def parse_impersonation(head: RequestHead) -> Impersonation | None:
+    """Parse the impersonation of a request from its URL or headers; None without one.
 
     Raises:
-        HttpRefusedError: it says what cannot be, says it twice, or does not say which agent.
+        HttpRefusedError: a value is invalid, given twice, or given without the agent.
     """
-    given = _given(head)
+    given = _parse_parameters(head)
     if not given:
         return None
     for key, values in given.items():
@@ -72,8 +72,8 @@ def seen_as(head: RequestHead) -> SeenAs | None:
         sentence = f"{next(iter(given))} is given without the agent that it belongs to: as=AGENT"
         raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
     user = given.get("as_user", [None])[0]
-    agent_type = given.get("as_type", [None])[0]  # a form sends an empty one where nothing was typed
-    return SeenAs(
+    agent_type = given.get("as_type", [None])[0]  # a form sends an empty one if nothing was typed
+    return Impersonation(
         agent=_checked("as", given["as"][0]),
         agent_type=_checked("as_type", agent_type) if agent_type else None,
         user=_checked("as_user", user) if user else user,
@@ -81,10 +81,10 @@ def seen_as(head: RequestHead) -> SeenAs | None:
     )
 
 
-def _given(head: RequestHead) -> dict[str, list[str]]:
-    """Return the values of each parameter; that of a header is written as in a URL."""
+def _parse_parameters(head: RequestHead) -> dict[str, list[str]]:
+    """Return the values of each parameter; headers are percent-encoded like URLs."""
     given: dict[str, list[str]] = {}
-    if "as" in head.query:  # most say nothing of the kind
+    if "as" in head.query:  # quick check: most requests have none
         given = {key: values for key, values in any_query(head).items() if key in PARAMETERS}
     for key, header in HEADERS.items():
         for value in header_values(head.lines, header.lower().encode()):
@@ -100,45 +100,47 @@ def _checked(key: str, value: str) -> str:
         raise HttpRefusedError(HTTPStatus.BAD_REQUEST, f"{key} is {value[:100]!r}, but {error}") from None
 
 
-def looking_on(caller: Caller, looker: Principal, seen: SeenAs) -> Caller:
-    """Return a caller who reads as another agent, by the credential of who looks on.
+def impersonate(caller: Caller, impersonator: Principal, seen: Impersonation) -> Caller:
+    """Return a caller that reads as another agent with the impersonator's credential.
 
     Args:
-        caller: Who looks on, authenticated.
-        looker: The principal of the same.
-        seen: As whom.
+        caller: The impersonator, authenticated.
+        impersonator: Its principal.
+        seen: The identity to impersonate.
 
     Raises:
-        AccessDeniedError: they may not.
+        AccessDeniedError: it may not impersonate that agent.
     """
-    assert caller.credential is not None, "nobody is let in without anything"
-    if not allows(looker.scopes, ADMIN):
+    assert caller.credential is not None, "a visitor has a credential"
+    if not allows(impersonator.scopes, ADMIN):
         sentence = (
             f"seeing what the agent {seen.agent!r} sees needs the scope {ADMIN!r}, which you were not given"
         )
         raise AccessDeniedError(HTTPStatus.FORBIDDEN, sentence)
-    projects = frozenset(seen.projects) or looker.projects
-    if looker.projects is not None and projects is not None and not projects <= looker.projects:
-        strange = ", ".join(sorted(projects - looker.projects))
-        raise AccessDeniedError(HTTPStatus.FORBIDDEN, f"you are no member of the project {strange}")
+    projects = frozenset(seen.projects) or impersonator.projects
+    if impersonator.projects is not None and projects is not None and not projects <= impersonator.projects:
+        strange = ", ".join(sorted(projects - impersonator.projects))
+        raise AccessDeniedError(HTTPStatus.FORBIDDEN, f"you are not a member of the project {strange}")
     grant = Grant(
         name=caller.credential.grant.name,
         scopes=READ_ONLY,
         agent=seen.agent,
         agent_type=seen.agent_type,
-        user=looker.user if seen.user is None else seen.user or None,
+        user=impersonator.user if seen.user is None else seen.user or None,
         projects=projects,
         limits=caller.credential.grant.limits,
     )
-    credential: Credential = msgspec.structs.replace(caller.credential, grant=grant, seen_by=looker.agent_id)
+    credential: Credential = msgspec.structs.replace(
+        caller.credential, grant=grant, seen_by=impersonator.agent_id
+    )
     return Caller(credential=credential, address=caller.address)
 
 
-class Asked(Protocol):
-    """The part of an agent that visitors use, see `AgentPort`."""
+class VisitorAgent(Protocol):
+    """The part of `AgentPort` that visitors use."""
 
     def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
-        """Refuse a type of request that the agent's scopes do not open."""
+        """Refuse a type of request that the agent's scopes do not allow."""
 
     async def ask(self, request: Any, *, checked: bool = False) -> Any:
         """Return the reply to a request."""
@@ -147,54 +149,54 @@ class Asked(Protocol):
         """Return a new subscriber, which merges changes within `window` seconds."""
 
     def close(self) -> None:
-        """Let go what is held for the visitor, who is gone; a second time does nothing."""
+        """Release what the agent holds for its visitor. Closing it again does nothing."""
 
 
-class Looked(Protocol):
-    """Records what somebody looked at."""
+class RecordRead(Protocol):
+    """Records a read by an impersonator."""
 
     def __call__(self, *, session: str | None, target: str | None) -> None:
-        """Record it, unless that was recorded a moment ago."""
+        """Record a read, unless the same was recorded within a minute."""
 
 
-class Onlooker:
-    """An agent that is asked by somebody else, who looks on: what is read is recorded.
+class ImpersonatedAgent:
+    """An agent that an impersonator reads as; every read is recorded.
 
     Args:
-        agent: The agent; it refuses to change anything.
-        looked: Records what is looked at.
+        agent: The agent, which refuses all writes.
+        record: Records what is read.
     """
 
-    def __init__(self, agent: Asked, looked: Looked) -> None:
+    def __init__(self, agent: VisitorAgent, record: RecordRead) -> None:
         self._agent = agent
-        self._looked = looked
+        self._record = record
 
     def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
-        """Refuse a type of request that the agent's scopes do not open, see `Asked`."""
+        """Check the scope of a request type, see `VisitorAgent`."""
         self._agent.check_scope(request, arguments)
 
     async def ask(self, request: Any, *, checked: bool = False) -> Any:
         """Return the reply to a request."""
-        self._looked(session=_text(request, "session_id"), target=_text(request, "uri"))
+        self._record(session=_text(request, "session_id"), target=_text(request, "uri"))
         return await self._agent.ask(request, checked=checked)
 
     def subscriber(self, window: float) -> SubscriberPort:
-        """Return a new subscriber; who hears that a resource changed has seen nothing of it yet."""
+        """Return a new subscriber; a notification reveals no content, so it is not recorded."""
         return self._agent.subscriber(window)
 
     def close(self) -> None:
-        """Let go what is held, see `Asked`."""
+        """Release what the agent holds, see `VisitorAgent`."""
         self._agent.close()
 
 
-class LookedAt:
-    """Notes in the audit log who looked on as whom, and at what.
+class ImpersonationAudit:
+    """Audits which impersonator read what as which agent.
 
-    Of the same session or resource there is one record a minute, and of all that is neither, one: a page that
-    is looked at for long asks every few seconds.
+    There is one record a minute for each session or resource, and one for all other reads together: an open
+    page repeats its requests every few seconds.
 
     Args:
-        note: Notes it: the looker, the action, and details.
+        note: Writes the audit record: the impersonator, the action, and details.
     """
 
     def __init__(self, note: Callable[..., None]) -> None:
@@ -202,16 +204,16 @@ class LookedAt:
         self._noted = TokenBuckets(1, 1)
 
     def record(
-        self, holder: str, looker: Principal, grant: Grant, *, session: str | None, target: str | None
+        self, holder: str, impersonator: Principal, grant: Grant, *, session: str | None, target: str | None
     ) -> None:
-        """Note it, unless the same was noted within a minute.
+        """Audit a read, unless the same was audited within a minute.
 
         Args:
-            holder: What the looker, or its browser, is counted under.
-            looker: Who looks on.
-            grant: As whom.
-            session: The session that is looked at, if it is one.
-            target: The resource, if it is one.
+            holder: The id under which the impersonator, or its browser, is counted.
+            impersonator: The impersonator.
+            grant: The grant of the impersonated agent.
+            session: The session that was read, if any.
+            target: The resource that was read, if any.
         """
         seen = (holder, grant.agent, grant.agent_type, grant.user, grant.projects, session, target)
         if self._noted.of(repr(seen)).take(trio.current_time()) > 0:
@@ -219,8 +221,8 @@ class LookedAt:
         details: dict[str, Any] = {"agent": grant.agent, "agent_type": grant.agent_type, "user": grant.user}
         details["projects"] = None if grant.projects is None else ", ".join(sorted(grant.projects))[:LONGEST]
         details["target"] = target
-        told = {key: value for key, value in details.items() if value is not None}
-        self._note("see_as", principal=looker, session=session, **told)
+        given = {key: value for key, value in details.items() if value is not None}
+        self._note("see_as", principal=impersonator, session=session, **given)
 
 
 def _text(request: Any, member: str) -> str | None:

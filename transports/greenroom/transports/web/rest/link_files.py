@@ -1,13 +1,12 @@
-"""Files that lead a browser to a one-time link.
+"""Files that redirect a browser to a one-time link.
 
-Every user of a machine can read the arguments of programs, so no argument has the link.
+Every user of a machine can read programs' arguments, so the browser gets the path of a file instead.
 
 Invariants:
 
-- A file is for its user alone from its first moment on, in a folder where no other user reads, makes or swaps
-  one.
-- It goes when its link was used, when the link's time is over, and when its server ends; what a killed server
-  left goes when the next one starts.
+- Only its user can read a file, from its creation on, and no other user can replace it or its folder.
+- A file is removed when its link is used or expires, and when its server ends. The next server removes the
+  files of a killed one.
 """
 
 from __future__ import annotations
@@ -55,24 +54,24 @@ class _File(NamedTuple):
 
 
 class LinkFiles:
-    """The files of one server's links.
+    """The redirect files of one server's links.
 
     Args:
-        folder: Where they are, beside the secrets of stores.
-        seconds: How long a link works.
+        folder: The folder of the files, beside the secrets of stores.
+        seconds: How long a link is valid.
     """
 
     def __init__(self, folder: Path, seconds: float) -> None:
-        self._folder = folder.absolute()  # others have another working folder
+        self._folder = folder.absolute()  # the browser may have another working folder
         self._seconds = seconds
         self._files: dict[bytes, _File] = {}
         self._written = trio.Event()
 
     def write(self, url: str) -> Path | None:
-        """Return a new file that leads to a link; None where others could read it.
+        """Write a file that redirects to a link; None if others could read it.
 
         Args:
-            url: The link, whose last part is its token.
+            url: The link; its last part is the token.
         """
         while len(self._files) >= _MOST:
             self._remove(next(iter(self._files)))
@@ -87,12 +86,12 @@ class LinkFiles:
         self._written.set()
         return path
 
-    def used(self, token: str) -> None:
-        """Remove the file of a link that was used, if it has one."""
+    def remove_used(self, token: str) -> None:
+        """Remove the file of a used link, if it has one."""
         self._remove(digest_of(token))
 
     async def run(self) -> None:
-        """Remove files in time, also those of killed servers, until this is cancelled."""
+        """Remove expired files, also those of killed servers, until cancelled."""
         try:
             async with trio.open_nursery() as nursery:
                 for path, seconds in await trio.to_thread.run_sync(_left_over, self._folder, self._seconds):
@@ -119,7 +118,7 @@ class LinkFiles:
 
 
 def _unlink(path: Path) -> None:
-    """Remove a file, which may be gone."""
+    """Remove a file, which may be gone already."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -127,10 +126,10 @@ def _unlink(path: Path) -> None:
 
 
 def _prepare(folder: Path) -> None:
-    """Make the folder if there is none.
+    """Create the folder if it does not exist.
 
     Raises:
-        OSError: it cannot be made, or others may read it or swap what is in it.
+        OSError: it cannot be created, or others may read it or replace what is in it.
     """
     folder.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     folder.mkdir(FOLDER_MODE, exist_ok=True)
@@ -141,7 +140,7 @@ def _check(folder: Path) -> None:
     """Refuse a folder in which others may read or replace a file.
 
     Raises:
-        OSError: it is one, or is not there.
+        OSError: it is such a folder, or does not exist.
     """
     for place, status, rights in (
         (folder.parent, folder.parent.stat(), _OTHERS_WRITE),
@@ -153,7 +152,7 @@ def _check(folder: Path) -> None:
 
 
 def _left_over(folder: Path, seconds: float) -> list[tuple[Path, float]]:
-    """Return the files of other servers, and how long each may stay."""
+    """Return the files of other servers, and how many seconds each may stay."""
     found = []
     with suppress(OSError):
         _check(folder)

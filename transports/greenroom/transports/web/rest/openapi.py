@@ -1,4 +1,4 @@
-"""The description of the interface in OpenAPI 3.1, made from the structs of requests and replies."""
+"""The OpenAPI 3.1 description of the interface, made from the request and reply structs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _CHANGES: Final = ("bearer",), ("session", "csrf")
 _INTRODUCTION: Final = """\
 Every request of Greenroom's tools, as HTTP and JSON. A program shows an API key or an access token; a \
 browser logs in and has a cookie, and sends the CSRF token that log-in answered with whatever it posts. \
-Making keys, exports, and seeing as another agent ask a browser once more (`CONFIRMATION_NEEDED`): it sends \
-the code of its terminal, or its key, in the header X-Confirmation. \
+Making keys, exports, and reading as another agent need a confirmation (`CONFIRMATION_NEEDED`): a browser \
+sends the code of its terminal, or its key, in the header X-Confirmation. \
 Failures are problem documents (RFC 9457) with the codes that tools answer."""
 
 
@@ -41,7 +41,7 @@ def document() -> bytes:
             "security": _security(_EVERYBODY),
             "paths": {**_LOG_IN, **paths, **_reads()},
             "components": {
-                "parameters": _looking_on(),
+                "parameters": _impersonation_headers(),
                 "schemas": {"Problem": output_schema(Problem)},
                 "responses": {
                     "Problem": {
@@ -61,7 +61,7 @@ def document() -> bytes:
 
 @cache
 def operation(name: str) -> dict[str, Any]:
-    """Return the description of one request of the domain."""
+    """Describe one request of the domain."""
     request = API_REQUESTS[name]
     title, description = _words(name)
     return {
@@ -77,7 +77,7 @@ def operation(name: str) -> dict[str, Any]:
 
 
 def _words(name: str) -> tuple[str, str]:
-    """Return a request's title and what it does; of one that is no tool, its docstring says so."""
+    """Return a request's title and description; without a tool, the docstring describes it."""
     if name in TOOLS:
         return TOOLS[name].title, TOOLS[name].description
     return name.replace("_", " ").capitalize(), cleandoc(API_REQUESTS[name].__doc__ or "")
@@ -93,7 +93,7 @@ def _reads() -> dict[str, Any]:
         f"{ROOT}/resources": {
             "get": {
                 "operationId": "resources",
-                "summary": "Read a resource, or list those that there are",
+                "summary": "Read a resource, or list all resources",
                 "parameters": [{"name": "uri", "in": "query", "schema": uri}, cursor, *_AS],
                 "responses": _answers(listed),
             }
@@ -112,8 +112,8 @@ def _reads() -> dict[str, Any]:
     }
 
 
-def _looking_on() -> dict[str, Any]:
-    """Return the headers by which somebody looks on as another agent; each may be a parameter of the URL."""
+def _impersonation_headers() -> dict[str, Any]:
+    """Return the headers of an impersonation; each may be a URL parameter instead."""
     return {
         key: {
             "name": HEADERS[key],

@@ -1,4 +1,4 @@
-"""Failures as problem documents (RFC 9457), with the codes and the sentences that tools answer."""
+"""Failures as problem documents (RFC 9457), with the codes and sentences of tool errors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ STATUSES: Final[Mapping[str, HTTPStatus]] = {
     "VALIDATION_ERROR": HTTPStatus.UNPROCESSABLE_ENTITY,
     "VERSION_CONFLICT": HTTPStatus.CONFLICT,
 }
-"""The status of each code; of one that is missing here, that of a request that cannot be carried out."""
+"""The HTTP status of each code; the default is 422, unprocessable entity."""
 
 _RETRY: Final = "retry_after_ms"
 
@@ -62,8 +62,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         title: What the status means.
         status: The HTTP status.
         detail: What was wrong, with which value, and what to do.
-        code: The code of a request's failure, or CONFIRMATION_NEEDED; None for what else is wrong about HTTP.
-        details: What belongs to the code, such as the field.
+        code: The code of a request's failure, or CONFIRMATION_NEEDED; None for other errors of HTTP.
+        details: Details of the code, such as the field.
     """
 
     title: str
@@ -74,7 +74,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def failure_response(failure: Failure) -> Response:
-    """Return the answer to a request that failed in the domain."""
+    """Render a failure of the domain."""
     status = STATUSES.get(failure.code, HTTPStatus.UNPROCESSABLE_ENTITY)
     headers: list[Header] = []
     if (milliseconds := failure.details.get(_RETRY)) is not None:
@@ -83,7 +83,7 @@ def failure_response(failure: Failure) -> Response:
 
 
 def refusal_response(error: HttpRefusedError) -> Response:
-    """Return the answer to a request that did not come as far as the domain."""
+    """Render a refusal that happened before the domain."""
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
     if isinstance(error, ConfirmationNeededError):
         return _response(error.status, str(error), headers, code=CONFIRMATION_NEEDED, details=error.details)

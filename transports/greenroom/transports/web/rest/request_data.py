@@ -1,4 +1,4 @@
-"""What a request says in its URL and in its body, apart from its arguments."""
+"""The parameters of a URL, the method and type of a request, and forms."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from greenroom.transports.sockets.http.asgi_exchange import Exchange
 from greenroom.transports.sockets.http.request_head import CONTENT_TYPE, RequestHead
 
 LOG_IN_SIZE: Final = 16_384
-"""Bytes of a log-in's body; an access token may have thousands."""
+"""Bytes of a log-in's body; an access token may take thousands."""
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
 def check_method(head: RequestHead, method: str) -> None:
-    """Check by which method a path is asked.
+    """Check the method of a request.
 
     Raises:
         HttpRefusedError: it is another one.
     """
     if head.method != method:
-        sentence = f"this is asked with {method}"
+        sentence = f"this path takes {method}"
         raise HttpRefusedError(HTTPStatus.METHOD_NOT_ALLOWED, sentence, Allow=method)
 
 
@@ -34,15 +34,15 @@ def content_type(head: RequestHead) -> str:
 
 
 def query(head: RequestHead, *known: str, beside: Collection[str] = ()) -> dict[str, list[str]]:
-    """Return the values of each parameter of a URL.
+    """Parse the parameters of a URL; return the values of each.
 
     Args:
-        head: The request's.
-        known: The parameters that it may have ...
-        beside: ... and those that somebody else reads.
+        head: The request's head.
+        known: The allowed parameters.
+        beside: Further parameters, which other code reads.
 
     Raises:
-        HttpRefusedError: it cannot be read, or has one that is not `known`.
+        HttpRefusedError: it cannot be parsed, or has another parameter.
     """
     found = _fields(head.query, "the URL")
     found = {name: values for name, values in found.items() if name not in beside}
@@ -51,19 +51,19 @@ def query(head: RequestHead, *known: str, beside: Collection[str] = ()) -> dict[
 
 
 def any_query(head: RequestHead) -> dict[str, list[str]]:
-    """Return the values of each parameter of a page's URL, to which others may have added their own.
+    """Parse the parameters of a page's URL, which may have foreign ones.
 
     Raises:
-        HttpRefusedError: it cannot be read.
+        HttpRefusedError: it cannot be parsed.
     """
     return _fields(head.query, "the URL")
 
 
 async def form(exchange: Exchange, *known: str) -> dict[str, str]:
-    """Return the fields of a form that a browser sent.
+    """Parse a form that a browser sent; return its fields.
 
     Raises:
-        HttpRefusedError: it is none, cannot be read, or has a field that is not `known`.
+        HttpRefusedError: it is no form, cannot be parsed, or has a field that is not `known`.
     """
     if content_type(exchange.head) != _FORM:
         raise HttpRefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "this is no form of a page of this server")

@@ -1,10 +1,10 @@
-"""Codes that `greenroom console` prints for the browser of its link. No I/O.
+"""Codes that `greenroom console` prints to confirm actions in its browser. No I/O.
 
 Invariants:
 
-- Of a code its digest alone is kept, in memory, and at most one of each terminal.
-- A code ends `CODE_SECONDS` after it was printed, when it is used, when another one is printed, and with the
-  `WRONG_TRIES`th wrong try.
+- Only the digest of a code is kept, in memory, and at most one code per terminal.
+- A code ends `CODE_SECONDS` after printing, when it is used, when a new one is printed, and after
+  `WRONG_TRIES` wrong tries.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ import trio
 CODE_SECONDS: Final = 600.0
 WRONG_TRIES: Final = 5
 MOST_TERMINALS: Final = 1_024
-"""Terminals that are remembered; the one that came longest ago is forgotten first."""
+"""Terminals in memory; beyond these the oldest one is dropped."""
 _LETTERS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""32 of them, without those that look like others: eight are 40 bits."""
+"""32 letters without look-alikes, so eight of them are 40 bits."""
 _LENGTH: Final = 8
 _AS_READ: Final = str.maketrans("OIL", "011", "- ")
 _NOTHING: Final = bytes(32)
 
 
 class PrintedCode:
-    """A code that was printed.
+    """A printed code.
 
     Attributes:
-        digest: Of the code.
-        until: When it ends, on trio's clock.
-        wrong: How many wrong tries there were.
+        digest: The digest of the code.
+        until: The time at which it expires, on trio's clock.
+        wrong: The number of wrong tries.
     """
 
     __slots__ = ("digest", "until", "wrong")
@@ -53,14 +53,14 @@ class TerminalCodes:
         self._code: PrintedCode | None = None
 
     def new(self) -> str:
-        """Return a new code, as it is printed; the one before it ends."""
+        """Return a new code in its printed form; the previous one ends."""
         code = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
         self._code = PrintedCode(code)
         half = _LENGTH // 2
         return f"{code[:half]}-{code[half:]}"
 
     def take(self, shown: str) -> PrintedCode | None:
-        """Use the code up if it is shown, and return it; else None."""
+        """Consume the code and return it if ``shown`` is right, else return None."""
         code = self._code
         if code is not None and trio.current_time() >= code.until:
             code = self._code = None
@@ -76,34 +76,34 @@ class TerminalCodes:
         return None
 
     def give_back(self, code: PrintedCode) -> None:
-        """Let a taken code be used after all, unless there is a newer one."""
+        """Make a consumed code valid again, unless there is a newer one."""
         if self._code is None:
             self._code = code
 
 
 class Terminals:
-    """The terminals that ask for codes, by the tokens that they name themselves by."""
+    """The terminals that request codes, by their tokens."""
 
     def __init__(self) -> None:
         self._codes: dict[bytes, TerminalCodes] = {}
 
     def open(self, token: str) -> TerminalCodes:
-        """Return the codes of a terminal that has a link made."""
+        """Return the codes of a terminal that requests a link."""
         while len(self._codes) >= MOST_TERMINALS:
             del self._codes[next(iter(self._codes))]
         return self._codes.setdefault(digest_of(token), TerminalCodes())
 
     def new_code(self, token: str) -> str | None:
-        """Return a new code of a terminal; None where it is not known."""
+        """Return a new code of a terminal; None if the terminal is unknown."""
         codes = self._codes.get(digest_of(token))
         return None if codes is None else codes.new()
 
 
 def _read(shown: str) -> str:
-    """Return a code as it is meant: however its letters are written and divided."""
+    """Normalize a typed code: case, dashes and look-alikes do not matter."""
     return shown.upper().translate(_AS_READ)
 
 
 def digest_of(text: str) -> bytes:
-    """Return what is kept of a secret text: a digest, by which it is known again."""
+    """Return the digest that is kept instead of a secret text."""
     return sha256(text.encode(errors="replace")).digest()

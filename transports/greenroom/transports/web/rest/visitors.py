@@ -1,11 +1,11 @@
-"""Who comes: by a key in the head, or by the cookie of a browser that has logged in.
+"""Authentication of visitors: by a key in the headers, or by a browser's session cookie.
 
 Invariants:
 
-- Nobody is let in who has shown nothing, also where other transports let everybody in.
-- A cookie counts for pages of this server alone, and whatever is posted with it shows the CSRF token.
-- Attempts to log in that are wrong are counted by address, keys and links each for themselves. Before that
-  nothing is done but to read a short body and to look what it shows up in memory.
+- Every visitor has a key or a session, even if other transports accept unauthenticated clients.
+- A cookie is valid for pages of this server only, and each POST also needs the CSRF token.
+- Wrong log-ins are counted by address, separately for keys and links. Before that check the server only
+  reads a short body and looks up the credential in memory.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from greenroom.transports.web.rest.browser_sessions import (
 )
 from greenroom.transports.web.rest.confirmation import (
     CONFIRMATION_HEADER,
-    SEE_AS,
-    SEEING_SECONDS,
+    IMPERSONATE,
+    IMPERSONATION_SECONDS,
     Confirm,
     Confirmations,
-    by_key,
+    authenticate_key,
 )
-from greenroom.transports.web.rest.impersonation import SeenAs, looking_on, seen_as
+from greenroom.transports.web.rest.impersonation import Impersonation, impersonate, parse_impersonation
 
 _CSRF: Final = CSRF_HEADER.lower().encode()
 _CONFIRMATION: Final = CONFIRMATION_HEADER.lower().encode()
@@ -49,53 +49,55 @@ _READS: Final = frozenset({"GET", "HEAD"})
 
 
 class Visitor(NamedTuple):
-    """Somebody who was let in.
+    """An authenticated caller.
 
     Attributes:
-        caller: Who it is, with a credential.
-        session: The browser's session; None for who shows a key.
-        looker: Who it is itself, where it looks on as another agent; then the caller is that one.
-        confirm: Checks what the request shows to confirm something; None for who shows a key.
-        seen: The agent as which it looks on.
+        caller: The caller, with a credential.
+        session: The browser's session; None for a caller with a key.
+        impersonator: The impersonator, if any; the caller is then the impersonated agent.
+        confirm: Checks the confirmation of the request; None for a caller with a key.
+        impersonation: The impersonation, if any.
     """
 
     caller: Caller
     session: BrowserSession | None = None
-    looker: Principal | None = None
+    impersonator: Principal | None = None
     confirm: Confirm | None = None
-    seen: SeenAs | None = None
+    impersonation: Impersonation | None = None
 
     @property
     def holder(self) -> str:
-        """What it is counted under."""
-        assert self.caller.credential is not None, "nobody is let in without anything"
+        """The id under which it is counted."""
+        assert self.caller.credential is not None, "a visitor has a credential"
         return self.caller.credential.holder
 
     @property
     def agent(self) -> str:
-        """What its agent is called where neither its key nor it says so."""
+        """The default name of its agent."""
         return NAMELESS_AGENT if self.session is None else CONSOLE
 
-    def seeing_as(self, seen: SeenAs) -> Visitor:
-        """Return the same as one who looks on as another agent, which reads what that one may.
+    def impersonate(self, seen: Impersonation) -> Visitor:
+        """Return the visitor as an impersonator of another agent, with that agent's read rights.
 
-        Whoever asks in its name, by `Asking.agent`, is refused all that writes, and is recorded.
+        The agent that `Dispatcher.agent` returns for it refuses all writes and records all reads.
 
         Raises:
-            AccessDeniedError: it may not.
+            AccessDeniedError: it may not impersonate that agent.
         """
-        looker = principal_for(self.caller, self.agent)
-        return self._replace(caller=looking_on(self.caller, looker, seen), looker=looker, seen=seen)
+        impersonator = principal_for(self.caller, self.agent)
+        return self._replace(
+            caller=impersonate(self.caller, impersonator, seen), impersonator=impersonator, impersonation=seen
+        )
 
 
 class Visitors:
-    """Lets people and programs in.
+    """Authenticates people and programs.
 
     Args:
-        authenticator: Knows keys and tokens.
+        authenticator: Checks keys and tokens.
         sessions: The browsers that have logged in.
-        cookie: That of browsers; None lets programs in alone, by their keys.
-        own_origin: The origin by which they reach this server, where that is known.
+        cookie: The session cookie; None if only programs with keys are accepted.
+        own_origin: The origin at which browsers reach this server, if known.
     """
 
     def __init__(
@@ -114,7 +116,7 @@ class Visitors:
 
     @property
     def browsers_log_in(self) -> bool:
-        """Whether browsers log in here."""
+        """Whether browsers can log in here."""
         return self._cookie is not None
 
     async def let_in(
@@ -124,16 +126,16 @@ class Visitors:
         csrf_token: str | None = None,
         confirmation: str | None = None,
     ) -> Visitor:
-        """Return who sends a request; where it says as whom it wants to look on, as `Visitor.seeing_as` does.
+        """Authenticate the sender of a request; apply the impersonation that it requests.
 
         Args:
             exchange: The request.
-            caller: Whom its headers say it is.
-            csrf_token: The token, where a form of ours sends it in its body.
-            confirmation: A code or a key, likewise.
+            caller: The caller that its headers claim.
+            csrf_token: The token, if a form sent it in its body.
+            confirmation: A code or a key, if a form sent it in its body.
 
         Raises:
-            HttpRefusedError: it has shown nothing right, or may not use what it has.
+            HttpRefusedError: the credential is missing, wrong, or not allowed here.
         """
         head = exchange.head
         session = None if AUTHORIZATION in head.headers else self._session(head)
@@ -141,28 +143,32 @@ class Visitors:
             visitor = self._by_session(exchange, session, csrf_token)
             shown = confirmation if confirmation is not None else head.text(_CONFIRMATION)
             confirm = partial(self._confirmations.confirm, session, visitor.caller, head.lines, shown)
-            return await self._seeing(head, visitor._replace(confirm=confirm))
+            return await self._apply_impersonation(head, visitor._replace(confirm=confirm))
         caller = await authenticated(exchange, caller, self._authenticator)
         if caller.credential is None:
             raise unauthorized("log in, or show a key, which `greenroom keys create` makes on the server")
-        return await self._seeing(head, Visitor(caller))
+        return await self._apply_impersonation(head, Visitor(caller))
 
-    async def _seeing(self, head: RequestHead, visitor: Visitor) -> Visitor:
-        seen = seen_as(head)
+    async def _apply_impersonation(self, head: RequestHead, visitor: Visitor) -> Visitor:
+        seen = parse_impersonation(head)
         if seen is None:
             return visitor
         try:
-            looking = visitor.seeing_as(seen)
+            looking = visitor.impersonate(seen)
         except AccessDeniedError:
             self._authenticator.record_denial(visitor.caller, head.lines, HTTPStatus.FORBIDDEN, "see_as")
             raise
-        if visitor.session is not None and visitor.confirm is not None and not visitor.session.sees(seen):
-            await visitor.confirm(SEE_AS)
-            visitor.session.begin_seeing(seen, SEEING_SECONDS)
+        if (
+            visitor.session is not None
+            and visitor.confirm is not None
+            and not visitor.session.may_impersonate(seen)
+        ):
+            await visitor.confirm(IMPERSONATE)
+            visitor.session.allow_impersonation(seen, IMPERSONATION_SECONDS)
         return looking
 
-    def seen(self, head: RequestHead) -> BrowserSession | None:
-        """Return the session of a browser that opens a page; None where it has none."""
+    def page_session(self, head: RequestHead) -> BrowserSession | None:
+        """Return the session of a browser that opens a page; None without one."""
         return self._session(head) if is_own_page(head, self._own_origin) else None
 
     def _session(self, head: RequestHead) -> BrowserSession | None:
@@ -184,7 +190,7 @@ class Visitors:
     # -- logging in and out ----------------------------------------------------------------------
 
     def check_attempt(self, exchange: Exchange, caller: Caller, *, by_form: bool) -> Caller:
-        """Check where an attempt to log in comes from; return the caller with that address.
+        """Check the origin of a log-in attempt; return the caller with its address.
 
         Raises:
             HttpRefusedError: a page of another origin sent it.
@@ -196,15 +202,15 @@ class Visitors:
         return msgspec.structs.replace(caller, address=self._authenticator.address_of(caller, head.lines))
 
     async def log_in(self, exchange: Exchange, caller: Caller, shown: LogIn) -> tuple[Visitor, Header]:
-        """Return who logs in, and the header with the cookie.
+        """Log a browser in; return the visitor, and the header with the cookie.
 
         Args:
             exchange: The request.
-            caller: What `check_attempt` returned.
+            caller: The result of `check_attempt`.
             shown: A key, or the token of a link.
 
         Raises:
-            HttpRefusedError: what is shown opens nothing.
+            HttpRefusedError: the key or link is not valid.
         """
         assert self._cookie is not None, "browsers do not log in here"
         if (shown.key is None) == (shown.link is None):
@@ -221,18 +227,18 @@ class Visitors:
         else:
             caller = msgspec.structs.replace(caller, address=exchange.address)
             key = (shown.key or "").strip()
-            comes = await by_key(self._authenticator, caller, exchange.head.lines, key)
+            comes = await authenticate_key(self._authenticator, caller, exchange.head.lines, key)
             token, session = self._sessions.begin(comes, by="key")
         return Visitor(comes, session), self._cookie.setting(exchange.head, token)
 
     def log_out(self, exchange: Exchange, visitor: Visitor) -> Header:
-        """End a browser's session; return the header that has it forget the cookie.
+        """End a browser's session; return the header that deletes the cookie.
 
         Raises:
-            HttpRefusedError: it has none, or looks on as somebody else.
+            HttpRefusedError: it has no session, or impersonates another agent.
         """
-        if visitor.looker is not None:
-            raise HttpRefusedError(HTTPStatus.FORBIDDEN, "who looks on as another agent logs out as itself")
+        if visitor.impersonator is not None:
+            raise HttpRefusedError(HTTPStatus.FORBIDDEN, "end the impersonation first, then log out")
         if visitor.session is None:
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "only a browser that has logged in logs out")
         assert self._cookie is not None, "no browser has logged in here"

@@ -1,4 +1,4 @@
-"""The table of languages: one row each, in a module of its own or with its kin."""
+"""The table of languages, one module for each or for related ones."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from greenroom.actors.content.syntax.languages import (
 from greenroom.actors.content.syntax.languages.language import ImportedName as ImportedName
 from greenroom.actors.content.syntax.languages.language import Language as Language
 from greenroom.actors.content.syntax.languages.unread import unread_title as unread_title
+from greenroom.actors.content.syntax.places import Places
+from greenroom.actors.content.syntax.source import Import
 
 LANGUAGES: Final = (
     python.PYTHON,
@@ -45,7 +47,7 @@ LANGUAGES: Final = (
     scala.SCALA,
 )
 NO_LANGUAGE: Final = Language("", "", "", "", "", "", "", "", lambda *_: False, lambda *_: [])
-"""What is known of a language that is none of the table."""
+"""The entry for languages without one."""
 _BY_NAME: Final[Mapping[str, Language]] = {each.name: each for each in LANGUAGES}
 _BY_SUFFIX: Final[Mapping[str, Language]] = {
     suffix: language for language in LANGUAGES for suffix in language.suffixes.split()
@@ -56,12 +58,29 @@ _BY_FILE: Final[Mapping[str, Language]] = {
 
 
 def language_named(name: str) -> Language | None:
-    """Return the language that is called so in records; None if it is none of the table."""
+    """Return a language by its name in records; None if unknown."""
     return _BY_NAME.get(name)
 
 
 def language_of(path: str) -> Language | None:
-    """Return the language of a file by its name or the end of it; None if it is none of the table."""
+    """Return the language of a file by its name or extension; None if unknown."""
     name = path.rpartition("/")[2]
     stem, dot, suffix = name.rpartition(".")
     return _BY_FILE.get(name) or (_BY_SUFFIX.get(suffix.lower()) if dot and stem else None)
+
+
+def resolve_import(imported: Import, importer: str, language: str, places: Places) -> list[str]:
+    """Return the files that an import means, by the rules of its language.
+
+    Most languages have one file; a package of Go, and a whole package of Java, has several. There is none if the
+    target is outside of the workspace, or needs more than paths and manifests: search paths, build results,
+    re-exports.
+
+    Args:
+        imported: The import.
+        importer: The path of its file.
+        language: Its language.
+        places: The files of the workspace.
+    """
+    found = (language_named(language) or NO_LANGUAGE).resolve(imported, importer, places)
+    return [path for path in found if path != importer]

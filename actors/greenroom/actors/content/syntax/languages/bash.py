@@ -1,4 +1,4 @@
-"""Bash and other shells that are written like it."""
+"""Bash and shells with a similar syntax."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from posixpath import dirname
 from typing import Final
 
 from greenroom.actors.content.syntax.languages.language import ImportedName, Language
-from greenroom.actors.content.syntax.places import Places, below, one
+from greenroom.actors.content.syntax.places import Places, as_list, below
 from greenroom.actors.content.syntax.source import Import
 
 _DEFINITIONS: Final = """
@@ -27,7 +27,7 @@ _USES: Final = """
 _SOURCED: Final = re.compile(r"(?:source|\.)\s+(?:--\s+)?(.*)", re.DOTALL)
 _CLEAR: Final = re.compile(r"[^$<>()`]+")
 _FOUND_OUT: Final = re.compile(r".*(?:[)}`]|\$\w+)/", re.DOTALL)
-"""The beginning of a path that is known when the script runs, the folder that it is in as a rule."""
+"""The computed beginning of a path, usually the folder of the script."""
 
 
 def _names_of(text: str) -> list[ImportedName]:
@@ -39,9 +39,9 @@ def _names_of(text: str) -> list[ImportedName]:
 
 
 def _bash(imported: Import, importer: str, places: Places) -> list[str]:
-    """A path is from the importer's folder, the root, or that of the only file that ends so."""
+    """Resolve a path from the importer's folder, the root, or by a unique end."""
     found = places.first([below(dirname(importer), imported.module), below("", imported.module)])
-    return one(found or places.ending(below("", imported.module), importer))
+    return as_list(found or places.ending(below("", imported.module), importer))
 
 
 BASH: Final = Language(

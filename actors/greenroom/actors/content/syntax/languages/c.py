@@ -1,4 +1,4 @@
-"""C and C++; a header is read as C++, which understands nearly all of C."""
+"""C and C++; headers are read as C++, which includes nearly all of C."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from posixpath import dirname
 from typing import Final
 
 from greenroom.actors.content.syntax.languages.language import Language
-from greenroom.actors.content.syntax.places import Places, below, one
+from greenroom.actors.content.syntax.places import Places, as_list, below
 from greenroom.actors.content.syntax.source import Import
 
 _PLAIN_NAME: Final = "(identifier) @name"
@@ -90,12 +90,12 @@ _CLASS_USES: Final = """
 
 
 def _c(imported: Import, importer: str, places: Places) -> list[str]:
-    """A quoted name is looked for beside the importer first, then any where only one ends so."""
+    """Resolve a quoted name beside the importer, else any name by a unique end."""
     name = imported.module[1:-1]
     beside = below(dirname(importer), name)
     if imported.module.startswith('"') and beside in places.files:
         return [beside]
-    return one(places.ending(name, importer))
+    return as_list(places.ending(name, importer))
 
 
 C: Final = Language(

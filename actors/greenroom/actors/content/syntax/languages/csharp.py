@@ -65,7 +65,7 @@ _USING: Final = re.compile(
 
 
 def _names_of(text: str) -> list[ImportedName]:
-    """Return what `using` brings: all of a namespace or a class, or one name of it."""
+    """Return the names of `using`: all of a namespace or class, or one."""
     found = _USING.match(text)
     if found is None:
         return []
@@ -77,7 +77,7 @@ def _names_of(text: str) -> list[ImportedName]:
 
 
 def _csharp(imported: Import, _importer: str, places: Places) -> list[str]:
-    """A namespace is a folder that is called so, in a project or anywhere; a type is a file in one."""
+    """Resolve a namespace to folders of that name, a type to a file there."""
     if imported.name != "*":
         return _files(imported.module, imported.name, places)
     space, _, name = imported.module.rpartition(".")

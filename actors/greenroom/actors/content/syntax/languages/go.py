@@ -46,7 +46,7 @@ _USES: Final = """
 
 
 def _go(imported: Import, _importer: str, places: Places) -> list[str]:
-    """The path after that of a module is the folder of the package."""
+    """Resolve an import to the package's folder: the path after the module's."""
     for module in prefixes(imported.module, "/"):
         if module in places.modules:
             folder = below(places.modules[module], imported.module[len(module) :].strip("/"))
@@ -59,7 +59,7 @@ def _go(imported: Import, _importer: str, places: Places) -> list[str]:
 
 
 def _package(module: str) -> str:
-    """Return what a package is called where it is imported."""
+    """Return the name of an imported package."""
     parts = module.split("/")
     return parts[-2] if len(parts) > 1 and _VERSION.fullmatch(parts[-1]) else parts[-1]
 

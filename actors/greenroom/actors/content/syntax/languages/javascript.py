@@ -8,7 +8,7 @@ from posixpath import dirname, join
 from typing import Final
 
 from greenroom.actors.content.syntax.languages.language import Language
-from greenroom.actors.content.syntax.places import Places, below, is_in, one
+from greenroom.actors.content.syntax.places import Places, as_list, below, is_in
 from greenroom.actors.content.syntax.source import Import
 
 _FUNCTIONS: Final = "[(function_expression) (arrow_function) (generator_function)]"
@@ -114,10 +114,10 @@ def _hides(signature: str, name: str) -> bool:
 
 
 def _script(imported: Import, importer: str, places: Places) -> list[str]:
-    """`./a` is a file or a folder with an `index`; other names are aliases or packages of the workspace."""
+    """Resolve `./a` to a file or `index`, other names by aliases or packages."""
     module = imported.module
     if module.startswith("."):
-        return one(_script_file(below(dirname(importer), module), places))
+        return as_list(_script_file(below(dirname(importer), module), places))
     for alias in places.aliases:
         if is_in(importer, alias.folder) and (
             module == alias.prefix if alias.is_whole else module.startswith(alias.prefix)
@@ -131,7 +131,7 @@ def _script(imported: Import, importer: str, places: Places) -> list[str]:
     if folder is None:
         return []
     rest = "/".join(parts[size:]) or "index"
-    return one(
+    return as_list(
         next(filter(None, (_script_file(join(folder, source, rest), places) for source in ("src", ""))), None)
     )
 

@@ -1,4 +1,4 @@
-"""What is known of a language: one row of the table."""
+"""An entry of the table of languages."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from greenroom.actors.content.syntax.places import Places
 from greenroom.actors.content.syntax.source import Import
 
 Resolve = Callable[[Import, str, Places], list[str]]
-"""Returns the files that an import means, given the path of the file that has it."""
+"""Returns the files that an import means, given the importer's path."""
 
 
 _WORD: Final = re.compile(r"\w+")
 
 
 class ImportedName(NamedTuple):
-    """What an import statement brings: from which module, which name of it, what it is called here."""
+    """An imported name: its module, its name there, its alias here."""
 
     module: str
     name: str = ""
@@ -27,38 +27,38 @@ class ImportedName(NamedTuple):
 class Language(NamedTuple):
     """A language and how its trees are read.
 
-    Queries name what they find. A whole definition is captured by its kind (`function`, `class` … of
-    `source.Kind`), as `prototype` where it is a function's without body, or as `container` where it has
-    names in it and is no symbol; beside it `name` is its name, `scope` what it says that it belongs to,
-    `doc` a text in it that describes it. Of imports, `import` is the whole statement, `from`, `name` and
-    `alias` are parts of it; `default` is what the module's default is called here, `star` what the module
-    is. `about` describes the file. A name that is used is captured by its role (`call`, `inherits`, `type`,
-    `other`). `above` belongs to the definition below it, such as a comment.
+    Queries name their captures. A whole definition is captured by its kind (`function`, `class` … of
+    `source.Kind`), as `prototype` for a function without body, or as `container` if it contains names but is
+    no symbol. Beside it `name` is its name, `scope` its stated owner, `doc` its docstring. Of imports,
+    `import` is the whole statement and `from`, `name` and `alias` are parts; `default` is the local name of
+    the module's default, `star` that of the module. `about` describes the file. A used name is captured by
+    its role (`call`, `inherits`, `type`, `other`). `above` belongs to the definition below it, such as a
+    comment.
 
     Attributes:
-        name: What it is called in records and answers.
-        title: What people call it.
-        suffixes: How names of its files end, with words between spaces.
-        package: The package that has its grammar.
+        name: Its name in records and replies.
+        title: Its name for people.
+        suffixes: The extensions of its files, separated by spaces.
+        package: The package with its grammar.
         function: The package's function that returns it.
-        definitions: The query for definitions and imports, each match one of them.
-        uses: The query for names that are used, and for comments.
-        strings: The query for texts in quotes, as `string`.
-        hides: Whether a signature and a name say that other files do not use it.
-        resolve: Which files an import means.
-        names_of: Reads an import whose text alone says what it means; else the query's parts do.
-        extra: Which extra brings the package; empty where the default install does.
-        version: Raised when its queries find more, or otherwise: files are then read again.
-        names: Whole names of its files, with words between spaces.
-        joins: What may stand between a name and the one before it, with words between spaces.
-        binds: What a module is called where it is imported without a name; empty for nothing.
-        members_are_bare: Whether a member of a type is used there without a name before it.
-        shares_folder: Whether files of one folder know of each other, and hand on nothing that they import.
-        opens: Whether an import without names brings in all of them.
-        includes: Whether what is brought in is as if it stood there, in whatever scope.
-        imports_members: Whether a member of a type is imported like what a package has.
-        imports_by_path: Whether a path of names means what it leads to without being imported.
-        type_is_first: Whether the type of a parameter stands before its name.
+        definitions: The query for definitions and imports, one for each match.
+        uses: The query for used names, and for comments.
+        strings: The query for string literals, as `string`.
+        hides: Whether a definition is private, by its signature and name.
+        resolve: Returns the files that an import means.
+        names_of: Parses the text of an import; without it the query's captures are used.
+        extra: The extra with the package; empty if the default install has it.
+        version: Raised when its queries change, so that files are read again.
+        names: Whole names of its files, separated by spaces.
+        joins: The operators between a qualifier and a name, separated by spaces.
+        binds: Returns the local name of a module imported without a name; may be empty.
+        members_are_bare: Whether members of a type are used within it without a qualifier.
+        shares_folder: Whether files of one folder share their names and re-export no imports.
+        opens: Whether an import without names imports all of them.
+        includes: Whether imported text acts as if it were written there, in any scope.
+        imports_members: Whether members of a type can be imported like those of a package.
+        imports_by_path: Whether a path of names needs no import.
+        type_is_first: Whether a parameter's type comes before its name.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Language(NamedTuple):
 
 
 def hides_after(*words: str) -> Callable[[str, str], bool]:
-    """Return what says whether one of some words stands before a name."""
+    """Return a test for private definitions: one of the words comes before the name."""
     hiding = frozenset(words)
 
     def hides(signature: str, name: str) -> bool:

@@ -6,7 +6,7 @@ from posixpath import basename, dirname, join
 from typing import Final
 
 from greenroom.actors.content.syntax.languages.language import Language
-from greenroom.actors.content.syntax.places import Places, one
+from greenroom.actors.content.syntax.places import Places, as_list
 from greenroom.actors.content.syntax.source import Import
 
 _REQUIRED: Final = """(function_call name: (identifier) @_require
@@ -39,7 +39,7 @@ _ROOTS: Final = frozenset({"", "lua", "src", "lib"})
 
 
 def _lua(imported: Import, importer: str, places: Places) -> list[str]:
-    """A module is a file, or a folder with `init`, from a folder of modules on or beside the importer."""
+    """Resolve a module to a file or `init`, beside the importer or in a root."""
     module = imported.module.removesuffix(".lua").replace(".", "/").strip("/")
     for tail in (f"{module}.lua", f"{module}/init.lua"):
         beside = join(dirname(importer), tail)
@@ -47,7 +47,7 @@ def _lua(imported: Import, importer: str, places: Places) -> list[str]:
             return [beside]
         found = places.ending(tail, importer)
         if found and ("/" in module or basename(found[: -len(tail)].rstrip("/")) in _ROOTS):
-            return one(found)
+            return as_list(found)
     return []
 
 

@@ -1,4 +1,4 @@
-"""How imports of the languages of the JVM find files: a package is a folder."""
+"""Resolution of imports in JVM languages: a package is a folder."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from greenroom.actors.content.syntax.source import Import
 
 
 def in_packages(*suffixes: str, has_functions: bool = False) -> Resolve:
-    """Return what finds files by packages.
+    """Return a resolver by packages.
 
     Args:
-        suffixes: How their names end, those of the importer's own language first.
-        has_functions: Whether a package has names that no file is called by.
+        suffixes: The extensions, those of the importer's own language first.
+        has_functions: Whether a package may have names without a file of that name.
     """
 
     def resolve(imported: Import, importer: str, places: Places) -> list[str]:
-        """A package is a folder; a name of it is a file, or is in the file of the class before."""
+        """Resolve a package to a folder, a name to its file or its class's."""
         package = imported.module.replace(".", "/")
         names = [package] if imported.name == "*" else [f"{package}/{imported.name}", package]
         for name in names:

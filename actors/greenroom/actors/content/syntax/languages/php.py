@@ -7,7 +7,7 @@ from posixpath import dirname
 from typing import Final
 
 from greenroom.actors.content.syntax.languages.language import ImportedName, Language, hides_after
-from greenroom.actors.content.syntax.places import Places, below, one, prefixes
+from greenroom.actors.content.syntax.places import Places, as_list, below, prefixes
 from greenroom.actors.content.syntax.source import Import
 
 _DEFINITIONS: Final = """
@@ -53,7 +53,7 @@ _MOST: Final = 1_000
 
 
 def _names_of(text: str) -> list[ImportedName]:
-    r"""Return what `use` or `require` brings: `use A\{B, C as D}` is B and C of A."""
+    r"""Return the names of a statement such as `use A\{B, C as D}` or `require`."""
     found = _USE.match(text)
     if found is None:
         path = _QUOTED.search(text)
@@ -75,11 +75,11 @@ def _named(space: str, text: str) -> ImportedName:
 
 
 def _php(imported: Import, importer: str, places: Places) -> list[str]:
-    """A class is a file in the folder of its namespace, as composer.json or its name says; else a path."""
+    """Resolve a class by composer.json or by its namespace's folder; else a path."""
     if not imported.name:
         beside = below(dirname(importer), imported.module)
-        return [beside] if beside in places.files else one(places.ending(imported.module, importer))
-    for path in (f"{imported.module}\\{imported.name}", imported.module):  # of a function the latter
+        return [beside] if beside in places.files else as_list(places.ending(imported.module, importer))
+    for path in (f"{imported.module}\\{imported.name}", imported.module):  # the latter for functions
         for space in prefixes(path, "\\"):
             rest = path[len(space) :].strip("\\").replace("\\", "/")
             found = places.first(
@@ -87,7 +87,7 @@ def _php(imported: Import, importer: str, places: Places) -> list[str]:
             )
             if found is not None:
                 return [found]
-    return one(
+    return as_list(
         places.ending(f"{imported.module}\\{imported.name}.php".replace("\\", "/").lstrip("/"), importer)
     )
 

@@ -8,7 +8,7 @@ from posixpath import dirname, join
 from typing import Final
 
 from greenroom.actors.content.syntax.languages.language import Language
-from greenroom.actors.content.syntax.places import Places, below, one
+from greenroom.actors.content.syntax.places import Places, as_list, below
 from greenroom.actors.content.syntax.source import Import
 
 _DEFINITIONS: Final = """
@@ -52,7 +52,7 @@ _USES: Final = """
 
 
 def _python(imported: Import, importer: str, places: Places) -> list[str]:
-    """`a.b` is below a folder that is no package: one around the importer, its `src`, or the only one."""
+    """Resolve `a.b` below a root: around the importer, its `src`, or a unique one."""
     dots = len(imported.module) - len(imported.module.lstrip("."))
     module = imported.module[dots:].replace(".", "/")
     tails = [tail for tail in (f"{module}/{imported.name}", module) if imported.name or tail == module]
@@ -60,13 +60,13 @@ def _python(imported: Import, importer: str, places: Places) -> list[str]:
         base = dirname(importer)
         for _ in range(dots - 1):
             base = below(base, "..")
-        return one(places.first(_python_files(below(base, tail.strip("/")) for tail in tails)))
+        return as_list(places.first(_python_files(below(base, tail.strip("/")) for tail in tails)))
     if module.partition("/")[0] in sys.stdlib_module_names:
         return []
     for tail in tails:
         found = places.first(_python_files(join(root, tail) for root in places.python_roots(importer)))
         if found is None:
-            ends = _FILES if "/" in tail else _FILES[2:]  # one name alone is that of many a file
+            ends = _FILES if "/" in tail else _FILES[2:]  # a single name fits too many files
             endings = (places.ending(tail + end, importer) for end in ends)
             found = next((path for path in endings if path and _is_top(path, tail, places)), None)
         if found is not None:
@@ -79,7 +79,7 @@ def _python_files(stems: Iterable[str]) -> Iterable[str]:
 
 
 def _is_top(path: str, tail: str, places: Places) -> bool:
-    """Return whether the first name of a module is that of no package's part."""
+    """Return whether the first name of a module is a top-level one."""
     root = path[: path.rindex(tail)].rstrip("/")
     return join(root, "__init__.py") not in places.files
 

@@ -7,7 +7,7 @@ from posixpath import basename, dirname
 from typing import Final
 
 from greenroom.actors.content.syntax.languages.language import ImportedName, Language
-from greenroom.actors.content.syntax.places import Places, below, one
+from greenroom.actors.content.syntax.places import Places, as_list, below
 from greenroom.actors.content.syntax.source import Import
 
 _DEFINITIONS: Final = """
@@ -44,7 +44,7 @@ _ROOTS: Final = frozenset({"", "lib", "src", "app", "spec", "test", "ext"})
 
 
 def _names_of(text: str) -> list[ImportedName]:
-    """Return what is required; what is relative to the file begins with a dot."""
+    """Return the required names; relative ones begin with a dot."""
     found = _REQUIRED.match(text)
     if found is None:
         return []
@@ -53,7 +53,7 @@ def _names_of(text: str) -> list[ImportedName]:
 
 
 def _ruby(imported: Import, importer: str, places: Places) -> list[str]:
-    """A relative path is from the importer's folder, others from the root of a library or of an app."""
+    """Resolve a relative path from the importer, others from a library's or app's root."""
     tail = f"{imported.module.removesuffix('.rb')}.rb"
     if tail.startswith("."):
         beside = below(dirname(importer), tail)
@@ -62,7 +62,7 @@ def _ruby(imported: Import, importer: str, places: Places) -> list[str]:
     if found is None:
         return []
     root = found[: -len(tail)].rstrip("/")
-    return one(found if basename(root) in _ROOTS or basename(dirname(root)) == "app" else None)
+    return as_list(found if basename(root) in _ROOTS or basename(dirname(root)) == "app" else None)
 
 
 RUBY: Final = Language(

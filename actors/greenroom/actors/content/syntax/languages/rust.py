@@ -7,7 +7,7 @@ from posixpath import basename, dirname, join
 from typing import Final
 
 from greenroom.actors.content.syntax.languages.language import ImportedName, Language
-from greenroom.actors.content.syntax.places import Places, ancestors, below, one
+from greenroom.actors.content.syntax.places import Places, ancestors, as_list, below
 from greenroom.actors.content.syntax.source import Import
 
 _DEFINITIONS: Final = """
@@ -67,7 +67,7 @@ _MOST_DEPTH: Final = 20
 
 
 def names_of(text: str) -> list[ImportedName]:
-    """Return what `use`, `mod` or `extern crate` bring: `use a::{b as c, d::*}` is b of a and all of a::d."""
+    """Return the names of `use a::{b as c, d::*}`, `mod` or `extern crate`."""
     found = _USE.match(text.strip())
     if found is None:
         return []
@@ -100,25 +100,27 @@ def _named(path: str, alias: str) -> ImportedName:
 
 
 def _rust(imported: Import, importer: str, places: Places) -> list[str]:
-    """A path begins at the crate, at the module itself, at the one above, or at a crate of the workspace."""
+    """Resolve a path from the crate, the module, its parent, or another crate."""
     first, *rest = [part for part in (*imported.module.split("::"), imported.name) if part not in {"", "*"}]
     own = dirname(importer) if basename(importer) in {*_ROOTS, "mod.rs"} else importer.removesuffix(".rs")
     if first in {"self", "super"}:
         while first == "super":
             own = below(own, "..")
             first, rest = (rest[0], rest[1:]) if rest and rest[0] == "super" else ("", rest)
-        return one(_rust_file(own, rest, places))
+        return as_list(_rust_file(own, rest, places))
     if first == "crate":
         roots = (each for each in ancestors(importer) if places.first(join(each, root) for root in _ROOTS))
         root = next(roots, None)
-        return [] if root is None else one(_rust_file(root, rest, places))
+        return [] if root is None else as_list(_rust_file(root, rest, places))
     if first in places.crates:
-        return one(_rust_file(join(places.crates[first], "src"), rest, places))
-    return one(places.first(_rust_files(join(own, first)))) and one(_rust_file(own, [first, *rest], places))
+        return as_list(_rust_file(join(places.crates[first], "src"), rest, places))
+    return as_list(places.first(_rust_files(join(own, first)))) and as_list(
+        _rust_file(own, [first, *rest], places)
+    )
 
 
 def _rust_file(folder: str, parts: list[str], places: Places) -> str | None:
-    """Return the file of the innermost module that a path names below a module's folder."""
+    """Return the file of the innermost module of a path below a module's folder."""
     found = places.first([*(join(folder, root) for root in _ROOTS), *_rust_files(folder)])
     for part in parts:
         folder = join(folder, part)

@@ -45,8 +45,8 @@ _USES: Final = f"""
 (comment) @above
 (block_comment) @above
 """
-_PART: Final = re.compile(
-    r"((?:[\w$`]++\s*+\.\s*+)*+)(?:\{([^{}]*+)\}|([\w$`*]++)(?:\s+as\s+(\w++))?)\s*+(?:,|$)"
+_PART: Final = re.compile(  # before Python 3.11.5 a possessive group that backtracks matches too much
+    r"((?:[\w$`]++\s*+\.\s*+)*)(?:\{([^{}]*+)\}|([\w$`*]++)(?:\s+as\s+(\w++))?)\s*+(?:,|$)"
 )
 _RENAMED: Final = re.compile(r"\s*(?:=>|\bas\b)\s*")
 _ALL: Final = frozenset({"_", "*", "given"})
@@ -54,7 +54,7 @@ _MOST: Final = 1_000
 
 
 def _names_of(text: str) -> list[ImportedName]:
-    """Return what `import` brings: `import a.{B, C => D}, e._` is B and C of a, and all of e."""
+    """Return the names of an import such as `import a.{B, C => D}, e._`."""
     found: list[ImportedName] = []
     for part in _PART.finditer(text.removeprefix("import").strip()):
         module = "".join(part[1].split()).strip(".").replace("`", "")

@@ -51,7 +51,7 @@ def _names_of(text: str) -> list[ImportedName]:
 
 
 def _swift(imported: Import, _importer: str, places: Places) -> list[str]:
-    """A module is the folder of a target, with all folders in it; a name of it may be a file."""
+    """Resolve a module to its target's files; a name may be a file."""
     files = places.targets.get(imported.module, [])
     return [path for path in files if path.endswith(f"/{imported.name}.swift")] or files
 

@@ -1,4 +1,4 @@
-"""Languages that have names and that nothing reads here: their files are read as text, and answers say so."""
+"""Known languages without a parser: replies say that they were read as text."""
 
 from __future__ import annotations
 
@@ -46,6 +46,6 @@ _TITLES: Final[Mapping[str, str]] = {
 
 
 def unread_title(path: str) -> str:
-    """Return what people call the language of a file if it is one of these; else empty."""
+    """Return the title of a file's language if it has no parser; else empty."""
     stem, dot, suffix = path.rpartition("/")[2].rpartition(".")
     return _TITLES.get(suffix.lower(), "") if dot and stem else ""

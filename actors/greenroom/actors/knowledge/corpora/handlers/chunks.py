@@ -1,15 +1,16 @@
-"""Reading chunks: where one is by its id, what it says, and what stands around it."""
+"""Read chunks: find one by its id, and read its text and its neighbours."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
+from greenroom.actors.core.replies.damage import damaged_entry, missing_record, read_undamaged
 from greenroom.actors.core.replies.grades import grade_of
-from greenroom.actors.knowledge.corpora.requests import corpus_requests as replies
+from greenroom.actors.knowledge.corpora.requests import corpus_requests
 from greenroom.actors.knowledge.corpora.storage.entity_records import EntityRecord
 from greenroom.actors.knowledge.corpora.storage.records import ChunkPlace, DocumentRecord, Passage
 from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository, Located, context_header
@@ -17,6 +18,12 @@ from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.search.index.corpus import Corpus
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from greenroom.actors.content.text.verbatim import MOST_READ, build_verbatim
+from greenroom.actors.knowledge.corpora.storage.preparation import get_rules
+
+T = TypeVar("T")
 
 
 def locate(
@@ -26,7 +33,15 @@ def locate(
     id: int,
     known: dict[int, DocumentRecord] | None = None,
 ) -> Located | None:
-    """Return a chunk by its number, None for an unknown one; ``known`` documents are not read again."""
+    """Return a chunk by its number, None for an unknown one.
+
+    Args:
+        repository: The corpus.
+        context: The message's.
+        corpus: The loaded index.
+        id: The chunk's number.
+        known: Documents that were read before, which are not read again.
+    """
     row = corpus.row(id)
     if row is None:
         return None
@@ -34,68 +49,81 @@ def locate(
     document = None if known is None else known.get(number)
     if document is None:
         document = repository.by_number(context, number)
-        assert document is not None, "what is in the index is in the store"
+        if document is None:
+            raise damaged_entry(missing_record("a document"), "a document")
         if known is not None:
             known[number] = document
     places = document.places
-    guess = id - places[0].id  # of a document that was put in once
+    guess = id - places[0].id  # right for a document that was put in only once
     if not (0 <= guess < len(places) and places[guess].id == id):
         guess = next(at for at, place in enumerate(places) if place.id == id)
     return Located(document, guess)
 
 
+def render_each(
+    context: Context, show: Callable[..., T], given: Iterable[tuple[Any, ...]]
+) -> Slices[dict[int, T]]:
+    """Render each item; leave out damaged ones, which the reply will name."""
+    found: dict[int, T] = {}
+    for at, each in enumerate(given):
+        one = read_undamaged(context, show, *each)
+        if one is not None:
+            found[at] = one
+        yield
+    return found
+
+
 def read(
-    repository: CorpusRepository, request: replies.ReadChunks, context: Context
-) -> Slices[replies.ReadContent]:
-    """Answer chunks in full, and which ids are unknown."""
+    repository: CorpusRepository, request: corpus_requests.ReadChunks, context: Context
+) -> Slices[corpus_requests.ReadContent]:
+    """Return chunks in full, and the unknown ids."""
     repository.check(context.principal, request.corpus)
     corpus = yield from repository.index.loaded(context)
-    yield from repository.entities.loaded(context)
-    chunks: list[replies.ChunkContent] = []
+    yield from repository.entities.load(context)
+    chunks: list[corpus_requests.ChunkContent] = []
     unknown: list[int] = []
     documents: dict[int, DocumentRecord] = {}
-    for asked in dict.fromkeys(request.chunk_ids):
-        prefix, number = replies.split_id(asked)
+    for chunk_id in dict.fromkeys(request.chunk_ids):
+        prefix, number = corpus_requests.split_id(chunk_id)
         is_own = prefix == request.id_prefix
         located = locate(repository, context, corpus, number, documents) if is_own else None
         if located is None:
-            unknown.append(asked)
+            unknown.append(chunk_id)
         else:
-            chunks.append(_content(repository, context, located, request))
-        if context.should_yield():
-            yield
-    return replies.ReadContent(
+            chunks.append(_read_content(repository, context, located, request))
+        yield
+    return corpus_requests.ReadContent(
         chunks=chunks,
         unknown=unknown,
         freshness=repository.freshness(context),
-        files=files_of(documents.values()),
+        files=list_files(documents.values()),
     )
 
 
-def files_of(documents: Iterable[DocumentRecord]) -> list[replies.IndexedFile]:
+def list_files(documents: Iterable[DocumentRecord]) -> list[corpus_requests.IndexedFile]:
     """Return the files that documents were read from."""
     return [
-        replies.IndexedFile(each.path, each.digest.hex(), each.file_bytes, each.modified_at)
+        corpus_requests.IndexedFile(each.path, each.digest.hex(), each.file_bytes, each.modified_at)
         for each in documents
         if each.is_file
     ]
 
 
-def citation(document: DocumentRecord, place: ChunkPlace) -> str:
-    """Return where a chunk begins, as one cites it."""
+def cite(document: DocumentRecord, place: ChunkPlace) -> str:
+    """Return the citation of a chunk: its file, and its page or first line."""
     if place.page is not None:
         return f"{document.path}#page={place.page}"
     return f"{document.path}:{place.first_line}" if place.first_line else document.path
 
 
-def section(document: DocumentRecord, passage: Passage) -> str:
+def find_heading(document: DocumentRecord, passage: Passage) -> str:
     """Return the nearest heading above a chunk."""
     return passage.headings[-1] if passage.headings else document.title
 
 
-def _content(
-    repository: CorpusRepository, context: Context, located: Located, request: replies.ReadChunks
-) -> replies.ChunkContent:
+def _read_content(
+    repository: CorpusRepository, context: Context, located: Located, request: corpus_requests.ReadChunks
+) -> corpus_requests.ChunkContent:
     document = located.document
     first = max(0, located.number - request.around)
     last = min(len(document.places) - 1, located.number + request.around)
@@ -103,26 +131,26 @@ def _content(
     passages = {number: repository.passage(context, Located(document, number)) for number in numbers}
     own = passages[located.number]
     places = [document.places[number] for number in numbers]
-    speaks_of = repository.entities.of_chunk(context, document.number, located.place.id)
-    return replies.ChunkContent(
-        chunk_id=replies.chunk_id(request.id_prefix, located.place.id),
+    speaks_of = repository.entities.find_in_chunk(context, document.number, located.place.id)
+    return corpus_requests.ChunkContent(
+        chunk_id=corpus_requests.chunk_id(request.id_prefix, located.place.id),
         entity_id=speaks_of[0].id if speaks_of else None,
         source_file=document.path,
         entity_type=speaks_of[0].type if speaks_of else None,
-        chunk_text=joined([passages[number] for number in numbers]),
+        chunk_text=join_passages([passages[number] for number in numbers]),
         context_header=context_header(document, own),
         vendor_names=[entity.name for entity in speaks_of],
-        section_title=section(document, own),
-        citation=citation(document, places[0]),
+        section_title=find_heading(document, own),
+        citation=cite(document, places[0]),
         last_line=UNSET if places[-1].page is not None else places[-1].last_line,
-        chunk_ids=[replies.chunk_id(request.id_prefix, place.id) for place in places]
+        chunk_ids=[corpus_requests.chunk_id(request.id_prefix, place.id) for place in places]
         if request.around
         else UNSET,
     )
 
 
-def joined(passages: list[Passage]) -> str:
-    """Return passages as one text, with the headings that change between them."""
+def join_passages(passages: list[Passage]) -> str:
+    """Join passages to one text, with the headings that change between them."""
     parts: list[str] = []
     headings: list[str] | None = None
     for passage in passages:
@@ -133,7 +161,7 @@ def joined(passages: list[Passage]) -> str:
     return "\n\n".join(parts)
 
 
-def result(
+def make_result(
     document: DocumentRecord,
     place: ChunkPlace,
     passage: Passage | None,
@@ -142,11 +170,11 @@ def result(
     *,
     id_prefix: int,
     rank: int,
-) -> replies.ChunkFound:
-    """Return a chunk as a search answers it, with what it is worth; metadata alone without a passage."""
+) -> corpus_requests.ChunkFound:
+    """Return a chunk as a search result with its scores; without a passage, metadata alone."""
     relevance, match = worth
-    found = replies.ChunkFound(
-        chunk_id=replies.chunk_id(id_prefix, place.id),
+    found = corpus_requests.ChunkFound(
+        chunk_id=corpus_requests.chunk_id(id_prefix, place.id),
         entity_id=speaks_of[0].id if speaks_of else None,
         source_file=document.path,
         entity_type=speaks_of[0].type if speaks_of else None,
@@ -162,6 +190,45 @@ def result(
         chunk_text=passage.text,
         context_header=context_header(document, passage),
         vendor_names=[entity.name for entity in speaks_of],
-        section_title=section(document, passage),
-        citation=citation(document, place),
+        section_title=find_heading(document, passage),
+        citation=cite(document, place),
     )
+
+
+_REPLY_SHARE: Final = 0.15
+"""Share of a search's time that must be left for its reply."""
+
+
+class LiteralMatches(NamedTuple):
+    """Chunks that contain the query.
+
+    Attributes:
+        likeness: Similarity to the query of each row, see `text.verbatim`.
+        cut: What was not read; empty for nothing.
+    """
+
+    likeness: dict[int, float]
+    cut: str
+
+
+def find_literally(
+    repository: CorpusRepository, context: Context, corpus: Corpus, query: str
+) -> Slices[LiteralMatches | None]:
+    """Return the rows with a query of stop words; None for another query."""
+    words = build_verbatim(query, get_rules(is_code=repository.is_code))
+    if words is None:
+        return None
+    likeness: dict[int, float] = {}
+    cut = ""
+    least = context.seconds_left() * _REPLY_SHARE
+    for looked, chunk in enumerate(filter(None, repository.iterate_chunks(context))):
+        if looked == MOST_READ or context.seconds_left() < least:
+            cut = f"words that are nearly everywhere were looked for in the first {looked:,} passages alone"
+            break
+        text = "\n".join([chunk.text, chunk.key, chunk.author, *chunk.tags])
+        found = yield from words.likeness(text)
+        row = corpus.row(chunk.id) if found else None
+        if row is not None:
+            likeness[row] = found
+        yield
+    return LiteralMatches(likeness, cut)

@@ -1,4 +1,4 @@
-"""Declaring entities of a corpus, giving them other names, removing them."""
+"""Declare, rename and remove entities of a corpus."""
 
 from __future__ import annotations
 
@@ -10,64 +10,59 @@ import msgspec
 
 from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
-from greenroom.actors.entities import NAMES, folded
-from greenroom.actors.knowledge.corpora.requests import entity_requests as schemas
+from greenroom.actors.knowledge.corpora.requests import entity_requests
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import is_text
-from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityDeclaration, Relation
-from greenroom.actors.knowledge.corpora.storage import entity_records as records
-from greenroom.actors.knowledge.corpora.storage import mentions
+from greenroom.actors.knowledge.corpora.storage import entity_records, mentions
 from greenroom.actors.knowledge.corpora.storage.entity_records import EntitiesHeader, EntityRecord
 from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
+from greenroom.actors.knowledge.entities import NAMES, fold
+from greenroom.actors.knowledge.entities.records import EntityDeclaration, Relation
 from greenroom.runtime import Context, Refusal, Slices
 
 _LONGEST_ID: Final = 16
 
 
 class _Changes:
-    """The entities as a request leaves them."""
+    """The entities of a corpus after a request."""
 
     def __init__(self, header: EntitiesHeader, entities: dict[int, EntityRecord]) -> None:
         self.before = entities
         self.after = dict(entities)
-        self.numbers = {folded(entity.name): number for number, entity in entities.items()}
-        self._pointing: dict[str, set[int]] = defaultdict(
-            set
-        )  # which entities have a relation to a name, or had
+        self.numbers = {fold(entity.name): number for number, entity in entities.items()}
+        # Which entities have, or had, a relation to a name.
+        self._pointing: dict[str, set[int]] = defaultdict(set)
         for entity in entities.values():
-            self._note_relations(entity)
+            self._index_relations(entity)
         self.next_entity = header.next_entity
         self.next_match = header.next_match
         self.unchanged = 0
 
-    def make(self, request: schemas.DeclareEntities, context: Context) -> Slices[None]:
-        """Make all changes that a request asks for.
+    def make(self, request: entity_requests.DeclareEntities, context: Context) -> Slices[None]:
+        """Make all changes that a request contains.
 
         Raises:
             Refusal: ``VALIDATION_ERROR``.
         """
         for name in request.remove:
             self.remove(name)
-            if context.should_yield():
-                yield
+            yield
         for declared in request.declarations:
             self.declare(declared, context.now)
-            if context.should_yield():
-                yield
+            yield
         if request.are_all:
-            self.keep_found(request.libraries)
+            self.drop_found(request.libraries)
         for library in request.libraries:
-            self.note_version(library, context.now, is_found=request.manifests is not None)
-            if context.should_yield():
-                yield
+            self.update_version(library, context.now, is_found=request.manifests is not None)
+            yield
 
     def declare(self, declared: EntityDeclaration, now: int, *, is_found: bool = False) -> None:
-        """Add an entity, or replace what was declared of it.
+        """Add an entity, or replace its declaration.
 
         Raises:
             Refusal: ``VALIDATION_ERROR``.
         """
-        declared = _tidied(declared)
-        same = self.numbers.get(folded(declared.name))
+        declared = _tidy(declared)
+        same = self.numbers.get(fold(declared.name))
         number = same if declared.entity_id is None else int(declared.entity_id[1:])
         if declared.entity_id is not None and number not in self.after:
             raise auth_errors.invalid(
@@ -80,32 +75,32 @@ class _Changes:
         old = None if number is None else self.after[number]
         if number is None:
             number, self.next_entity = self.next_entity, self.next_entity + 1
-        self._put(records.entity_record(declared, number, now, is_found=is_found), old)
+        self._put(entity_records.make_record(declared, number, now, is_found=is_found), old)
 
-    def note_version(self, library: EntityDeclaration, now: int, *, is_found: bool) -> None:
-        """Add a library, or take its version alone where it is declared already."""
-        number = self.numbers.get(folded(library.name))
+    def update_version(self, library: EntityDeclaration, now: int, *, is_found: bool) -> None:
+        """Add a library; of one that is declared already, update only the version."""
+        number = self.numbers.get(fold(library.name))
         if number is None:
             self.declare(library, now, is_found=is_found)
         else:
             old = self.after[number]
             self._put(msgspec.structs.replace(old, version=library.version), old)
 
-    def keep_found(self, libraries: Iterable[EntityDeclaration]) -> None:
-        """Remove what manifests alone declared, but for some libraries."""
-        named = {folded(library.name) for library in libraries}
+    def drop_found(self, libraries: Iterable[EntityDeclaration]) -> None:
+        """Remove entities that only manifests declared, except some libraries."""
+        named = {fold(library.name) for library in libraries}
         for entity in list(self.after.values()):
-            if entity.is_found and folded(entity.name) not in named:
+            if entity.is_found and fold(entity.name) not in named:
                 self.remove(entity.id)
 
     def remove(self, name: str) -> None:
-        """Remove an entity by its name or id, and what others were declared to be to it."""
-        number = self.numbers.get(folded(name))
+        """Remove an entity by its name or id, and the relations declared to it."""
+        number = self.numbers.get(fold(name))
         if number is None and name.startswith("e") and name[1:].isdecimal() and len(name) <= _LONGEST_ID:
             number = int(name[1:])
         gone = None if number is None else self.after.pop(number, None)
         if gone is not None:
-            del self.numbers[folded(gone.name)]
+            del self.numbers[fold(gone.name)]
             self._rename_target(gone.name, None)
 
     def _put(self, fresh: EntityRecord, old: EntityRecord | None) -> None:
@@ -116,12 +111,12 @@ class _Changes:
             if fresh == old:
                 self.unchanged += 1
                 return
-            del self.numbers[folded(old.name)]
+            del self.numbers[fold(old.name)]
         else:
             fresh = msgspec.structs.replace(fresh, match=self._new_match())
         self.after[fresh.number] = fresh
-        self.numbers[folded(fresh.name)] = fresh.number
-        self._note_relations(fresh)
+        self.numbers[fold(fresh.name)] = fresh.number
+        self._index_relations(fresh)
         if old is not None and old.name != fresh.name:
             self._rename_target(old.name, fresh.name)
 
@@ -130,42 +125,43 @@ class _Changes:
         return self.next_match - 1
 
     def _rename_target(self, old: str, new: str | None) -> None:
-        """Let relations to an entity follow its new name, or end with it."""
-        target = folded(old)
+        """Point relations to an entity at its new name, or remove them."""
+        target = fold(old)
         for number in sorted(self._pointing.pop(target, ())):
             entity = self.after.get(number)
             if entity is None:
                 continue
             moved = [
-                Relation(new, relation.type) if new and folded(relation.to) == target else relation
+                Relation(new, relation.type) if new and fold(relation.to) == target else relation
                 for relation in entity.relations
-                if new or folded(relation.to) != target
+                if new or fold(relation.to) != target
             ]
             self.after[number] = msgspec.structs.replace(entity, relations=moved)
-            self._note_relations(self.after[number])
+            self._index_relations(self.after[number])
 
-    def _note_relations(self, entity: EntityRecord) -> None:
+    def _index_relations(self, entity: EntityRecord) -> None:
         for relation in entity.relations:
-            self._pointing[folded(relation.to)].add(entity.number)
+            self._pointing[fold(relation.to)].add(entity.number)
 
 
 def declare(
-    repository: CorpusRepository, request: schemas.DeclareEntities, context: Context
-) -> Slices[schemas.EntitiesDeclared]:
+    repository: CorpusRepository, request: entity_requests.DeclareEntities, context: Context
+) -> Slices[entity_requests.EntitiesDeclared]:
     """Declare entities and remove some."""
     repository.check(context.principal, request.corpus)
     if (request.declarations or request.libraries) and (lack := NAMES.lack):
         raise auth_errors.invalid("entities", f"entities: {lack}")
-    table = yield from repository.entities.loaded(context)
+    table = yield from repository.entities.load(context)
     if request.remove and not (request.declarations or request.libraries):
         context.use_reserve()
     changes = _Changes(table.header, table.by_number)
     yield from changes.make(request, context)
-    if len(changes.after) > schemas.MAX_ENTITIES:
+    if len(changes.after) > entity_requests.MAX_ENTITIES:
         raise Refusal(
             "QUOTA_EXCEEDED",
-            f"the corpus would have {len(changes.after):,} entities; the limit is {schemas.MAX_ENTITIES:,}",
-            limit=schemas.MAX_ENTITIES,
+            f"the corpus would have {len(changes.after):,} entities; "
+            f"the limit is {entity_requests.MAX_ENTITIES:,}",
+            limit=entity_requests.MAX_ENTITIES,
         )
     stored = yield from _stage(repository, changes, context)
     if request.manifests is not None:
@@ -180,17 +176,17 @@ def declare(
             changed=len(stored.changed),
             removed=len(stored.removed),
         )
-    return schemas.EntitiesDeclared(
+    return entity_requests.EntitiesDeclared(
         added=[entity.name for entity in stored.added],
         changed=[entity.name for entity in stored.changed],
         removed=[entity.name for entity in stored.removed],
         unchanged=changes.unchanged,
-        waiting=mentions.waiting(repository),
+        waiting=mentions.count_waiting(repository),
     )
 
 
 class _Stored(NamedTuple):
-    """The entities that are not as they were."""
+    """The entities that a request added, changed and removed."""
 
     added: list[EntityRecord]
     changed: list[EntityRecord]
@@ -198,7 +194,7 @@ class _Stored(NamedTuple):
 
 
 def _stage(repository: CorpusRepository, changes: _Changes, context: Context) -> Slices[_Stored]:
-    """Stage what changes, and that the documents are gone through again where names do."""
+    """Stage the changes; match the documents again if names or relations changed."""
     before, after = changes.before, changes.after
     stored = _Stored(
         added=[entity for number, entity in after.items() if number not in before],
@@ -206,11 +202,10 @@ def _stage(repository: CorpusRepository, changes: _Changes, context: Context) ->
         removed=[entity for number, entity in before.items() if number not in after],
     )
     for entity in (*stored.added, *stored.changed):
-        context.put(records.entity_key(entity.number), entity)
-        if context.should_yield():
-            yield
+        context.put(entity_records.entity_key(entity.number), entity)
+        yield
     for entity in stored.removed:
-        context.delete(records.entity_key(entity.number))
+        context.delete(entity_records.entity_key(entity.number))
     if not any(stored):
         return stored
     table = repository.entities
@@ -219,41 +214,41 @@ def _stage(repository: CorpusRepository, changes: _Changes, context: Context) ->
     )
     table.replace(header, after)
     table.put_header(context, header)
-    moved = any(_finds_otherwise(before[entity.number], entity) for entity in stored.changed)
+    moved = any(_changes_matching(before[entity.number], entity) for entity in stored.changed)
     if stored.added or stored.removed or moved:
-        mentions.begin(repository, context)
+        mentions.start(repository, context)
     repository.answers.clear()
     repository.publish(context)
     return stored
 
 
-def _finds_otherwise(old: EntityRecord, new: EntityRecord) -> bool:
-    """Return whether other words of texts may mean an entity."""
+def _changes_matching(old: EntityRecord, new: EntityRecord) -> bool:
+    """Return whether an entity's matching changes: its names or its relations."""
     return old.match != new.match or old.relations != new.relations
 
 
-def _tidied(declared: EntityDeclaration) -> EntityDeclaration:
-    """Return a declaration whose names have no space around them.
+def _tidy(declared: EntityDeclaration) -> EntityDeclaration:
+    """Return a declaration with tidy names: no space around them.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: a text of it is none.
+        Refusal: ``VALIDATION_ERROR``: a text is not Unicode, or the name is empty.
     """
     texts = [declared.name, *declared.aliases, *declared.ambiguous, declared.description]
     texts += [text for relation in declared.relations for text in (relation.to, relation.type)]
     if not all(map(is_text, [*texts, declared.version or ""])):
         raise auth_errors.invalid("entities", "entities: a text is no Unicode: it has lone surrogates")
     name = " ".join(declared.name.split())
-    if not folded(name):
+    if not fold(name):
         raise auth_errors.invalid("name", "name: it is empty but for space and what joins words")
     return msgspec.structs.replace(
         declared,
         name=name,
-        aliases=_names(declared.aliases),
-        ambiguous=_names(declared.ambiguous),
+        aliases=_tidy_names(declared.aliases),
+        ambiguous=_tidy_names(declared.ambiguous),
         relations=list(dict.fromkeys(declared.relations)),
     )
 
 
-def _names(given: Iterable[str]) -> list[str]:
+def _tidy_names(given: Iterable[str]) -> list[str]:
     tidied = (" ".join(name.split()) for name in given)
-    return list(dict.fromkeys(name for name in tidied if folded(name)))
+    return list(dict.fromkeys(name for name in tidied if fold(name)))

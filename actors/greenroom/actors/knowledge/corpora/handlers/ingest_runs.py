@@ -1,18 +1,18 @@
-"""What a corpus knows of who fills it: which files failed, when all were gone through, how far that is.
+"""Ingest runs of a corpus: failed files, the last complete run, and progress.
 
-How far a run is is kept in memory alone: who runs says it again and again, and one that is silent has ended.
+Progress is kept in memory alone: a run reports it again and again, and a silent run counts as ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from greenroom.actors.content.documents.chunks import MAX_PATH
 from greenroom.actors.core.validation.times import SECOND, to_datetime
-from greenroom.actors.corpus.remedies import remedy_of
-from greenroom.actors.knowledge.corpora.requests.corpus_requests import MAX_PATH, is_text
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import is_text
 from greenroom.actors.knowledge.corpora.requests.ingestion import (
     MOST_FAILED,
     DescribeFilling,
@@ -25,15 +25,50 @@ from greenroom.actors.knowledge.corpora.storage import records
 from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository, Run
 from greenroom.runtime import Context
 
+_ERROR_HINTS: Final[Sequence[tuple[str, str]]] = (
+    (
+        "reading PDF files takes",
+        "install it where files are read; the file is then taken in by itself, or by ingesting it again",
+    ),
+    ("its pages may be pictures", "have a program for recognising text write a PDF that has text"),
+    ("it has no text", "nothing, if there is none to be found in it"),
+    ("it is encrypted", "save it without a password"),
+    ("it is no text", "bring along its text: archives are not opened, pictures and programs are not read"),
+    ("bytes and the limit is", "cut it into several"),
+    ("when it is unpacked", "cut it into several"),
+    ("entries", "name the folders in it that have documents"),
+    ("folders deep", "name a folder further down as well"),
+    ("its name cannot be shown", "rename it: its name has control characters, or is too long"),
+    ("Permission denied", "let the user of `greenroom ingest`, or of the server, read it"),
+    ("memory", "take it in again where more memory is free; else cut it into several"),
+    ("it took longer", "cut it into several, or save it in a simpler format"),
+    ("it could not be read in", "`greenroom ingest` has no such limit; else cut it into several"),
+    ("it ended the process", "save it anew, or in another format: it makes its reader fail"),
+    ("it is nested too deeply", "save it in a simpler format"),
+    ("it cannot be read as PDF", "open it and save it anew: it may be damaged"),
+    ("it is no Word document", "open it and save it anew: it may be damaged, or something else by this name"),
+    ("it is no notebook", "open it and save it anew: it may be damaged, or something else by this name"),
+    ("it is refused", "change what the reason names, and take it in again"),
+    ("it cannot be read", "look whether the disk is sound and the file is whole; take it in again"),
+)
+"""Parts of reasons, more specific ones first, and a hint for each."""
+_OTHER_HINT: Final = "change what the reason names, and take it in again"
+
+
+def error_hint(reason: str) -> str:
+    """Return the hint for a file that failed for a reason."""
+    return next((remedy for part, remedy in _ERROR_HINTS if part in reason), _OTHER_HINT)
+
+
 SILENT_SECONDS: Final = 15
-"""A run of which nothing was heard for so long has ended."""
+"""A run that has reported nothing for so long counts as ended."""
 _MOST_RUNS: Final = 16
-"""Runs that are known at once."""
+"""Runs that are kept at once."""
 _MAX_REASON: Final = 500
 
 
 class FailureRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A file that could not be taken in: where it is, why, and since when for this reason."""
+    """A file that failed: its path, the reason, and since when it fails so."""
 
     path: str
     reason: str
@@ -41,15 +76,15 @@ class FailureRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RunRecord(msgspec.Struct, frozen=True, array_like=True):
-    """When files were last gone through to the end."""
+    """When a run last completed."""
 
     at: int
 
 
-def note(repository: CorpusRepository, request: NoteIngest, context: Context) -> None:
-    """Take note of how far a run is, and of the files that failed in it."""
+def record(repository: CorpusRepository, request: NoteIngest, context: Context) -> None:
+    """Store the progress of a run, and the files that failed in it."""
     repository.check(context.principal, request.corpus)
-    has_news = _note_failures(context, request)
+    has_news = _put_failures(context, request)
     if request.was_all:
         context.put(records.LAST_RUN, RunRecord(context.now))
         has_news = True
@@ -64,46 +99,46 @@ def note(repository: CorpusRepository, request: NoteIngest, context: Context) ->
         repository.publish(context)
 
 
-def failed(repository: CorpusRepository, request: ListFailed, context: Context) -> list[FailedFile]:
-    """Answer the files that failed, the newest first."""
+def list_failed(repository: CorpusRepository, request: ListFailed, context: Context) -> list[FailedFile]:
+    """Return the files that failed, the newest first."""
     repository.check(context.principal, request.corpus)
-    known = sorted(_failures(context).values(), key=lambda each: (-each.at, each.path))
+    known = sorted(_load_failures(context).values(), key=lambda each: (-each.at, each.path))
     return [
         FailedFile(
             path=each.path,
             reason=each.reason,
             failed_at=to_datetime(each.at),
-            remedy=remedy_of(each.reason),
+            remedy=error_hint(each.reason),
         )
         for each in known
     ]
 
 
-def forget(context: Context, path: str) -> None:
-    """Forget that a file failed: it was taken in, or removed."""
+def delete_failure(context: Context, path: str) -> None:
+    """Delete the failure of a file that was ingested or removed."""
     key = records.failure_key(path)
     if context.get(key, msgspec.Raw) is not None:
         context.delete(key)
 
 
 def count_failed(context: Context) -> int:
-    """Return how many files failed that are kept."""
+    """Return how many failed files are stored."""
     return sum(1 for _ in context.scan(msgspec.Raw, prefix=records.FAILURES))
 
 
 def describe(repository: CorpusRepository, request: DescribeFilling, context: Context) -> Filling:
-    """Answer when files were last gone through, and how far it is who puts some in."""
+    """Return when a run last completed, and the progress of current runs."""
     repository.check(context.principal, request.corpus)
     last = context.get(records.LAST_RUN, RunRecord)
     runs = [each for each in repository.runs.values() if not _is_silent(each, context.now)]
     return Filling(
         ingested_at=None if last is None else to_datetime(last.at),
-        ingesting=_ingesting(runs) if runs else None,
+        ingesting=_render_progress(runs) if runs else None,
     )
 
 
-def _ingesting(runs: Collection[Run]) -> str:
-    """Return how far some runs are together; how many files there are is not known before all are counted."""
+def _render_progress(runs: Collection[Run]) -> str:
+    """Render the progress of all runs; the total is unknown until each has counted."""
     looked_at = sum(each.looked_at for each in runs)
     if not all(each.of for each in runs):
         return f"{looked_at:,} files"
@@ -114,10 +149,10 @@ def _is_silent(run: Run, now: int) -> bool:
     return now - run.at > SILENT_SECONDS * SECOND
 
 
-def _note_failures(context: Context, request: NoteIngest) -> bool:
-    """Stage the failures of a run, and that others are none any more; return whether anything changes."""
-    fresh = {each.path: each.reason[:_MAX_REASON] for each in request.failed if _can_be_kept(each.path)}
-    known = _failures(context)
+def _put_failures(context: Context, request: NoteIngest) -> bool:
+    """Stage new failures and delete those that are over; return whether anything changed."""
+    fresh = {each.path: each.reason[:_MAX_REASON] for each in request.failed if _is_storable(each.path)}
+    known = _load_failures(context)
     below = frozenset(request.below)
     wanted = {path: record for path, record in known.items() if path in fresh or not _is_below(path, below)}
     for path, reason in fresh.items():
@@ -132,16 +167,19 @@ def _note_failures(context: Context, request: NoteIngest) -> bool:
     return newest != known
 
 
-def _failures(context: Context) -> Mapping[str, FailureRecord]:
+def _load_failures(context: Context) -> Mapping[str, FailureRecord]:
     return {each.path: each for _, each in context.scan(FailureRecord, prefix=records.FAILURES)}
 
 
-def _can_be_kept(path: str) -> bool:
+def _is_storable(path: str) -> bool:
     return is_text(path) and len(path) <= MAX_PATH
 
 
 def _is_below(path: str, folders: Collection[str]) -> bool:
-    """Return whether a path or a folder above it is among some, in time by its length alone."""
+    """Return whether a path or a folder above it is among some.
+
+    The time depends on the length of the path alone.
+    """
     if path in folders or "" in folders or "/" in folders:
         return True
     end = path.find("/", 1)

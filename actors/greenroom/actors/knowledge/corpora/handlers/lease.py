@@ -1,7 +1,7 @@
-"""Who keeps a workspace's index as its folder is, and how far that is.
+"""The indexing lease of a workspace: which process keeps the index current, and its progress.
 
-It is a lease: who has it says so again before it ends. It ends by the clock, so a process that was killed
-holds nobody up for longer, whichever process has the store then; and before that if it is found to have died.
+The holder renews the lease before it ends. A lease ends by the clock, so a killed process blocks others
+for `LEASE_SECONDS` at most. It ends earlier if the process is found to have died.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.core.validation.times import SECOND, optional_datetime
-from greenroom.actors.knowledge.corpora.storage import records
-from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
-from greenroom.actors.schemas.workspace import (
+from greenroom.actors.knowledge.corpora.requests.workspace import (
     DescribeWorkspace,
     DropKeeper,
     FindKeeper,
@@ -21,23 +19,25 @@ from greenroom.actors.schemas.workspace import (
     Kept,
     WorkspaceState,
 )
+from greenroom.actors.knowledge.corpora.storage import records
+from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
 from greenroom.runtime import Context, Slices
 
 LEASE_SECONDS: Final = 15
 RENEW_SECONDS: Final = 5
 
 
-class KeeperRecord(msgspec.Struct, frozen=True, array_like=True):
-    """Who keeps a workspace.
+class LeaseRecord(msgspec.Struct, frozen=True, array_like=True):
+    """The indexing lease of a workspace.
 
     Attributes:
-        keeper: Tells it from others; empty for nobody.
-        until: When that ends, unless it says otherwise.
-        state: What it does.
-        of: Files that there are, if they were counted.
-        as_of: When the index was as the folder is, the last time that this was known.
-        left_out: Files that were left out, by reason.
-        is_partial: Whether there are more files than are taken in.
+        keeper: Id of the holder; empty for none.
+        until: When the lease ends, unless it is renewed.
+        state: What the holder does.
+        of: Files in the folder, if they were counted.
+        as_of: When the index last matched the folder.
+        left_out: Numbers of files left out, by reason.
+        is_partial: Whether the folder has more files than are indexed.
     """
 
     keeper: str = ""
@@ -48,20 +48,20 @@ class KeeperRecord(msgspec.Struct, frozen=True, array_like=True):
     left_out: dict[str, int] = msgspec.field(default_factory=dict)
     is_partial: bool = False
 
-    def is_kept(self, now: int) -> bool:
-        """Return whether somebody keeps it."""
+    def is_held(self, now: int) -> bool:
+        """Return whether a process holds the lease."""
         return bool(self.keeper) and self.until > now
 
 
-def keep(repository: CorpusRepository, request: KeepWorkspace, context: Context) -> WorkspaceState:
-    """Give the workspace to who asks, if nobody else has it."""
+def update(repository: CorpusRepository, request: KeepWorkspace, context: Context) -> WorkspaceState:
+    """Acquire, renew or release the lease, unless another process holds it."""
     repository.check(context.principal, request.corpus)
-    record = context.get(records.KEEPER, KeeperRecord) or KeeperRecord()
-    if record.keeper != request.keeper and (record.is_kept(context.now) or request.state == "unwatched"):
+    record = context.get(records.KEEPER, LeaseRecord) or LeaseRecord()
+    if record.keeper != request.keeper and (record.is_held(context.now) or request.state == "unwatched"):
         return _state(repository, record, context)
     ended = request.state == "unwatched"
     was_right = request.state == "watching" or (ended and record.state == "watching")
-    fresh = KeeperRecord(
+    fresh = LeaseRecord(
         keeper="" if ended else request.keeper,
         until=context.now + LEASE_SECONDS * SECOND,
         state=request.state,
@@ -78,17 +78,17 @@ def keep(repository: CorpusRepository, request: KeepWorkspace, context: Context)
     return msgspec.structs.replace(_state(repository, fresh, context), is_asker=not ended)
 
 
-def find_keeper(repository: CorpusRepository, request: FindKeeper, context: Context) -> str:
-    """Answer who keeps it."""
+def find_holder(repository: CorpusRepository, request: FindKeeper, context: Context) -> str:
+    """Return the id of the holder, empty for none."""
     repository.check(context.principal, request.corpus)
-    record = context.get(records.KEEPER, KeeperRecord) or KeeperRecord()
-    return record.keeper if record.is_kept(context.now) else ""
+    record = context.get(records.KEEPER, LeaseRecord) or LeaseRecord()
+    return record.keeper if record.is_held(context.now) else ""
 
 
-def drop_keeper(repository: CorpusRepository, request: DropKeeper, context: Context) -> None:
-    """Take it from a process that died; the index was right when that said so last."""
+def release(repository: CorpusRepository, request: DropKeeper, context: Context) -> None:
+    """Release the lease of a process that died; `as_of` keeps its last report."""
     repository.check(context.principal, request.corpus)
-    record = context.get(records.KEEPER, KeeperRecord)
+    record = context.get(records.KEEPER, LeaseRecord)
     if record is not None and record.keeper == request.keeper:
         context.put(records.KEEPER, msgspec.structs.replace(record, keeper="", state="unwatched"))
         repository.publish(context)
@@ -97,15 +97,15 @@ def drop_keeper(repository: CorpusRepository, request: DropKeeper, context: Cont
 def describe(
     repository: CorpusRepository, request: DescribeWorkspace, context: Context
 ) -> Slices[WorkspaceState]:
-    """Answer how far the index is."""
+    """Return how far the index is."""
     repository.check(context.principal, request.corpus)
     unread = yield from repository.unread(context)
-    state = _state(repository, context.get(records.KEEPER, KeeperRecord) or KeeperRecord(), context)
+    state = _state(repository, context.get(records.KEEPER, LeaseRecord) or LeaseRecord(), context)
     return msgspec.structs.replace(state, unread=unread)
 
 
-def _state(repository: CorpusRepository, record: KeeperRecord, context: Context) -> WorkspaceState:
-    is_kept = record.is_kept(context.now)
+def _state(repository: CorpusRepository, record: LeaseRecord, context: Context) -> WorkspaceState:
+    is_kept = record.is_held(context.now)
     is_right = is_kept and record.state == "watching"
     indexed = repository.header.documents
     of = None if record.of is None else max(record.of, indexed)

@@ -7,40 +7,40 @@ from msgspec import UNSET
 from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.resources.resource_uris import corpus_of_uri, document_uri, is_of_workspace
+from greenroom.actors.core.resources.resources import ResourceInfo
 from greenroom.actors.core.validation.times import to_datetime
-from greenroom.actors.knowledge.corpora.handlers.chunks import joined
-from greenroom.actors.knowledge.corpora.requests import corpus_requests as schemas
+from greenroom.actors.knowledge.corpora.handlers.chunks import join_passages
+from greenroom.actors.knowledge.corpora.requests import corpus_requests
 from greenroom.actors.knowledge.corpora.requests.catalogue import FindCorpus, check_owner, corpus_address
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow
 from greenroom.actors.knowledge.corpora.requests.ingestion import DescribeFilling, FailedFile, ListFailed
-from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
-from greenroom.actors.schemas.resources import (
+from greenroom.actors.knowledge.corpora.requests.resources import (
     CorpusResource,
     DocumentItem,
     DocumentResource,
-    ResourceInfo,
     WorkspaceResource,
 )
-from greenroom.actors.schemas.workspace import DescribeWorkspace
+from greenroom.actors.knowledge.corpora.requests.workspace import DescribeWorkspace
+from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
 from greenroom.runtime import Context, Message, Procedure, ProcedureContext, Refusal, Slices
 
 SHOWN = 100
-"""Documents that a corpus names."""
+"""Documents that a corpus resource lists."""
 MOST_TEXT = 1_048_576
-"""Characters of a document, about; what is longer is cut."""
+"""Characters of a document, about; a longer one is cut."""
 
 
 class ReadDocument(Message[DocumentResource | None], frozen=True, kw_only=True):
-    """Read a document of a corpus whole, None where there is none; not a tool."""
+    """Read a whole document of a corpus, None for an unknown one; not a tool."""
 
-    corpus: schemas.CorpusName
+    corpus: corpus_requests.CorpusName
     path: str
 
 
-def document(
+def read_document(
     repository: CorpusRepository, request: ReadDocument, context: Context
 ) -> Slices[DocumentResource | None]:
-    """Answer a document, as far as it is not too long."""
+    """Return a document, cut if it is too long."""
     repository.check(context.principal, request.corpus)
     found = repository.find_document(context, request.path)
     if found is None:
@@ -53,9 +53,8 @@ def document(
         for passage in repository.passages(context, found, block):
             passages.append(passage)
             size += len(passage.text)
-        if context.should_yield():
-            yield
-    text = joined(passages)
+        yield
+    text = join_passages(passages)
     return DocumentResource(
         corpus=request.corpus,
         path=found.path,
@@ -112,38 +111,40 @@ class ReadCorpusResource(Procedure[_Resource], frozen=True, kw_only=True):
         if row is None:
             return None
         if is_of_workspace(self.uri):
-            return None if row.root is None else await _indexed(context, self.uri, row)
+            return None if row.root is None else await _read_workspace(context, self.uri, row)
         if path is None:
-            return await _described(context, self.uri, row)
-        if not schemas.is_text(path):
+            return await _read_corpus(context, self.uri, row)
+        if not corpus_requests.is_text(path):
             return None
         return await context.ask(corpus_address(row), ReadDocument(corpus=name, path=path))
 
 
-async def _indexed(context: ProcedureContext, uri: str, row: CorpusRow) -> WorkspaceResource:
+async def _read_workspace(context: ProcedureContext, uri: str, row: CorpusRow) -> WorkspaceResource:
     address, name = corpus_address(row), row.full_name
-    view = await context.ask(address, schemas.DescribeCorpus(row=row))
-    page = await context.ask(address, schemas.ListDocuments(corpus=name, limit=SHOWN))
+    view = await context.ask(address, corpus_requests.DescribeCorpus(row=row))
+    page = await context.ask(address, corpus_requests.ListDocuments(corpus=name, limit=SHOWN))
     return WorkspaceResource(
         workspace=view,
         freshness=await context.ask(address, DescribeWorkspace(corpus=name)),
-        failed=await _failed(context, row, view),
+        failed=await _list_failed(context, row, view),
         files=sorted(each.path for each in page.documents),
         has_more=page.after is not None,
         resource_info=ResourceInfo(uri=uri, reader=context.principal.agent_id, last_updated=view.indexed_at),
     )
 
 
-async def _failed(context: ProcedureContext, row: CorpusRow, view: schemas.CorpusView) -> list[FailedFile]:
+async def _list_failed(
+    context: ProcedureContext, row: CorpusRow, view: corpus_requests.CorpusView
+) -> list[FailedFile]:
     if view.failed_files is UNSET:
         return []
     return await context.ask(corpus_address(row), ListFailed(corpus=row.full_name))
 
 
-async def _described(context: ProcedureContext, uri: str, row: CorpusRow) -> CorpusResource:
+async def _read_corpus(context: ProcedureContext, uri: str, row: CorpusRow) -> CorpusResource:
     address, name = corpus_address(row), row.full_name
-    view = await context.ask(address, schemas.DescribeCorpus(row=row))
-    page = await context.ask(address, schemas.ListDocuments(corpus=name, limit=SHOWN))
+    view = await context.ask(address, corpus_requests.DescribeCorpus(row=row))
+    page = await context.ask(address, corpus_requests.ListDocuments(corpus=name, limit=SHOWN))
     return CorpusResource(
         corpus=view,
         documents=[
@@ -157,7 +158,7 @@ async def _described(context: ProcedureContext, uri: str, row: CorpusRow) -> Cor
             for each in sorted(page.documents, key=lambda each: each.path)
         ],
         filling=await context.ask(address, DescribeFilling(corpus=name)),
-        failed=await _failed(context, row, view),
+        failed=await _list_failed(context, row, view),
         has_more=page.after is not None,
         resource_info=ResourceInfo(uri=uri, reader=context.principal.agent_id, last_updated=view.indexed_at),
     )

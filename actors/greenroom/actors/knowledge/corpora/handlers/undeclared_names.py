@@ -1,4 +1,4 @@
-"""Names that documents repeat and nobody has declared, by what somebody calls them."""
+"""Find undeclared names that documents repeat."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from greenroom.actors.core.base.threads import imported
-from greenroom.actors.corpus.said import rows_saying
-from greenroom.actors.entities import USUAL_COUNT, EntityName, NameCounter, folded, look_up
-from greenroom.actors.knowledge.corpora.handlers.chunks import locate
-from greenroom.actors.knowledge.corpora.handlers.search import view_of
+from greenroom.actors.core.base.threads import import_in_thread
+from greenroom.actors.knowledge.corpora.handlers.chunks import find_literally, locate
+from greenroom.actors.knowledge.corpora.handlers.search import get_view
 from greenroom.actors.knowledge.corpora.storage.records import DocumentRecord, Passage
 from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
+from greenroom.actors.knowledge.entities import USUAL_COUNT, EntityName, NameCounter, fold, look_up
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -22,21 +21,21 @@ if TYPE_CHECKING:
     from greenroom.actors.search.ranking.query import Term
 
 MOST_CHUNKS: Final = 500
-"""Chunks that are read for the names in them."""
+"""Chunks in which names are looked for."""
 _MOST_CHARACTERS: Final = 1_000_000
 _MOST_TERMS: Final = 100
-"""Words of the index that a part of a word may stand for."""
+"""Words of the index that a part of a word may match."""
 _SHORTEST: Final = 2
 _MOST_NAMES: Final = 1_000
 
 
-class FoundName(NamedTuple):
+class UndeclaredName(NamedTuple):
     """A name that documents repeat.
 
     Attributes:
-        name: As it is mostly spelled.
-        mentions: How often it is there.
-        chunks: The chunks that have it, those that have it most first.
+        name: Its most frequent spelling.
+        mentions: How often it occurs.
+        chunks: The chunks that contain it, those with most mentions first.
         documents: Their documents, in that order.
     """
 
@@ -46,26 +45,26 @@ class FoundName(NamedTuple):
     documents: list[str]
 
 
-def found_names(
+def find_undeclared(
     repository: CorpusRepository, wanted: str, known: Collection[str], context: Context
-) -> Slices[list[FoundName]]:
-    """Return the names that may be meant, the likeliest first, as `SuggestEntities` would list them.
+) -> Slices[list[UndeclaredName]]:
+    """Return the names that match, best first, as `SuggestEntities` would list them.
 
     Args:
         repository: The corpus.
         wanted: A name, even mistyped or in part, or a pattern.
-        known: Names that are declared.
+        known: Declared names.
         context: The message's.
     """
-    yield from imported("greenroom.actors.search.ranking.spelling")
+    yield from import_in_thread("greenroom.actors.search.ranking.spelling")
     corpus = yield from repository.index.loaded(context)
-    stop_words = yield from rows_saying(repository, context, corpus, wanted)
+    stop_words = yield from find_literally(repository, context, corpus, wanted)
     if stop_words is not None and stop_words.likeness:
         rows: Sequence[int] = list(stop_words.likeness)
     else:
-        rows = yield from _rows_having(view_of(repository, corpus), wanted, context)
+        rows = yield from _find_rows(get_view(repository, corpus), wanted)
     counter = NameCounter()
-    said: dict[int, Counter[str]] = {}
+    counts: dict[int, Counter[str]] = {}
     paths: dict[int, str] = {}
     documents: dict[int, DocumentRecord] = {}
     passages: list[Passage] = []
@@ -75,50 +74,51 @@ def found_names(
         near = locate(repository, context, corpus, int(corpus.ids[row]), documents)
         assert near is not None, "what is in the index is in the store"
         block = bisect_right(near.document.blocks, near.number) - 1
-        if (near.document.number, block) != read:  # one after the other, most are of the same block
+        if (near.document.number, block) != read:  # most neighbours are in the same block
             read = near.document.number, block
             passages = repository.passages(context, near.document, block)
         text = passages[near.number - near.document.blocks[block]].text
-        said[near.place.id] = counter.add(near.place.id, text)
+        counts[near.place.id] = counter.add(near.place.id, text)
         paths[near.place.id] = near.document.path
         characters += len(text)
         if characters > _MOST_CHARACTERS:
             break
-        if context.should_yield():
-            yield
-    names = counter.suggestions(known, USUAL_COUNT, _MOST_NAMES)
-    folds = [EntityName(folded(each.name), number) for number, each in enumerate(names)]
-    likely = yield from look_up(folds, wanted, context.should_yield)
+        yield
+    names = counter.suggest(known, USUAL_COUNT, _MOST_NAMES)
+    folds = [EntityName(fold(each.name), number) for number, each in enumerate(names)]
+    likely = yield from look_up(folds, wanted)
     likely.sort(key=lambda each: (-each[1], -names[each[0]].count, names[each[0]].name))
-    return [_found(names[number].name, names[number].count, said, paths) for number, _ in likely]
+    return [_make_name(names[number].name, names[number].count, counts, paths) for number, _ in likely]
 
 
-def _found(name: str, count: int, said: dict[int, Counter[str]], paths: dict[int, str]) -> FoundName:
-    alike = folded(name)
+def _make_name(
+    name: str, count: int, counts: dict[int, Counter[str]], paths: dict[int, str]
+) -> UndeclaredName:
+    alike = fold(name)
     often = {
-        chunk: sum(times for each, times in names.items() if folded(each) == alike)
-        for chunk, names in said.items()
+        chunk: sum(times for each, times in names.items() if fold(each) == alike)
+        for chunk, names in counts.items()
     }
     chunks = sorted((chunk for chunk in often if often[chunk]), key=lambda chunk: (-often[chunk], chunk))
-    return FoundName(name, count, chunks, list(dict.fromkeys(paths[chunk] for chunk in chunks)))
+    return UndeclaredName(name, count, chunks, list(dict.fromkeys(paths[chunk] for chunk in chunks)))
 
 
-def _rows_having(view: Chunks, wanted: str, context: Context) -> Slices[Sequence[int]]:
-    """Return the chunks that have each word of what is wanted, or what it may have been meant to be."""
+def _find_rows(view: Chunks, wanted: str) -> Slices[Sequence[int]]:
+    """Return the chunks that have each word, or a correction of it."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     from greenroom.actors.search.ranking.query import RankQuery  # noqa: PLC0415 - needs numpy, loaded by now
-    from greenroom.actors.search.ranking.spelling import corrections  # noqa: PLC0415 - as above
+    from greenroom.actors.search.ranking.spelling import find_corrections  # noqa: PLC0415 - as above
 
     corpus: Any = view.corpus
     rows: Any = None
     for term in RankQuery.read(wanted.replace("*", " ").replace("?", " "), None).terms:
         if len(term.word) < _SHORTEST:
             continue
-        having = yield from _rows_with(corpus, (yield from _holding(corpus, term, context)), context)
+        having = yield from _find_term_rows(corpus, (yield from _find_words(corpus, term)))
         if not len(having):
-            meant = yield from corrections(view, term, context.should_yield)
-            having = yield from _rows_with(corpus, [each.term for each in meant], context)
+            meant = yield from find_corrections(view, term)
+            having = yield from _find_term_rows(corpus, [each.term for each in meant])
         rows = having if rows is None else np.intersect1d(rows, having)
     if rows is None:
         return ()
@@ -126,24 +126,22 @@ def _rows_having(view: Chunks, wanted: str, context: Context) -> Slices[Sequence
     return found
 
 
-def _holding(corpus: Corpus, term: Term, context: Context) -> Slices[list[str]]:
-    """Return the words of the index that a word of what is wanted is, or is a part of."""
+def _find_words(corpus: Corpus, term: Term) -> Slices[list[str]]:
+    """Return the words of the index that equal a word or contain it."""
     part = term.word.casefold()
     found = {term.term: None}
     for block in corpus.vocabulary("text"):
         found |= dict.fromkeys(each for each in block if part in each)
-        if context.should_yield():
-            yield
+        yield
     return list(found)[:_MOST_TERMS]
 
 
-def _rows_with(corpus: Corpus, terms: Sequence[str], context: Context) -> Slices[Any]:
-    """Return the rows that have one of some terms."""
+def _find_term_rows(corpus: Corpus, terms: Sequence[str]) -> Slices[Any]:
+    """Return the rows that have at least one of some terms."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     found = [np.zeros(0, np.int64)]
     for term in terms:
         found.append(corpus.postings("text", term)[0].astype(np.int64))
-        if context.should_yield():
-            yield
+        yield
     return np.unique(np.concatenate(found))

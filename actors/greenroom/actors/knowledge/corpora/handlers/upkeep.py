@@ -1,4 +1,4 @@
-"""Checking every corpus for `greenroom verify`, and erasing what is a person's."""
+"""Maintain a corpus: compaction, erasing a person's data, verifying all corpora."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from typing import Final
 
 import msgspec
 
+from greenroom.actors.core.erasure import ErasedPart, EraseFrom
 from greenroom.actors.knowledge.corpora.handlers import embedding
 from greenroom.actors.knowledge.corpora.handlers.indexing import SWEEP
 from greenroom.actors.knowledge.corpora.requests.catalogue import AllCorpora, corpus_address
-from greenroom.actors.knowledge.corpora.requests.corpus_requests import VerifyCorpus
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import NextChunk, VerifyCorpus
 from greenroom.actors.knowledge.corpora.storage import mentions, records
 from greenroom.actors.knowledge.corpora.storage.entity_table import EntityTable
 from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
-from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
+from greenroom.actors.search.index import TidyIndex
 from greenroom.actors.search.index import index as index_module
-from greenroom.runtime import Context, GreenroomError, Procedure, ProcedureContext, Slices
+from greenroom.runtime import Context, GreenroomError, Procedure, ProcedureContext, Restate, Slices
 
 _AT_ONCE: Final = 500
 """Records that one message of an erasure deletes."""
 
 
 def erase(repository: CorpusRepository, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
-    """Erase a corpus that is a person's, a batch of its records at a time; or count its documents."""
+    """Erase a person's corpus in steps, or count its documents in a dry run."""
     if not request.person.has_root(context.address.key):
         return ErasedPart(counts={})
     documents = repository.header.documents
@@ -34,16 +35,15 @@ def erase(repository: CorpusRepository, request: EraseFrom, context: Context) ->
     most = context.most_rows(_AT_ONCE)
     keys = [key for key, _ in islice(context.scan(msgspec.Raw), most)]
     if not repository.header.is_dropped:
-        embedding.forget(repository, context)
+        embedding.unmark(repository, context)
         repository.index.unload()
         context.cancel_timer(index_module.TIMER)
     context.cancel_timer(SWEEP)
     context.cancel_timer(mentions.TIMER)
-    # Its head goes last: until then it is there for nobody.
+    # The header is deleted last: it marks the corpus as dropped until then.
     for key in keys:
         context.delete(key)
-        if context.should_yield():
-            yield
+        yield
     repository.header = records.CorpusHeader(is_dropped=True)
     repository.answers.clear()
     repository.entities = EntityTable()
@@ -54,13 +54,30 @@ def erase(repository: CorpusRepository, request: EraseFrom, context: Context) ->
     return ErasedPart(counts=counts, remaining=remaining)
 
 
+def next_chunk(repository: CorpusRepository, _: NextChunk, __: Context) -> int:
+    """Return the number of the next chunk."""
+    return repository.header.next_chunk
+
+
+def tidy(repository: CorpusRepository, _: TidyIndex, context: Context) -> Slices[None]:
+    """Do one step of the index's compaction."""
+    if not repository.header.is_dropped:
+        yield from repository.index.compact(context)
+
+
+def restate(repository: CorpusRepository, _: Restate, context: Context) -> None:
+    """Write the embedder's index rows again."""
+    context.use_reserve()
+    embedding.restate(repository, context)
+
+
 class CorporaVerified(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found.
+    """Result of a verification.
 
     Attributes:
         chunks: Chunks that were compared.
-        problems: What differs from them: the corpus, and a sentence each.
-        rebuilt: The corpora of which what differs was made anew.
+        problems: Differences: the corpus, and a sentence each.
+        rebuilt: The corpora in which the differences were repaired.
     """
 
     chunks: int
@@ -69,16 +86,16 @@ class CorporaVerified(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerifyCorpora(Procedure[CorporaVerified], frozen=True, kw_only=True):
-    """Compare the index, the counts and the mentions of every corpus with its texts; for the operator alone.
+    """Compare every corpus's index, counts and mentions with its texts; operator only.
 
     Attributes:
-        rebuild: Whether what differs is made anew.
+        rebuild: Whether to repair what differs.
     """
 
     rebuild: bool = False
 
     async def run(self, context: ProcedureContext) -> CorporaVerified:
-        """Ask one after the other: each may have to read all that it has."""
+        """Verify one corpus after the other: each may have to read all its records."""
         chunks = 0
         problems: list[tuple[str, str]] = []
         rebuilt: list[str] = []

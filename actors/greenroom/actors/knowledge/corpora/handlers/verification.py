@@ -1,6 +1,6 @@
-"""Checking a corpus for `greenroom verify`: its texts, its counts, what its documents mention, and its index.
+"""Verify a corpus: its texts, counts, mentions and index.
 
-All but the texts can be made anew from these.
+All but the texts can be rebuilt from the texts.
 """
 
 from __future__ import annotations
@@ -10,45 +10,45 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.corpus.preparing import indexed_chunk
-from greenroom.actors.index import Document as IndexedChunk
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusVerified, VerifyCorpus
 from greenroom.actors.knowledge.corpora.storage import entity_records, mentions, records
 from greenroom.actors.knowledge.corpora.storage.entity_table import can_match
+from greenroom.actors.knowledge.corpora.storage.preparation import make_indexed
 from greenroom.actors.knowledge.corpora.storage.records import CorpusHeader, DocumentRecord, Passage
-from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository, moved
+from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository, count_document
+from greenroom.actors.search.index import Document as IndexedChunk
 from greenroom.runtime import Context, Slices, StoreDamagedError
 
 _MOST: Final = 100
-"""Sentences about documents, at most."""
+"""Problems with documents that are listed, at most."""
 
 
 def verify(repository: CorpusRepository, request: VerifyCorpus, context: Context) -> Slices[CorpusVerified]:
-    """Compare a corpus with the texts that it has, and make anew what differs if that is wanted."""
+    """Compare a corpus with its texts, and repair what differs if `rebuild` is set."""
     if repository.header.is_dropped:
         return CorpusVerified(chunks=0, problems=[], rebuilt=False)
-    yield from repository.entities.loaded(context)
+    yield from repository.entities.load(context)
     found = _Pass(repository, context)
     chunks = found.chunks()
     problems = yield from repository.index.check(context, chunks, "chunk")
-    for each in chunks:  # those for which there was nothing to be compared with
+    for each in chunks:  # chunks beyond those that the index compared
         if each is None:
             yield
     yield from found.end()
     problems = [*found.sentences(), *problems]
     rebuilt = bool(problems) and request.rebuild
     if rebuilt:
-        yield from repository.index.rebuild(context, repository.indexed(context, found.lost))
-        found.mend()
+        yield from repository.index.rebuild(context, repository.iterate_chunks(context, found.lost))
+        found.repair()
     return CorpusVerified(chunks=found.header.chunks, problems=problems, rebuilt=rebuilt and not found.lost)
 
 
 class _Pass:
-    """One pass over the documents of a corpus, which notes what is wrong as they go by.
+    """One pass over the documents of a corpus, which collects problems.
 
     Attributes:
-        header: What holds for the whole corpus, counted anew.
-        lost: The numbers of documents whose texts are not what was put in: nothing can be made of these.
+        header: The corpus's header, counted anew.
+        lost: Numbers of documents with damaged texts, which cannot be repaired.
     """
 
     def __init__(self, repository: CorpusRepository, context: Context) -> None:
@@ -66,7 +66,7 @@ class _Pass:
         self._count = 0
 
     def chunks(self) -> Iterator[IndexedChunk | None]:
-        """Yield the chunks that the index has to have, and None when the slice is over."""
+        """Yield the chunks that the index must have, and None where it may pause."""
         for key, document in self._context.scan(DocumentRecord, prefix=records.DOCUMENTS):
             self._keys[document.number] = key
             self._note(document)
@@ -82,63 +82,61 @@ class _Pass:
                 continue
             yield from self._compare_mentions(document, passages)
             for place, passage in zip(document.places, passages, strict=True):
-                yield indexed_chunk(document, place.id, passage, is_code=self._repository.is_code)
-                if self._context.should_yield():
-                    yield None
+                yield make_indexed(document, place.id, passage, is_code=self._repository.is_code)
+                yield None
 
     def end(self) -> Slices[None]:
-        """Look at what is beside the documents, when all have gone by."""
+        """Check the records beside the documents, after all documents."""
         for prefix in (records.NUMBERS, entity_records.MENTIONS):
             for key, _ in self._context.scan(msgspec.Raw, prefix=prefix):
                 if int.from_bytes(key[len(prefix) :]) not in self._keys:
                     self._strays.append(key)
-                if self._context.should_yield():
-                    yield
+                yield
         if self._strays:
             self._add(f"there are {len(self._strays):,} records of documents that are not there")
-        said = self._repository.header
+        stored = self._repository.header
         wrong = [
             name
             for name in CorpusHeader.__struct_fields__
-            if getattr(said, name) != getattr(self.header, name)
+            if getattr(stored, name) != getattr(self.header, name)
         ]
         if wrong:
             self._add(f"what it says of itself is not so: {', '.join(wrong)}")
 
     def sentences(self) -> list[str]:
-        """Return what is wrong, a sentence each."""
+        """Return the problems, a sentence each."""
         more = self._count - len(self._problems)
         return [*self._problems, f"and {more:,} more"] if more else self._problems
 
-    def mend(self) -> None:
-        """Stage what is right, but for what was lost; what documents mention is looked for again."""
+    def repair(self) -> None:
+        """Stage repairs, except of lost texts; mentions are matched again."""
         repository, context = self._repository, self._context
         for number in self._unnumbered:
             context.put(records.number_key(number), self._keys[number])
         for key in self._strays:
             context.delete(key)
         repository.put_header(context, self.header)
-        repository.entities.forget_mentions()
+        repository.entities.unload_mentions()
         if self._differs:
-            mentions.begin(repository, context)
+            mentions.start(repository, context)
 
     def _note(self, document: DocumentRecord) -> None:
         ids = [place.id + 1 for place in document.places]
         self.header = msgspec.structs.replace(
-            moved(self.header, document, 1),
+            count_document(self.header, document, 1),
             next_document=max(self.header.next_document, document.number + 1),
             next_chunk=max([self.header.next_chunk, *ids]),
         )
 
     def _passages(self, document: DocumentRecord) -> list[Passage] | None:
-        """Return what the chunks of a document say; None where that is not what was put in."""
+        """Return the texts of a document's chunks, None if they are damaged."""
         try:
             passages = [
                 passage
                 for block in range(len(document.blocks))
-                for passage in self._repository.passages(self._context, document, block)
+                for passage in self._repository.stored_passages(self._context, document, block)
             ]
-        except (StoreDamagedError, ValueError):  # a record is missing, or is another one
+        except (StoreDamagedError, ValueError):  # a record is missing or wrong
             return None
         size = sum(len(passage.text.encode()) for passage in passages)
         is_whole = (len(passages), size) == (len(document.places), document.text_bytes)
@@ -148,8 +146,8 @@ class _Pass:
         table = self._repository.entities
         first = table.header.matched_to
         if not can_match() or (first is not None and document.number >= first):
-            return  # its names are still to be looked for
-        fresh = yield from mentions.matched(self._repository, self._context, document, passages)
+            return  # its names are not matched yet
+        fresh = yield from mentions.match_document(self._repository, document, passages)
         if not table.has_mentions(self._context, document.number, fresh):
             self._differs = True
             self._add(f"what the document {document.path!r} mentions is not what is found in it")

@@ -1,7 +1,7 @@
-"""The catalogue of an owner's corpora: which names there are, and which actor has what is called so.
+"""The catalogue of an owner's corpora: their names, and the actor of each.
 
-A corpus is addressed by a number that never comes again. So a renamed corpus stays where it is, and one
-that is made anew under the name of a dropped one has nothing to do with that.
+The address of a corpus is a number that is never reused. So a renamed corpus keeps its address, and a new
+one under the name of a dropped one shares nothing with it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.corpora import CorpusId
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.auth.scopes import EVERYTHING
-from greenroom.actors.core.replies.empty_reasons import because, did_you_mean
-from greenroom.actors.knowledge.corpora.requests import corpus_requests as requests
+from greenroom.actors.core.erasure import ErasedPart, EraseFrom
+from greenroom.actors.core.replies.empty_reasons import explain_empty, suggest_spelling
+from greenroom.actors.knowledge.corpora.requests import corpus_requests
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow
-from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.runtime import (
     Actor,
     Address,
     Context,
     IndexReader,
-    Query,
+    Procedure,
     Refusal,
     Restate,
     Slices,
@@ -40,54 +40,61 @@ _ENTRIES: Final = b"c"
 _NEXT: Final = b"n"
 _ALL_SCOPES: Final = frozenset({EVERYTHING})
 _NAMED: Final = 20
-"""Names of corpora among which those are that a refusal lists."""
+"""Names of corpora that a refusal lists at most."""
 
 
 def row_names(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Say that a whole sort key is a name."""
+    """Return where names are in a sort key: all of it is one."""
     return ((0, len(key)),) if key else ()
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Say where in a key of the catalogue names of corpora are."""
+    """Return where names of corpora are in a record key of the catalogue."""
     return ((1, len(key)),) if key.startswith(_ENTRIES) and len(key) > 1 else ()
 
 
 def catalogue_address(owner: str) -> Address:
-    """Return the actor that has the catalogue of an owner."""
+    """Return the address of an owner's catalogue."""
     return Address(corpora.CATALOGUE_KIND, owner)
 
 
 def corpus_address(row: CorpusRow) -> Address:
-    """Return the actor that has a corpus."""
+    """Return the address of a corpus."""
     return Address(corpora.CORPUS_KIND, row.key)
 
 
 def corpus_not_found(name: str, known: Collection[str] = (), scopes: frozenset[str] = _ALL_SCOPES) -> Refusal:
-    """Unknown, dropped and forbidden corpora are refused with this same answer.
+    """Make the refusal for unknown, dropped and forbidden corpora alike.
 
     Args:
-        name: The corpus that was meant.
-        known: Those that the caller may see, one of which may have been.
+        name: The requested corpus.
+        known: Corpora that the caller may see, which may have been meant.
         scopes: The caller's.
     """
     there = ", ".join(repr(each) for each in list(dict.fromkeys(known))[:_NAMED] if ":" not in each)
-    near = did_you_mean(name, known) or (f"; there are {there}" if there else "")
-    reason = because(scopes, "corpus_unknown", name=name, near=near)
+    near = suggest_spelling(name, known) or (f"; there are {there}" if there else "")
+    reason = explain_empty(scopes, "corpus_unknown", name=name, near=near)
     sentence = reason.sentence if reason.remedy is UNSET else f"{reason.sentence}; {reason.remedy}"
     return Refusal("CORPUS_NOT_FOUND", sentence, corpus=name)
 
 
 def may_see_owner(principal: Principal, name: str) -> bool:
-    """Return whether a name in full is of a corpus that may be seen, whether or not there is one."""
-    return any(policy.may_see_corpora(principal, each.owner) for each in corpora.meant(principal, name))
+    """Return whether the caller may see a corpus of this full name.
+
+    The corpus need not exist.
+    """
+    return any(
+        policy.may_see_corpora(principal, each.owner) for each in corpora.find_candidates(principal, name)
+    )
 
 
 def check_owner(principal: Principal, name: str) -> None:
-    """Check a name in full: whether or not there is such a corpus, it has to be one that may be seen.
+    """Check that the caller may see a corpus of this full name.
+
+    The corpus need not exist.
 
     Raises:
-        Refusal: ``CORPUS_NOT_FOUND``: it is another's.
+        Refusal: ``CORPUS_NOT_FOUND``: it belongs to someone else.
     """
     if not may_see_owner(principal, name):
         raise auth_errors.denial(corpus_not_found(name))
@@ -99,9 +106,9 @@ class CatalogueActor(Actor):
     kind = corpora.CATALOGUE_KIND
     names = staticmethod(names_in)
 
-    @handles(requests.MakeCorpus)
-    def make(self, request: requests.MakeCorpus, context: Context) -> CorpusRow:
-        """Answer the corpus of a name, a new one if there is none."""
+    @handles(corpus_requests.MakeCorpus)
+    def make(self, request: corpus_requests.MakeCorpus, context: Context) -> CorpusRow:
+        """Return the corpus with a name; create it if there is none."""
         _check(context, request.name)
         found = context.get(_key(request.name), CorpusRow)
         if found is not None and request.root not in {None, found.root}:
@@ -129,9 +136,9 @@ class CatalogueActor(Actor):
         audit_record.record(context, "create_corpus", None, corpus=row.full_name)
         return row
 
-    @handles(requests.RenameOwned)
-    def rename(self, request: requests.RenameOwned, context: Context) -> CorpusRow:
-        """Give a corpus another name."""
+    @handles(corpus_requests.RenameOwned)
+    def rename(self, request: corpus_requests.RenameOwned, context: Context) -> CorpusRow:
+        """Rename a corpus."""
         row = _find_own(context, request.name)
         if row.root is not None:
             raise auth_errors.invalid(
@@ -149,19 +156,19 @@ class CatalogueActor(Actor):
         )
         return renamed
 
-    @handles(requests.DropOwned)
-    def drop(self, request: requests.DropOwned, context: Context) -> CorpusRow:
-        """Drop a corpus: it is gone with this commit, and its records follow."""
+    @handles(corpus_requests.DropOwned)
+    def drop(self, request: corpus_requests.DropOwned, context: Context) -> CorpusRow:
+        """Drop a corpus: it is gone with this commit, and its records are deleted later."""
         context.use_reserve()
         row = _find_own(context, request.name)
         _unlist(context, row)
-        context.tell(corpus_address(row), requests.DiscardCorpus())
+        context.tell(corpus_address(row), corpus_requests.DiscardCorpus())
         audit_record.record(context, "drop_corpus", None, corpus=row.full_name)
         return row
 
-    @handles(requests.SetIdPrefix)
-    def set_prefix(self, request: requests.SetIdPrefix, context: Context) -> None:
-        """Give a corpus another prefix, or its first one."""
+    @handles(corpus_requests.SetIdPrefix)
+    def set_prefix(self, request: corpus_requests.SetIdPrefix, context: Context) -> None:
+        """Store a corpus's new prefix."""
         context.use_reserve()
         row = context.get(_key(request.row.name), CorpusRow)
         if row is not None and row.number == request.row.number:
@@ -171,12 +178,11 @@ class CatalogueActor(Actor):
 
     @handles(Restate)
     def restate(self, _restate: Restate, context: Context) -> Slices[None]:
-        """Write the rows again by which corpora are found."""
+        """Write the index rows of corpora again."""
         context.use_reserve()
         for _, row in context.scan(CorpusRow, prefix=_ENTRIES):
             context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), row)
-            if context.should_yield():
-                yield
+            yield
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
@@ -190,8 +196,7 @@ class CatalogueActor(Actor):
                 for row in rows:
                     context.delete(_key(row.name))
                     context.delete_row(INDEX, _sort_key(CorpusId(row.owner, row.name)))
-                    if context.should_yield():
-                        yield
+                    yield
                 context.delete(_NEXT)
         elif not request.dry_run:
             for _, row in list(context.scan(CorpusRow, prefix=_ENTRIES)):
@@ -202,14 +207,16 @@ class CatalogueActor(Actor):
         return ErasedPart(counts=counts)
 
 
-class FindCorpus(Query[CorpusRow | None], frozen=True, kw_only=True):
-    """Find a corpus by its name, in full or not, if the caller may see it; internal."""
+class FindCorpus(Procedure[CorpusRow | None], frozen=True, kw_only=True):
+    """Find a visible corpus by its short or full name; internal."""
 
-    name: requests.CorpusName
+    runs = "snapshot"
+
+    name: corpus_requests.CorpusName
 
     def run(self, reader: IndexReader) -> CorpusRow | None:
-        """Look for what the name may mean."""
-        for wanted in corpora.meant(reader.principal, self.name):
+        """Try each full name that the name may mean."""
+        for wanted in corpora.find_candidates(reader.principal, self.name):
             if policy.may_see_corpora(reader.principal, wanted.owner):
                 where = catalogue_address(wanted.owner)
                 row = reader.get(INDEX, _sort_key(wanted), where, CorpusRow)
@@ -218,8 +225,10 @@ class FindCorpus(Query[CorpusRow | None], frozen=True, kw_only=True):
         return None
 
 
-class VisibleCorpora(Query[list[CorpusRow]], frozen=True, kw_only=True):
-    """List the corpora that the caller may see, in the order of their names; internal."""
+class VisibleCorpora(Procedure[list[CorpusRow]], frozen=True, kw_only=True):
+    """List the corpora that the caller may see, by name; internal."""
+
+    runs = "snapshot"
 
     def run(self, reader: IndexReader) -> Slices[list[CorpusRow]]:
         """Read all rows."""
@@ -227,21 +236,21 @@ class VisibleCorpora(Query[list[CorpusRow]], frozen=True, kw_only=True):
         for row in reader.rows(INDEX, CorpusRow):
             if policy.may_see_corpus(reader.principal, row.value.owner, row.value.root):
                 found.append(row.value)
-            if reader.should_yield():
-                yield
+            yield
         return sorted(found, key=lambda row: row.full_name)
 
 
-class AllCorpora(Query[list[CorpusRow]], frozen=True, kw_only=True):
-    """List all corpora; for the operator alone."""
+class AllCorpora(Procedure[list[CorpusRow]], frozen=True, kw_only=True):
+    """List all corpora; operator only."""
+
+    runs = "snapshot"
 
     def run(self, reader: IndexReader) -> Slices[list[CorpusRow]]:
         """Read all rows."""
         found: list[CorpusRow] = []
         for row in reader.rows(INDEX, CorpusRow):
             found.append(row.value)
-            if reader.should_yield():
-                yield
+            yield
         return found
 
 
@@ -260,7 +269,7 @@ def _find_own(context: Context, name: str) -> CorpusRow:
     """Return a corpus that the sender may rename and drop.
 
     Raises:
-        Refusal: ``CORPUS_NOT_FOUND``, or ``PERMISSION_DENIED``: it is everybody's, and another made it.
+        Refusal: ``CORPUS_NOT_FOUND``, or ``PERMISSION_DENIED``: it is shared, and another user made it.
     """
     _check(context, name)
     row = context.get(_key(name), CorpusRow)
@@ -278,7 +287,7 @@ def _find_own(context: Context, name: str) -> CorpusRow:
 def _list(context: Context, row: CorpusRow) -> None:
     context.put(_key(row.name), row)
     context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), row)
-    context.tell(corpus_address(row), requests.CallCorpus(name=row.full_name, root=row.root))
+    context.tell(corpus_address(row), corpus_requests.CallCorpus(name=row.full_name, root=row.root))
 
 
 def _unlist(context: Context, row: CorpusRow) -> None:

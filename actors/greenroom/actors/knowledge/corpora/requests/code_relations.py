@@ -1,4 +1,4 @@
-"""What code depends on, what depends on it, and what is like it: what is asked, and what is answered."""
+"""Requests and replies of dependency search and of similar files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.core.replies.replies import PartialReply
+from greenroom.actors.knowledge.corpora.requests.code_requests import CodeFilters, CodeFreshness, CodeReply
+from greenroom.actors.knowledge.corpora.requests.code_symbols import LinesOfText
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusName
-from greenroom.actors.schemas.code import CodeFilters, CodeFreshness, LinesOfText
 from greenroom.runtime import Message
 
 Target = Annotated[
@@ -26,14 +27,14 @@ DependencyLimit = Annotated[int, Meta(ge=1, le=500, description="how many each w
 
 
 class Dependency(msgspec.Struct, frozen=True, kw_only=True):
-    """What the target needs, or what needs it.
+    """A file or symbol that the target needs, or that needs it.
 
     Attributes:
         file_path: Below the workspace's folder.
         symbol: The symbol's path; absent for a file as a whole.
         line: Where the symbol is defined.
-        depth: Over how many steps.
-        via: What is before it on a shortest way; absent where that is the target.
+        depth: Number of steps from the target.
+        via: The step before it on a shortest path; absent where that is the target.
     """
 
     file_path: str
@@ -44,7 +45,7 @@ class Dependency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
-    """What a target needs and what needs it; members as in `DependenciesFound`."""
+    """Dependencies and dependents of a target; members as in `DependenciesFound`."""
 
     target_is: Literal["file", "symbol", "unknown"]
     means: list[str]
@@ -55,21 +56,21 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     is_cut: bool
 
 
-class DependenciesFound(PartialReply, frozen=True, kw_only=True):
-    """Answers `DependencySearch`, the nearest first.
+class DependenciesFound(CodeReply, frozen=True, kw_only=True):
+    """Reply to `DependencySearch`, the nearest first.
 
     Attributes:
         target_is: ``unknown``: no file and no symbol of that name is indexed.
-        means: What was looked at: the file, or each definition as ``file:symbol``.
-        dependencies: What it needs; absent where that was not asked, or is not known.
-        dependents: What needs it, which a change may break; absent where that was not asked.
-        outside: What the file imports that is not in the workspace.
-        cycles: Ways on which it needs itself.
-        are: ``imports``, of files; ``textual``: by the names that symbols use, in their own file, else in one
-            that this imports, else wherever it is defined.
-        is_cut: Whether there is more, beyond the depth, the limit, or what was looked at.
-        in_text: Where nothing is known that needs it, lines that have its name.
-        workspace: The folder that was searched.
+        means: The target: the file, or each definition as ``file:symbol``.
+        dependencies: What it needs; absent where not requested or unknown.
+        dependents: What needs it, which a change may break; absent where not requested.
+        outside: Imports of the file from outside of the workspace.
+        cycles: Paths on which it needs itself.
+        are: ``imports``, of files; ``textual``: by the names that symbols use, looked for in their own file,
+            else in one that this imports, else wherever it is defined.
+        is_cut: Whether there is more, beyond the depth, the limit, or the files searched.
+        in_text: If no dependent is known: lines that have its name.
+        workspace: The searched folder.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("dependencies", "dependents")
@@ -88,15 +89,15 @@ class DependenciesFound(PartialReply, frozen=True, kw_only=True):
 
 
 class SimilarFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that is like another.
+    """A file similar to another.
 
     Attributes:
         file_path: Below the workspace's folder.
-        relevance_score: How like it is, 0 to 1.
-        signals: What is alike, each from 0 to 1: ``terms`` that tell most of the file, words of the ``name``,
-            ``imports``; and ``linked``, whether one imports the other.
-        shared: Telling words that both have.
-        last_modified: When the file was changed, as it was indexed.
+        relevance_score: Its similarity, 0 to 1.
+        signals: Similarities, each 0 to 1: characteristic ``terms``, words of the ``name``, ``imports``;
+            and ``linked``, whether one imports the other.
+        shared: Characteristic words that both have.
+        last_modified: When the indexed file was changed.
     """
 
     file_path: str
@@ -107,11 +108,11 @@ class SimilarFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimilarFound(PartialReply, frozen=True, kw_only=True):
-    """Answers `SimilarFiles`, the likest first.
+    """Reply to `SimilarFiles`, the most similar first.
 
     Attributes:
-        path: The file that the others are like, below the workspace's folder.
-        workspace: The folder that was searched.
+        path: The file to compare with, below the workspace's folder.
+        workspace: The searched folder.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("results",)
@@ -123,10 +124,10 @@ class SimilarFound(PartialReply, frozen=True, kw_only=True):
 
 
 class Similar(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that is like another by its terms and its name; members as in `SimilarFile`.
+    """A file similar to another by terms and name; members as in `SimilarFile`.
 
     Attributes:
-        recency: How late it was changed: 1 for now, half of it for a month ago.
+        recency: 1 for a change just now, a half for one a month ago.
     """
 
     path: str
@@ -137,19 +138,21 @@ class Similar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundSimilar(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `FindSimilar`, the likest first."""
+    """Reply to `FindSimilar`, the most similar first."""
 
     files: list[Similar]
 
 
 class FindSimilar(Message[FoundSimilar | None], frozen=True, kw_only=True):
-    """Find files that are like one by terms and names, None where that is not indexed; not a tool.
+    """Find files similar to one by terms and name; not a tool.
+
+    The reply is None where the file is not indexed.
 
     Attributes:
         path: The file, below the workspace's folder.
-        folder: The folder to look in, likewise; empty for all.
-        filters: Which files are looked at.
-        limit: How many are answered.
+        folder: Folder to search, likewise; empty for all.
+        filters: Which files to search.
+        limit: Most results.
     """
 
     corpus: CorpusName

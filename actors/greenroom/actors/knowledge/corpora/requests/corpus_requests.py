@@ -1,8 +1,8 @@
-"""Corpora of documents: what is put into one, and requests about it. Times inside are microseconds of UTC.
+"""Requests and replies about corpora of documents. Times inside are microseconds of UTC.
 
-A *corpus* belongs to a user, to a project or to all. It is named by a word, such as ``docs``, which means
-one's own and else one of all; or in full: ``user:alice:docs``, ``project:atlas:docs``, ``all:docs``. A
-*document* is one file or text of it, a *chunk* a passage that is found alone.
+A *corpus* belongs to a user, to a project or to all. A word such as ``docs`` names one's own corpus, or else
+the one of all. Full names are ``user:alice:docs``, ``project:atlas:docs``, ``all:docs``. A *document* is one
+file or text of a corpus, a *chunk* a passage of it that a search can find.
 """
 
 from __future__ import annotations
@@ -13,23 +13,25 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.content.documents.chunks import Digest, Document
+from greenroom.actors.core.auth.corpora import DEFAULT_CORPUS as DEFAULT_CORPUS
+from greenroom.actors.core.replies.damage import Damaged
 from greenroom.actors.core.replies.grades import Grade
-from greenroom.actors.core.replies.memory_types import Fraction, QueryVectors
+from greenroom.actors.core.replies.memory_types import Fraction
 from greenroom.actors.core.replies.replies import ListReply, PartialReply
 from greenroom.actors.core.replies.results_explained import NamedResult
 from greenroom.actors.core.validation.types import NUMBER
-from greenroom.actors.schemas.corpus_words import DEFAULT_CORPUS as DEFAULT_CORPUS
+from greenroom.actors.search.embedding.vectors import QueryVectors
 from greenroom.actors.search.index.prepared_terms import Run
 from greenroom.runtime import Address, Message
 
-MAX_PATH = 4_096
 MAX_CHUNKS = 100_000
 MOST_LOOKED_AT = 10_000
-"""The most documents that are looked at for one page of them."""
+"""Most documents that are scanned for one page."""
 MAX_FACTS = 8 * 1_048_576
-"""The most bytes of what the syntax of one file says, packed."""
+"""Most bytes of one file's packed syntax facts."""
 MAX_DOCUMENT_BYTES = 64 * 1_048_576
-"""The most text that one document has, all chunks together."""
+"""Most text of one document, all chunks together."""
 
 _OWNER_NAME = "[A-Za-z0-9_.@+~-]{1,100}"
 _NAME = "[A-Za-z0-9_.@+-]{1,64}"
@@ -64,70 +66,18 @@ NewCorpusName = Annotated[
         extra={"takes": "1 to 64 characters of A-Z, a-z, 0-9, _ . @ + -"},
     ),
 ]
-DocumentPath = Annotated[str, Meta(min_length=1, max_length=MAX_PATH)]
-Digest = Annotated[str, Meta(pattern="^[0-9a-f]{32}(?!\\n)$", extra={"takes": "32 hexadecimal digits"})]
-
-
-class Chunk(msgspec.Struct, frozen=True):
-    """A passage of a document, as a chunker makes it.
-
-    Attributes:
-        text: What it says, without its headings.
-        headings: The headings above it, from the outermost. Of source code that was read by its syntax the
-            path of the symbol that it is a part of, empty at the top, and then those that it defines.
-        title: The title of its document.
-        first_line: Its first line in the file, counted from 1; 0 in a document that has no lines.
-        last_line: Its last line.
-        first_byte: Where it begins in the file.
-        last_byte: The first byte after it.
-        page: Its page, in a document that has pages and no lines.
-    """
-
-    text: str
-    headings: list[str]
-    title: str
-    first_line: int
-    last_line: int
-    first_byte: int
-    last_byte: int
-    page: int | None = None
-
-
-class Document(msgspec.Struct, frozen=True):
-    """A document with its chunks, in their order.
-
-    Attributes:
-        path: What it is known by in its corpus.
-        title: What it is called.
-        kind: What kind of file it is, such as ``markdown``.
-        digest: BLAKE2b of its bytes, 16 bytes as hexadecimal digits.
-        bytes: How many bytes it has.
-        modified_at: When it was changed last.
-        chunks: Its passages.
-        is_file: Whether it was read from the file at its path, and not sent as a text under that name: then
-            answers can say whether the file has changed since.
-    """
-
-    path: DocumentPath
-    title: str
-    kind: str
-    digest: Digest
-    bytes: int
-    modified_at: int
-    chunks: list[Chunk]
-    is_file: bool = False
 
 
 # -- filling a corpus: messages to its actor; not tools -----------------------------------
 
 
 class DocumentStored(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `PutDocument`.
+    """Reply to `PutDocument`.
 
     Attributes:
-        state: ``unchanged`` where the corpus had these very bytes, read as well: then nothing was done.
+        state: ``unchanged``: the corpus had the same bytes, read as well, and nothing was done.
         chunks: How many it has.
-        kept: How many of these were there before and have kept their ids.
+        kept: Chunks that existed before and keep their ids.
     """
 
     state: Literal["added", "changed", "unchanged"]
@@ -136,12 +86,12 @@ class DocumentStored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """What storing a document takes and nothing but the document is needed for.
+    """The parts of a stored document that can be made outside the actor.
 
     Attributes:
-        run: What its chunks are found by.
-        prints: What tells its chunks apart, one after the other.
-        blocks: Its chunks, compressed: which is the first in each block, and the block.
+        run: The index run of its chunks.
+        prints: Fingerprints of its chunks, joined.
+        blocks: Its chunks, compressed: the number of the first chunk, and the block.
     """
 
     run: Run
@@ -150,13 +100,13 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 class PutDocument(Message[DocumentStored], frozen=True, kw_only=True):
-    """Put a document in, or in the place of the one with its path: all of it or nothing.
+    """Put a document in, replacing the one with its path, atomically.
 
     Attributes:
-        prepared: What was made of it elsewhere; it is made here where it is missing, or not of use.
-        facts: Of source code what its syntax says, packed.
-        reader: What read it, see `corpus.readers`; what a newer one read of the same bytes counts.
-        only_same: Whether it is put in only in the place of one of the same bytes.
+        prepared: Its prepared parts; they are made here if missing or unusable.
+        facts: Packed syntax facts of source code.
+        reader: Name and versions of its reader, see `storage.readers`; a newer one replaces the same bytes.
+        only_same: Whether to put it in only if the corpus has the same bytes.
     """
 
     corpus: CorpusName
@@ -168,10 +118,12 @@ class PutDocument(Message[DocumentStored], frozen=True, kw_only=True):
 
 
 class NoteReader(Message[None], frozen=True, kw_only=True):
-    """Note that a newer reader failed at a document, which stays and is not read again by that; not a tool.
+    """Record that a newer reader failed at a document, which stays; not a tool.
+
+    That reader will not read it again.
 
     Attributes:
-        digest: Of the document's bytes; of others nothing is noted.
+        digest: Of the document's bytes; for other bytes nothing is recorded.
     """
 
     corpus: CorpusName
@@ -181,11 +133,11 @@ class NoteReader(Message[None], frozen=True, kw_only=True):
 
 
 class DocumentsRemoved(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `RemoveDocuments`.
+    """Reply to `RemoveDocuments`.
 
     Attributes:
-        removed: Those that there were.
-        left: Those that were not looked at, in a store that is nearly full: ask again for these.
+        removed: Documents that existed.
+        left: Paths not processed, since the store is nearly full: send them again.
     """
 
     removed: list[str]
@@ -212,10 +164,12 @@ class DocumentListed(msgspec.Struct, frozen=True, kw_only=True):
     chunks: int
     is_file: bool = False
     reader: str = ""
+    masking: int = 0
+    masked: list[int] = []
 
 
 class DocumentPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ListDocuments`: in no order that means anything.
+    """Reply to `ListDocuments`, in an arbitrary order.
 
     Attributes:
         after: Where the next page begins; None at the end.
@@ -223,14 +177,15 @@ class DocumentPage(msgspec.Struct, frozen=True, kw_only=True):
 
     documents: list[DocumentListed]
     after: str | None
+    damaged: Damaged | UnsetType = UNSET
 
 
 class ListDocuments(Message[DocumentPage], frozen=True, kw_only=True):
-    """List the documents of a corpus, in pages; what is put in or removed meanwhile may be missed.
+    """List the documents of a corpus in pages; concurrent changes may be missed.
 
     Attributes:
-        holding: Only those whose path or title has this text, in any case; for one page so many are looked at
-            as `MOST_LOOKED_AT` says, however few of them are found.
+        holding: Only those with this text in path or title, in any case; one page scans `MOST_LOOKED_AT`
+            documents at most, however few match.
         kind: Only files of this kind.
         path: Only the one with this path.
     """
@@ -244,7 +199,7 @@ class ListDocuments(Message[DocumentPage], frozen=True, kw_only=True):
 
 
 def is_text(text: str) -> bool:
-    """Return whether a text has no lone surrogates, so that it can be kept."""
+    """Return whether a text has no lone surrogates, so that it can be stored."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -259,14 +214,14 @@ class CorpusRow(msgspec.Struct, frozen=True, array_like=True):
     """A corpus in the index of corpora, and in its owner's catalogue.
 
     Attributes:
-        owner: Whose it is.
-        name: What it is called there.
-        number: What tells its actor from others of the same owner; a name may come to be another's.
+        owner: Its owner.
+        name: Its name there.
+        number: Part of its actor's address; unlike a name it is never reused.
         created_at: When it was made.
-        made_by: Who made it, as `policy.corpus_maker` says; empty for somebody who was erased.
-        root: Of a workspace the folder that it is the index of.
-        id_prefix: What the ids of its chunks begin with, see `chunk_id`; 0 for none yet.
-        old_ids: Numbers below it are ids, too, which an older program gave; 0 for none.
+        made_by: Its creator, see `policy.corpus_maker`; empty for an erased person.
+        root: The folder of a workspace.
+        id_prefix: Prefix of its chunk ids, see `chunk_id`; 0 for none yet.
+        old_ids: Numbers below it are ids of an older program; 0 for none.
     """
 
     owner: str
@@ -296,27 +251,27 @@ ID_PREFIXES = Address("id-prefixes", "all")
 
 
 def chunk_id(prefix: int, number: int) -> int:
-    """Return the id of the chunk with a number in the corpus with a prefix."""
+    """Return the id of a chunk from its corpus's prefix and its number."""
     return prefix << NUMBER_BITS | number
 
 
 def split_id(id: int) -> tuple[int, int]:
-    """Return the prefix and the number of an id; the prefix is 0 in one from before there were prefixes."""
+    """Return the prefix and the number of an id; older ids have the prefix 0."""
     return id >> NUMBER_BITS, id & MAX_NUMBER
 
 
 class TakeIdPrefix(Message[int], frozen=True, kw_only=True):
-    """Take the prefix of a new corpus's chunk ids, which no other has or had."""
+    """Draw a chunk-id prefix for a new corpus, which no other has or had."""
 
 
 class KnowIdPrefixes(Message[None], frozen=True, kw_only=True):
-    """Note prefixes that corpora have."""
+    """Record prefixes that corpora have."""
 
     prefixes: list[int]
 
 
 class SetIdPrefix(Message[None], frozen=True, kw_only=True):
-    """Give a corpus another prefix, or its first one.
+    """Change a corpus's prefix, or set its first one.
 
     Attributes:
         row: Its row, with the prefix.
@@ -326,57 +281,57 @@ class SetIdPrefix(Message[None], frozen=True, kw_only=True):
 
 
 class NextChunk(Message[int], frozen=True, kw_only=True):
-    """Answer the number of a corpus's next chunk."""
+    """Return the number of a corpus's next chunk."""
 
 
 class MakeCorpus(Message[CorpusRow], frozen=True, kw_only=True):
-    """Make a corpus of the owner, if there is none of that name; a workspace where a folder is given."""
+    """Create a corpus of the owner unless the name exists; with a folder, a workspace."""
 
     name: NewCorpusName
     root: str | None = None
 
     def precheck(self) -> tuple[Address, TakeIdPrefix]:
-        """Take a prefix for it."""
+        """Draw its prefix."""
         return ID_PREFIXES, TakeIdPrefix()
 
 
 class RenameOwned(Message[CorpusRow], frozen=True, kw_only=True):
-    """Give a corpus of the owner another name, which is not taken."""
+    """Rename a corpus of the owner to a free name."""
 
     name: NewCorpusName
     to: NewCorpusName
 
 
 class DropOwned(Message[CorpusRow], frozen=True, kw_only=True):
-    """Drop a corpus of the owner, with all that it has."""
+    """Drop a corpus of the owner, with all its records."""
 
     name: NewCorpusName
 
 
 class CallCorpus(Message[None], frozen=True, kw_only=True):
-    """Tell a corpus what it is called from now on, in full, and of which folder it is the index."""
+    """Set a corpus's full name, and the folder that it indexes."""
 
     name: CorpusName
     root: str | None = None
 
 
 class DiscardCorpus(Message[None], frozen=True, kw_only=True):
-    """Tell a corpus that it is dropped: it answers no more, and removes what it has, step by step."""
+    """Drop a corpus: it replies no more, and deletes its records in steps."""
 
 
 class VerifyCorpus(Message["CorpusVerified"], frozen=True, kw_only=True):
-    """Compare a corpus with the texts of its documents, and make anew what differs if that is wanted."""
+    """Compare a corpus with the texts of its documents; repair it if `rebuild` is set."""
 
     rebuild: bool = False
 
 
 class CorpusVerified(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found in one corpus.
+    """Result of verifying one corpus.
 
     Attributes:
-        chunks: Chunks that there are.
-        problems: What differs from them, a sentence each.
-        rebuilt: Whether all of that was made anew.
+        chunks: How many there are.
+        problems: Differences, a sentence each.
+        rebuilt: Whether all of them were repaired.
     """
 
     chunks: int
@@ -385,16 +340,16 @@ class CorpusVerified(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CorpusView(msgspec.Struct, frozen=True, kw_only=True):
-    """What is in a corpus, and how fresh it is.
+    """Content and freshness of a corpus.
 
     Attributes:
         corpus: Its name in full.
-        root: The folder of code that it is the index of, if it is one.
+        root: The folder of code that it indexes, if any.
         bytes: Of the files.
-        text_bytes: Of the chunks' texts; ``stored_bytes`` is what these take in the store.
+        text_bytes: Of the chunks' texts; ``stored_bytes`` is their size in the store.
         indexed_at: When something was last put in or removed; null in an empty corpus.
-        waiting_for_vectors: Chunks that words alone find as yet.
-        failed_files: Files that could not be taken in, 100 at most; absent where there are none.
+        waiting_for_vectors: Chunks without vectors, which only words find as yet.
+        failed_files: Files that could not be ingested, 100 at most; absent for none.
     """
 
     corpus: str
@@ -411,13 +366,13 @@ class CorpusView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DescribeCorpus(Message[CorpusView], frozen=True, kw_only=True):
-    """Say what is in a corpus."""
+    """Return the content of a corpus in numbers."""
 
     row: CorpusRow
 
 
 class CorporaListed(ListReply, frozen=True, kw_only=True):
-    """Answers `ListCorpora`: those that the caller may see."""
+    """Reply to `ListCorpora`: the corpora that the caller may see."""
 
     lists: ClassVar[tuple[str, ...]] = ("corpora",)
 
@@ -446,20 +401,20 @@ Around = Annotated[int, Meta(ge=0, le=3, description="also so many passages befo
 
 
 class ChunkFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A passage that was found; of metadata only the first eight members, and of these what there is.
+    """A found passage; metadata has only the first eight members, if known.
 
     Attributes:
-        entity_id: The entity that it speaks of most, where one is known.
+        entity_id: The entity that it mentions most, if known.
         source_file: The path of its document.
         hybrid_score: Measured: of passages with a score of 0.3 three in ten were of the right file.
-        score: How well it matches, 0-1: 95 of 100 right ones that have half of the query's words have more
+        score: How well it matches, 0-1: 95 of 100 right passages with half of the query's words score more
             than 0.7.
         grade: By its ``hybrid_score``.
         context_header: The document's title and the headings above it.
         vendor_names: The entities that it mentions.
         section_title: The nearest heading above it.
-        citation: Where it stands: the file, and its first line or page.
-        corpus: Where it was found, when all corpora were searched.
+        citation: Its place: the file, and its first line or page.
+        corpus: Its corpus, when all corpora were searched.
     """
 
     chunk_id: int
@@ -479,13 +434,13 @@ class ChunkFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FreshnessView(msgspec.Struct, frozen=True, kw_only=True):
-    """How fresh a corpus is.
+    """Freshness of a corpus.
 
     Attributes:
         indexed_at: When something was last put in or removed.
-        waiting_for_vectors: Chunks that words alone find as yet.
-        files_checked: How many files of the answer were compared with what is on disk now; present where you
-            might have them read.
+        waiting_for_vectors: Chunks without vectors, which only words find as yet.
+        files_checked: Files of the reply that were compared with the disk; present where the caller may
+            ingest them.
         changed_files: Those of them that have changed since.
         missing_files: Those that are gone.
     """
@@ -498,7 +453,7 @@ class FreshnessView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IndexedFile(msgspec.Struct, frozen=True, array_like=True):
-    """A file that was read, as it was then; the members are as in `Document`."""
+    """A file as it was read; members as in `Document`."""
 
     path: str
     digest: str
@@ -510,10 +465,10 @@ class QueryAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """How a query was understood.
 
     Attributes:
-        form: What it looks like.
-        reason: Why this strategy.
-        corrected: What was looked for instead of words that no chunk has.
-        unknown: Words that no chunk has, and that nothing is like.
+        form: Its form.
+        reason: Why this strategy was chosen.
+        corrected: Replacements for words that no chunk has.
+        unknown: Words that no chunk has, and that resemble none.
     """
 
     form: Literal["question", "keywords", "identifier", "quoted"]
@@ -523,16 +478,16 @@ class QueryAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class ChunksFound(PartialReply, frozen=True, kw_only=True):
-    """Answers `SemanticSearch`, best first.
+    """Reply to `SemanticSearch`, best first.
 
     Attributes:
-        corpus: Which corpus was searched, in full; ``*`` for all that you may see, 20 at most.
+        corpus: Full name of the searched corpus; ``*`` for all visible ones, 20 at most.
         total_found: How many chunks have a word of the query, or a score of a half, and ``min_score`` at
-            least; not fewer than are answered.
-        query_analysis: How the query was understood, where the strategy is not the one that was asked for, as
-            ``auto`` never is, or a word is not known.
-        cache_hit: Whether you asked the same just before.
-        weak: Present where no score is 0.7, so that an answer is hardly among them.
+            least; not fewer than are returned.
+        query_analysis: How the query was understood, where the strategy differs from the requested one, as
+            with ``auto``, or a word is unknown.
+        cache_hit: Whether the caller sent the same request just before.
+        weak: Present where no score is 0.7, so that no result is likely right.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("results",)
@@ -549,18 +504,18 @@ class ChunksFound(PartialReply, frozen=True, kw_only=True):
 
 
 class ChunkContent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A passage in full; with ``around`` also what stands before and after it, joined.
+    """A passage in full; with ``around`` also its neighbours, joined.
 
     Attributes:
-        entity_id: The entity that it speaks of most, where one is known.
+        entity_id: The entity that it mentions most, if known.
         source_file: The path of its document.
         context_header: The document's title and the headings above it.
         vendor_names: The entities that it mentions.
         section_title: The nearest heading above it.
         citation: Where it begins: the file, and its first line or page.
-        last_line: Where it ends, in a document that has lines.
-        chunk_ids: The passages that were joined, where there are several.
-        corpus: Where it is, when passages of several corpora were read.
+        last_line: Its last line, in a document with lines.
+        chunk_ids: The joined passages, where there are several.
+        corpus: Its corpus, when passages of several corpora were read.
     """
 
     chunk_id: int
@@ -578,11 +533,11 @@ class ChunkContent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class FullContent(ListReply, frozen=True, kw_only=True):
-    """Answers `GetFullContent`, in the order in which they were asked for.
+    """Reply to `GetFullContent`, in the order of the request.
 
     Attributes:
-        unknown_ids: Ids of no chunk that you may see: never, or no more.
-        corpus: Where they are; absent where that is in several, which each names, or in none.
+        unknown_ids: Ids of chunks that never existed, are gone, or are not visible.
+        corpus: Their corpus; absent where there are several, which each chunk names, or none.
         freshness: Of these corpora; absent where there are none.
     """
 
@@ -596,17 +551,17 @@ class FullContent(ListReply, frozen=True, kw_only=True):
 
 
 class FindChunks(Message["FoundChunks"], frozen=True, kw_only=True):
-    """Find the best chunks of a corpus. Not a tool: `SemanticSearch` asks it.
+    """Find the best chunks of a corpus. Not a tool: `SemanticSearch` sends it.
 
     Attributes:
-        query: What is looked for.
-        vectors: The query as the embedder sees it; None: words alone decide.
-        absence: Why there are none, where some were wanted.
-        min_score: The least score.
-        min_relevance: The least measured one.
-        may_be_nothing: Whether it is said if nothing that was found can be an answer.
-        explain: Whether to tell what each signal added.
-        about: A chunk's id or a document's path, to tell of that one, too; empty for none.
+        query: The text to search for.
+        vectors: The embedded query; None: words alone decide.
+        absence: Why vectors are missing, where they were wanted.
+        min_score: Least score.
+        min_relevance: Least measured relevance.
+        may_be_nothing: Whether to report if no result can be right.
+        explain: Whether to report each signal's contribution.
+        about: A chunk's id or a document's path to explain as well; empty for none.
     """
 
     corpus: CorpusName
@@ -625,14 +580,14 @@ class FindChunks(Message["FoundChunks"], frozen=True, kw_only=True):
 
 
 class FoundChunks(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `FindChunks`; members as in `ChunksFound`.
+    """Reply to `FindChunks`; members as in `ChunksFound`.
 
     Attributes:
-        is_nothing: Whether none of the results can be an answer.
+        is_nothing: Whether none of the results can be right.
         files: The files of the results.
-        parts: What each signal added to the strength of each result, if that was asked for.
-        about: What was asked about, its strongest chunk; None where none was, or it is not here.
-        partial: What was not looked through.
+        parts: Each signal's contribution to each result, if requested.
+        about: The requested chunk, or a document's best one; None where none is requested or found.
+        partial: What was not searched.
     """
 
     results: list[ChunkFound]
@@ -649,7 +604,7 @@ class FoundChunks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadChunks(Message["ReadContent"], frozen=True, kw_only=True):
-    """Read chunks of a corpus. Not a tool: `GetFullContent` asks it."""
+    """Read chunks of a corpus. Not a tool: `GetFullContent` sends it."""
 
     corpus: CorpusName
     id_prefix: int = 0
@@ -658,7 +613,7 @@ class ReadChunks(Message["ReadContent"], frozen=True, kw_only=True):
 
 
 class ReadContent(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ReadChunks`; members as in `FullContent`, and the files of the chunks."""
+    """Reply to `ReadChunks`; members as in `FullContent`, and the files of the chunks."""
 
     chunks: list[ChunkContent]
     unknown: list[int]
@@ -667,4 +622,4 @@ class ReadContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadCorpus(Message[None], frozen=True, kw_only=True):
-    """Read a corpus's index into memory, for the search that comes next."""
+    """Load a corpus's index into memory before the next search."""

@@ -1,34 +1,33 @@
-"""Entities of a corpus: what is declared of them. Times inside are microseconds of UTC."""
+"""Requests and replies about entities. Times inside are microseconds of UTC."""
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.core.auth.corpora import EntityType
 from greenroom.actors.core.replies.replies import PartialReply, Reply
 from greenroom.actors.core.validation.types import UNLISTED
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusName, DetailLevel, FreshnessView
+from greenroom.actors.knowledge.entities.records import (
+    DeclarationFile,
+    EntityDeclaration,
+    NameCounts,
+    Suggestion,
+)
 from greenroom.actors.memories.requests.map_replies import MappedEntity
-from greenroom.actors.schemas.corpus_words import EntityType
 from greenroom.runtime import Message
 
 AnEntityType = Annotated[EntityType, Meta(description="what it is")]
 
-MAX_NAME = 100
 MAX_ENTITIES = 20_000
-"""The most entities that a corpus has."""
+"""Most entities of a corpus."""
 MAX_DECLARED = 5_000
-"""The most entities that one call declares."""
-MAX_SOURCE_CHARACTERS = 1_048_576
-"""The most that one YAML file or manifest has."""
+"""Most entities that one call declares."""
 
-EntityName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
-EntityId = Annotated[str, Meta(pattern="^e[1-9][0-9]{0,14}(?!\\n)$", extra={"takes": "an entity_id"})]
-RelationName = Annotated[str, Meta(min_length=1, max_length=50)]
 VendorFilter = Annotated[
     str,
     Meta(min_length=1, max_length=100, description="a name, even mistyped or in part, or a pattern with *"),
@@ -36,99 +35,14 @@ VendorFilter = Annotated[
 EntityLimit = Annotated[int, Meta(ge=1, le=50, description="entities at most")]
 
 
-class Relation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A relation that is declared of an entity.
-
-    Attributes:
-        to: The name of the other one; shown when there is such an entity.
-        type: What the first one is to the other.
-    """
-
-    to: EntityName
-    type: RelationName = "related_to"
-
-
-class EntityDeclaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is declared of an entity.
-
-    Attributes:
-        name: What it is called.
-        type: What kind of thing it is.
-        aliases: Other names by which texts mention it.
-        ambiguous: Those of its names that also mean something else. Each counts where another name of the
-            entity, or of one that it is related to, is in the same document, or where it is plainly code.
-        description: What it is.
-        version: Which version is used, as a manifest states it.
-        relations: What it is to others.
-        entity_id: The entity whose declaration this replaces, when it gets another name.
-    """
-
-    name: EntityName
-    type: EntityType
-    aliases: Annotated[list[EntityName], Meta(max_length=50)] = msgspec.field(default_factory=list)
-    ambiguous: Annotated[list[EntityName], Meta(max_length=50)] = msgspec.field(default_factory=list)
-    description: Annotated[str, Meta(max_length=2_000)] = ""
-    version: Annotated[str, Meta(max_length=200)] | None = None
-    relations: Annotated[list[Relation], Meta(max_length=100)] = msgspec.field(default_factory=list)
-    entity_id: EntityId | None = None
-
-
-class DeclarationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file that declares entities.
-
-    Attributes:
-        name: Its path; a manifest is known by its name.
-        text: What it says.
-    """
-
-    name: Annotated[str, Meta(min_length=1, max_length=4_096)]
-    text: Annotated[str, Meta(max_length=MAX_SOURCE_CHARACTERS)]
-
-
-class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A name that texts repeat.
-
-    Attributes:
-        name: As it is mostly spelled.
-        looks_like: What kind of word it is.
-        count: How often it is there.
-        chunks: In how many chunks.
-        example: One of these.
-    """
-
-    name: str
-    looks_like: Literal["name", "code"]
-    count: int
-    chunks: int
-    example: int
-
-
-class NameCounts(msgspec.Struct, kw_only=True):
-    """Names counted over some texts.
-
-    Attributes:
-        counts: How often each spelling of a name is there.
-        chunks: In how many texts.
-        examples: The first of these.
-        small: How often a word is there in small letters.
-        code: Which of them are identifiers of code.
-    """
-
-    counts: dict[str, int] = msgspec.field(default_factory=Counter)
-    chunks: dict[str, int] = msgspec.field(default_factory=Counter)
-    examples: dict[str, int] = msgspec.field(default_factory=dict)
-    small: dict[str, int] = msgspec.field(default_factory=Counter)
-    code: set[str] = msgspec.field(default_factory=set)
-
-
 # -- messages to the actor of a corpus; not tools -------------------------------------------
 
 
 class EntitiesDeclared(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `DeclareEntities`, with names.
+    """Reply to `DeclareEntities`, with names.
 
     Attributes:
-        waiting: Documents in which names are still to be looked for.
+        waiting: Documents that are still to be matched with names.
     """
 
     added: list[str]
@@ -139,13 +53,13 @@ class EntitiesDeclared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeclareEntities(Message[EntitiesDeclared], frozen=True, kw_only=True):
-    """Declare entities and remove some: all of it or nothing.
+    """Declare entities and remove some, atomically.
 
     Attributes:
-        declarations: Each takes the place of the one with its name or id.
-        libraries: What manifests name; of one that is declared already only the version is taken.
-        manifests: Where the libraries are those of the manifests in the corpus, their state as it was read.
-        are_all: Whether they are all: others that nothing but manifests declared are removed.
+        declarations: Each replaces the one with its name or id.
+        libraries: Libraries of manifests; of a declared one only the version is updated.
+        manifests: State of the corpus's manifests when they were read, if the libraries are from these.
+        are_all: Whether these are all: other entities that only manifests declared are removed.
         remove: Names or ids; an unknown one is no error.
     """
 
@@ -158,7 +72,7 @@ class DeclareEntities(Message[EntitiesDeclared], frozen=True, kw_only=True):
 
 
 class FindEntities(Message["FoundEntities"], frozen=True, kw_only=True):
-    """Find entities of a corpus. Not a tool: `FindVendorInfo` asks it."""
+    """Find entities of a corpus. Not a tool: `FindVendorInfo` sends it."""
 
     corpus: CorpusName
     id_prefix: int = 0
@@ -170,7 +84,7 @@ class FindEntities(Message["FoundEntities"], frozen=True, kw_only=True):
 
 
 class NameEntities(Message[list[MappedEntity]], frozen=True, kw_only=True):
-    """Name the entities of a corpus, those that were declared first. Not a tool: a map asks it."""
+    """List the names of entities, those declared first. Not a tool: a map needs it."""
 
     corpus: CorpusName
     limit: int
@@ -184,13 +98,13 @@ class CountNames(Message["NamesCounted"], frozen=True, kw_only=True):
 
 
 class NamesCounted(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `CountNames`.
+    """Reply to `CountNames`.
 
     Attributes:
-        counts: What they name.
+        counts: The names and their counts.
         documents: How many were read.
         after: Where to go on; None at the end.
-        known: The names of the entities that are declared, with the last documents.
+        known: Names of the declared entities, with the last documents.
     """
 
     counts: NameCounts
@@ -200,10 +114,10 @@ class NamesCounted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadManifests(Message["ManifestsRead"], frozen=True, kw_only=True):
-    """Read those documents of a corpus that are manifests of projects.
+    """Read the documents of a corpus that are manifests of projects.
 
     Attributes:
-        only_changed: Whether they are answered only where they changed since their libraries were declared.
+        only_changed: Whether to return them only if they changed since their libraries were declared.
     """
 
     corpus: CorpusName
@@ -211,11 +125,11 @@ class ReadManifests(Message["ManifestsRead"], frozen=True, kw_only=True):
 
 
 class ManifestsRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ReadManifests`: paths and texts.
+    """Reply to `ReadManifests`: paths and texts.
 
     Attributes:
-        state: What tells whether they are still the same.
-        is_changed: Whether their libraries are to be declared, for all that is known.
+        state: A number that differs after each change.
+        is_changed: Whether their libraries may have to be declared.
     """
 
     manifests: list[DeclarationFile]
@@ -227,15 +141,15 @@ class ManifestsRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntityView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An entity; of metadata only the first five members, and else those that it has.
+    """An entity; of metadata only the first five members, else those that it has.
 
     Attributes:
-        entity_id: None for a name that nobody has declared, like its type.
-        declared: False for a name that nobody has declared, and that documents repeat.
+        entity_id: None for an undeclared name, like its type.
+        declared: False for an undeclared name that documents repeat.
         mention_count: How often the documents mention it.
         source_chunks: The chunks that mention it most.
-        source_files: Of a name that nobody has declared: their documents.
-        version: Which version is used, where a manifest says so.
+        source_files: Documents of an undeclared name.
+        version: The used version, if a manifest names one.
     """
 
     entity_id: str | None
@@ -252,11 +166,11 @@ class EntityView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RelationshipView(msgspec.Struct, frozen=True, kw_only=True):
-    """A relation between two entities: declared, or that texts mention them together.
+    """A relation between two entities: declared, or found as mentions together.
 
     Attributes:
-        declared: Whether somebody said so; else it is seen in the texts.
-        chunk_count: Of what is seen: how many chunks mention both.
+        declared: True for a declared relation, false for one found in texts.
+        chunk_count: Of a found relation: chunks that mention both.
         example_chunks: Some of these.
     """
 
@@ -271,10 +185,10 @@ class RelationshipView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundEntities(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `FindEntities`; members as in `EntitiesFound`.
+    """Reply to `FindEntities`; members as in `EntitiesFound`.
 
     Attributes:
-        names: All that the likeliest entity is called.
+        names: All names of the best entity.
         ambiguous: Those of its names that also mean something else.
     """
 
@@ -289,12 +203,12 @@ class FoundEntities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntitiesFound(PartialReply, frozen=True, kw_only=True):
-    """Answers `FindVendorInfo`, the likeliest first.
+    """Reply to `FindVendorInfo`, the likeliest first.
 
     Attributes:
-        total_entities: How many entities may be meant.
-        total_relationships: How many relations those that are answered have.
-        waiting_for_matching: Documents in which names are still to be looked for, if there are any.
+        total_entities: How many entities match.
+        total_relationships: Number of relations of the returned entities.
+        waiting_for_matching: Documents still to be matched with names, if any.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("entities",)
@@ -318,7 +232,7 @@ class MemoryMention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionMention(msgspec.Struct, frozen=True, kw_only=True):
-    """A session whose messages mention an entity: some of them, the likeliest first."""
+    """A session with messages that mention an entity: some of them, the likeliest first."""
 
     session_id: str
     purpose: str
@@ -326,11 +240,11 @@ class SessionMention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntityFound(EntitiesFound, frozen=True, kw_only=True):
-    """Answers `FindEntity`: what `EntitiesFound` has, and where else the first entity is mentioned.
+    """Reply to `FindEntity`: as `EntitiesFound`, with memories and sessions that mention the first.
 
     Attributes:
         memories: Memories that mention it.
-        sessions: Of the sessions with the newest activity those that mention it.
+        sessions: Sessions that mention it, among those with the newest activity.
     """
 
     memories: list[MemoryMention]
@@ -338,12 +252,12 @@ class EntityFound(EntitiesFound, frozen=True, kw_only=True):
 
 
 class EntitiesDefined(Reply, frozen=True, kw_only=True):
-    """Answers `DefineEntities`, with names.
+    """Reply to `DefineEntities`, with names.
 
     Attributes:
         unchanged: How many were declared so before.
         unreadable: Files that could not be read, each with the reason.
-        waiting_for_matching: Documents in which names are still to be looked for; it goes on by itself.
+        waiting_for_matching: Documents still to be matched with names; this goes on by itself.
     """
 
     corpus: str
@@ -356,7 +270,7 @@ class EntitiesDefined(Reply, frozen=True, kw_only=True):
 
 
 class EntitiesSuggested(PartialReply, frozen=True, kw_only=True):
-    """Answers `SuggestEntities`: what the documents name again and again and nobody has declared.
+    """Reply to `SuggestEntities`: undeclared names that documents repeat.
 
     Attributes:
         documents: How many were read.

@@ -1,4 +1,4 @@
-"""What came of ingesting documents, and what a corpus is told of it meanwhile."""
+"""Results and progress of ingesting documents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusNa
 from greenroom.runtime import Message
 
 MOST_FAILED = 100
-"""Failed files that are kept of a corpus: the newest."""
+"""Failed files that are stored for a corpus: the newest."""
 
 
 class LeftOutFile(msgspec.Struct, frozen=True):
@@ -24,13 +24,13 @@ class LeftOutFile(msgspec.Struct, frozen=True):
 
 
 class DocumentsIngested(Reply, frozen=True, kw_only=True):
-    """Answers `IngestDocuments`: what the corpus has now that it had not, and what was left out."""
+    """Reply to `IngestDocuments`: changes of the corpus, and files left out."""
 
     corpus: str
     added: int
     changed: int
     unchanged: int
-    removed: Annotated[int, Meta(description="whose files are gone")]
+    removed: Annotated[int, Meta(description="files that are gone")]
     chunks: Annotated[int, Meta(description="of what was added or changed")]
     bytes: int
     left_out: Annotated[dict[str, int], Meta(description="how many, by reason")]
@@ -39,10 +39,10 @@ class DocumentsIngested(Reply, frozen=True, kw_only=True):
 
 
 class FailedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that could not be taken in.
+    """A file that could not be ingested.
 
     Attributes:
-        path: Where it is; in a workspace below its folder.
+        path: Its path; in a workspace below its folder.
         reason: Why, beginning with "it".
         failed_at: Since when it fails for this reason.
         remedy: What to do about it.
@@ -55,17 +55,17 @@ class FailedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NoteIngest(Message[None], frozen=True, kw_only=True):
-    """Tell a corpus how far somebody is who puts files in, and which of them failed; not a tool.
+    """Report the progress of an ingest run, and its failed files; not a tool.
 
     Attributes:
-        run: Tells who does it from others; empty where nobody is to hear how far it is.
-        looked_at: Files that were gone through so far.
-        of: Files that there are; 0 where they were not counted.
+        run: Id of the run; empty where progress is not to be kept.
+        looked_at: Files processed so far.
+        of: Files in all; 0 where they were not counted.
         failed: The newest that failed in this run.
-        below: Files and folders that were gone through to the end: of others in them it is not known any
-            more that they failed. An empty text is a workspace's folder.
-        is_over: Whether this is the end of it.
-        was_all: Whether all that was to be gone through was, and not only what had changed.
+        below: Completely processed files and folders: older failures in them are dropped. An empty text
+            is a workspace's folder.
+        is_over: Whether the run ends here.
+        was_all: Whether the run was complete, not of changes alone.
     """
 
     corpus: CorpusName
@@ -79,17 +79,17 @@ class NoteIngest(Message[None], frozen=True, kw_only=True):
 
 
 class ListFailed(Message[list[FailedFile]], frozen=True, kw_only=True):
-    """List the files of a corpus that failed, the newest first; not a tool."""
+    """List the failed files of a corpus, the newest first; not a tool."""
 
     corpus: CorpusName
 
 
 class Filling(msgspec.Struct, frozen=True, kw_only=True):
-    """When a corpus was filled, and how far it is who fills it.
+    """Last complete run of a corpus, and progress of current runs.
 
     Attributes:
-        ingested_at: When files were last gone through to the end, whether or not any had changed.
-        ingesting: How far it is who puts files in just now, such as ``3 of 10 files``.
+        ingested_at: When a run was last complete, whether or not any file had changed.
+        ingesting: Progress of current runs, such as ``3 of 10 files``.
     """
 
     ingested_at: datetime | None
@@ -97,6 +97,6 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DescribeFilling(Message[Filling], frozen=True, kw_only=True):
-    """Say when a corpus was filled, and how far it is who fills it; not a tool."""
+    """Return the last complete run of a corpus and current progress; not a tool."""
 
     corpus: CorpusName

@@ -1,4 +1,4 @@
-"""What people page through in a corpus: its documents, and the entities that are declared in it."""
+"""Listings of a corpus in pages: its documents, and its declared entities."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.content.documents.chunks import MAX_PATH
+from greenroom.actors.core.auth.corpora import EntityType
 from greenroom.actors.core.replies.replies import ListReply
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import (
-    MAX_PATH,
     CorpusName,
     CorpusView,
     DocumentPage,
@@ -18,8 +19,7 @@ from greenroom.actors.knowledge.corpora.requests.corpus_requests import (
 )
 from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityView
 from greenroom.actors.knowledge.corpora.requests.ingestion import Filling
-from greenroom.actors.schemas.corpus_words import EntityType
-from greenroom.actors.schemas.workspace import WorkspaceState
+from greenroom.actors.knowledge.corpora.requests.workspace import WorkspaceState
 from greenroom.runtime import Message
 
 Holding = Annotated[str, Meta(max_length=500, description="only those that have this text, in any case")]
@@ -38,11 +38,11 @@ class DocumentShown(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         bytes: Of its file.
-        language: What it is written in, if that is one that a workspace reads by its syntax.
-        modified_at: When the file was changed, as it was read; null for what was sent as a text.
-        indexed_at: When it was taken in.
+        language: Its programming language, if a workspace can parse that.
+        modified_at: When the file was changed, as of reading it; null for a text that was sent.
+        indexed_at: When it was ingested.
         chunks: How many passages it has.
-        on_disk: How its file is now, in comparison; absent where that was not looked at.
+        on_disk: How its file compares now; absent where that was not checked.
     """
 
     path: str
@@ -57,7 +57,7 @@ class DocumentShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DocumentsShown(ListReply, frozen=True, kw_only=True):
-    """Answers `CorpusDocuments`, in an order that means nothing and stays.
+    """Reply to `CorpusDocuments`, in an arbitrary but stable order.
 
     Attributes:
         freshness: Of the corpus, and of the files of this page.
@@ -72,7 +72,7 @@ class DocumentsShown(ListReply, frozen=True, kw_only=True):
 
 
 class PageRead(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of documents as the corpus has them, and how fresh it is."""
+    """A page of documents, and the freshness of the corpus."""
 
     corpus: str
     page: DocumentPage
@@ -80,7 +80,7 @@ class PageRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CountEachEntity(Message["EntitiesCountedEach"], frozen=True, kw_only=True):
-    """List entities of a corpus with their mentions, those first that are mentioned most; not a tool.
+    """List entities of a corpus, most mentioned first; not a tool.
 
     Attributes:
         start: How many are before the page.
@@ -95,7 +95,7 @@ class CountEachEntity(Message["EntitiesCountedEach"], frozen=True, kw_only=True)
 
 
 class EntitiesCountedEach(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `CountEachEntity`; members as in `EntitiesShown`."""
+    """Reply to `CountEachEntity`; members as in `EntitiesShown`."""
 
     entities: list[EntityView]
     total: int
@@ -103,11 +103,11 @@ class EntitiesCountedEach(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntitiesShown(ListReply, frozen=True, kw_only=True):
-    """Answers `CorpusEntities`, those first that are mentioned most.
+    """Reply to `CorpusEntities`, most mentioned first.
 
     Attributes:
         total: How many there are in all.
-        waiting_for_matching: Documents in which names are still to be looked for.
+        waiting_for_matching: Documents still to be matched with names.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("entities",)
@@ -120,14 +120,14 @@ class EntitiesShown(ListReply, frozen=True, kw_only=True):
 
 
 class CorpusShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A corpus of documents in a listing, and who fills it."""
+    """A corpus in a listing, and its ingest runs."""
 
     corpus: CorpusView
     filling: Filling
 
 
 class CorporaShown(ListReply, frozen=True, kw_only=True):
-    """Answers `BrowseCorpora`: those that the caller may see."""
+    """Reply to `BrowseCorpora`: the corpora that the caller may see."""
 
     lists: ClassVar[tuple[str, ...]] = ("corpora",)
 
@@ -135,14 +135,14 @@ class CorporaShown(ListReply, frozen=True, kw_only=True):
 
 
 class WorkspaceShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A workspace in a listing, and how far its index is."""
+    """A workspace in a listing, and the progress of its index."""
 
     workspace: CorpusView
     freshness: WorkspaceState
 
 
 class WorkspacesShown(ListReply, frozen=True, kw_only=True):
-    """Answers `ListWorkspaces`: those that the caller may see."""
+    """Reply to `ListWorkspaces`: the workspaces that the caller may see."""
 
     lists: ClassVar[tuple[str, ...]] = ("workspaces",)
 
@@ -153,8 +153,8 @@ class FileShown(msgspec.Struct, frozen=True, kw_only=True):
     """A file of a workspace in a listing.
 
     Attributes:
-        language: What it is written in, if that is one that is read by its syntax.
-        bytes: How many it has, and so on as in `DocumentShown`.
+        language: Its programming language, if it can be parsed.
+        bytes: Of the file, and so on as in `DocumentShown`.
     """
 
     path: str
@@ -167,7 +167,7 @@ class FileShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FilesShown(ListReply, frozen=True, kw_only=True):
-    """Answers `WorkspaceFiles`, in an order that means nothing and stays."""
+    """Reply to `WorkspaceFiles`, in an arbitrary but stable order."""
 
     lists: ClassVar[tuple[str, ...]] = ("files",)
 

@@ -1,9 +1,9 @@
-"""Ids of chunks: the random prefix of a corpus, and the chunk's number there, in a whole number below 2^53.
+"""Chunk ids: the corpus's random prefix and the chunk's number, in an integer below 2^53.
 
     id = prefix << 28 | number
 
-A prefix is drawn at random, never the same twice, so that neither it nor a gap tells which corpora there are.
-Numbers count up in each corpus and none comes again. Before stores of format 3 a number alone was the id.
+Prefixes are random and never reused, so that neither an id nor a gap reveals other corpora. Numbers count
+up in each corpus and are never reused. Before stores of format 3 the number alone was the id.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.knowledge.corpora.requests import corpus_requests as schemas
+from greenroom.actors.knowledge.corpora.requests import corpus_requests
 from greenroom.actors.knowledge.corpora.requests.catalogue import (
     AllCorpora,
     catalogue_address,
@@ -32,13 +32,13 @@ _DRAWS: Final = 1_000
 class IdPrefixActor(Actor):
     """All prefixes that corpora of a store have, or had."""
 
-    kind = schemas.ID_PREFIXES.kind
+    kind = corpus_requests.ID_PREFIXES.kind
 
-    @handles(schemas.TakeIdPrefix)
-    def take(self, _: schemas.TakeIdPrefix, context: Context) -> int:
-        """Answer a prefix that no corpus has or had."""
+    @handles(corpus_requests.TakeIdPrefix)
+    def take(self, _: corpus_requests.TakeIdPrefix, context: Context) -> int:
+        """Draw a prefix that no corpus has or had."""
         for _draw in range(_DRAWS):
-            prefix = context.random.randrange(1, 1 << schemas.PREFIX_BITS)
+            prefix = context.random.randrange(1, 1 << corpus_requests.PREFIX_BITS)
             if context.get(_key(prefix), bytes) is None:
                 context.put(_key(prefix), b"")
                 return prefix
@@ -46,9 +46,9 @@ class IdPrefixActor(Actor):
             "QUOTA_EXCEEDED", "too many corpora were made: no ids are left for the passages of another"
         )
 
-    @handles(schemas.KnowIdPrefixes)
-    def know(self, request: schemas.KnowIdPrefixes, context: Context) -> None:
-        """Take note of prefixes in use, which a repair may have lost."""
+    @handles(corpus_requests.KnowIdPrefixes)
+    def know(self, request: corpus_requests.KnowIdPrefixes, context: Context) -> None:
+        """Record prefixes in use, which a repair may have lost."""
         context.use_reserve()
         for prefix in request.prefixes:
             if context.get(_key(prefix), bytes) is None:
@@ -56,20 +56,20 @@ class IdPrefixActor(Actor):
 
 
 async def give_prefixes(runtime: RuntimeClient, *, renew: bool) -> None:
-    """Give each corpus of an older store its prefix; what was interrupted goes on at the next start.
+    """Give each corpus of an older store its prefix; resumable at the next start.
 
-    A store with one corpus keeps its older ids, since they can mean nothing else.
+    A store with one corpus keeps its older ids, since they cannot mean another one.
 
     Args:
         runtime: Owns the store.
-        renew: Whether each corpus gets another prefix: numbers come again in a store that has gone back.
+        renew: Whether to change every prefix: a store restored from a backup would reuse numbers.
     """
     try:
         rows = await runtime.query(AllCorpora())
         if not rows:
             return
         used = [row.id_prefix for row in rows if row.id_prefix]
-        await runtime.ask(schemas.ID_PREFIXES, schemas.KnowIdPrefixes(prefixes=used))
+        await runtime.ask(corpus_requests.ID_PREFIXES, corpus_requests.KnowIdPrefixes(prefixes=used))
         is_only = len(rows) == 1 and rows[0].number == 1
         for row in rows:
             if renew or not row.id_prefix:
@@ -81,10 +81,10 @@ async def give_prefixes(runtime: RuntimeClient, *, renew: bool) -> None:
 async def _give_prefix(runtime: RuntimeClient, row: CorpusRow, *, keeps_ids: bool) -> None:
     old = row.old_ids
     if keeps_ids and not row.id_prefix:
-        old = await runtime.ask(corpus_address(row), schemas.NextChunk())
-    prefix = await runtime.ask(schemas.ID_PREFIXES, schemas.TakeIdPrefix())
+        old = await runtime.ask(corpus_address(row), corpus_requests.NextChunk())
+    prefix = await runtime.ask(corpus_requests.ID_PREFIXES, corpus_requests.TakeIdPrefix())
     given = msgspec.structs.replace(row, id_prefix=prefix, old_ids=old)
-    await runtime.ask(catalogue_address(row.owner), schemas.SetIdPrefix(row=given))
+    await runtime.ask(catalogue_address(row.owner), corpus_requests.SetIdPrefix(row=given))
 
 
 def _key(prefix: int) -> bytes:

@@ -1,11 +1,11 @@
 """The records of a corpus's entities and their keys. Numbers are big-endian.
 
-    x           what holds for all of them
+    x           the header of all entities
     e entity    an entity
-    m document  which entities the chunks of a document mention
+    m document  the entities that the document's chunks mention
 
-What is found in texts is kept by *match numbers*. An entity gets a new one with new names, so that what was
-found by its old ones is nobody's at once, and goes as its document is gone through again.
+Mentions refer to *match numbers*. When an entity's names change it gets a new one, so older mentions refer
+to no entity at once. They are deleted when their document is matched again.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityDeclaration, Relation
-from greenroom.actors.schemas.corpus_words import EntityType
+from greenroom.actors.core.auth.corpora import EntityType
+from greenroom.actors.knowledge.entities.records import EntityDeclaration, Relation
 
 HEADER: Final = b"x"
 ENTITIES: Final = b"e"
@@ -26,16 +26,16 @@ _ROW: Final = struct.Struct("<qII")
 
 
 class EntitiesHeader(msgspec.Struct, frozen=True, array_like=True):
-    """What holds for all entities of a corpus.
+    """The header of a corpus's entities.
 
     Attributes:
-        next_entity: The number of the next one.
+        next_entity: The number of the next entity.
         next_match: The next match number.
-        matched_to: The first document in which the present names are still to be looked for; None: there
-            is none.
+        matched_to: The first document not matched with the present names; None if all are
+            matched.
         manifests: How often a manifest was put in, changed or removed.
-        manifests_read: What that was when their libraries were declared last.
-        matcher: What looked for names in all documents last, as `corpus.readers` has it.
+        manifests_read: That number when their libraries were last declared.
+        matcher: The matcher of the last complete matching, as in `storage.readers`.
     """
 
     next_entity: int = 1
@@ -50,11 +50,11 @@ class EntityRecord(msgspec.Struct, frozen=True, array_like=True):
     """An entity.
 
     Attributes:
-        number: What it is known by inside.
-        match: What it is known by in what is found in texts.
-        name: What it is called, and so on as in `EntityDeclaration`.
-        created_at: When it was declared first.
-        is_found: Whether nobody declared it but the manifests in the corpus: it goes with them.
+        number: Its internal number.
+        match: Its match number, to which mentions refer.
+        name: Its name, and so on as in `EntityDeclaration`.
+        created_at: When it was first declared.
+        is_found: Whether only manifests in the corpus declared it: it is removed with them.
     """
 
     number: int
@@ -71,27 +71,25 @@ class EntityRecord(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def id(self) -> str:
-        """What it is known by outside; its name may change."""
+        """Its public id, which stays when it is renamed."""
         return f"e{self.number}"
 
     @property
     def names(self) -> list[str]:
-        """Everything that it is called."""
+        """All its names."""
         return list(dict.fromkeys([self.name, *self.aliases, *self.ambiguous]))
 
 
 class Mention(NamedTuple):
-    """How often a chunk mentions an entity, which is known by its match number."""
+    """How often a chunk mentions an entity, given by its match number."""
 
     chunk: int
     match: int
     times: int
 
 
-def entity_record(
-    declared: EntityDeclaration, number: int, created_at: int, *, is_found: bool
-) -> EntityRecord:
-    """Return the record of an entity as it is declared, without a match number."""
+def make_record(declared: EntityDeclaration, number: int, created_at: int, *, is_found: bool) -> EntityRecord:
+    """Make the record of a declared entity, without a match number."""
     return EntityRecord(
         number=number,
         match=0,
@@ -113,12 +111,12 @@ def entity_key(number: int) -> bytes:
 
 
 def mentions_key(document: int) -> bytes:
-    """Return the record key of what the document with a number mentions."""
+    """Return the record key of a document's mentions."""
     return MENTIONS + document.to_bytes(8)
 
 
-def packed_mentions(chunks: Iterable[int], found: Iterable[Mapping[int, int]]) -> bytes:
-    """Return the record of what chunks mention, one after the other."""
+def pack_mentions(chunks: Iterable[int], found: Iterable[Mapping[int, int]]) -> bytes:
+    """Pack the mentions of chunks, in order, into a record."""
     return b"".join(
         _ROW.pack(chunk, match, min(count, 0xFFFF_FFFF))
         for chunk, counts in zip(chunks, found, strict=True)
@@ -126,6 +124,6 @@ def packed_mentions(chunks: Iterable[int], found: Iterable[Mapping[int, int]]) -
     )
 
 
-def unpacked_mentions(record: bytes) -> Iterator[Mention]:
-    """Yield what a record says."""
+def unpack_mentions(record: bytes) -> Iterator[Mention]:
+    """Yield the mentions of a record."""
     return (Mention(*row) for row in _ROW.iter_unpack(record))

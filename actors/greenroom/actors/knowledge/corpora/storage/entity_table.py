@@ -1,4 +1,4 @@
-"""The entities of a corpus in memory, and what its documents mention."""
+"""The entities of a corpus in memory, and the mentions of its documents."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from greenroom.actors.entities import NAMES, EntityMatcher, EntityName, MatchedNames, folded
-from greenroom.actors.knowledge.corpora.storage import entity_records as records
+from greenroom.actors.knowledge.corpora.storage import entity_records
 from greenroom.actors.knowledge.corpora.storage.entity_records import EntitiesHeader, EntityRecord
+from greenroom.actors.knowledge.entities import NAMES, EntityMatcher, EntityName, MatchedNames, fold
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _ENTITY_BYTES: Final = 1_500
 
 
 class DeclaredRelation(NamedTuple):
-    """What an entity is declared to be to another."""
+    """A declared relation between two entities."""
 
     source: int
     type: str
@@ -27,13 +27,13 @@ class DeclaredRelation(NamedTuple):
 
 
 class EntityTable:
-    """What an activation of a corpus knows of its entities; read when it is first needed.
+    """The entities of an active corpus, loaded on first use.
 
     Attributes:
-        header: What holds for all.
+        header: The header of all.
         by_number: The entities.
-        mentions: What each document mentions, by its number; None until it is read.
-        counts: The same, counted; None after a change.
+        mentions: Packed mentions of each document, by its number; None until they are read.
+        counts: Counts of the mentions; None after a change.
     """
 
     def __init__(self) -> None:
@@ -49,37 +49,39 @@ class EntityTable:
         self._relations: dict[int, list[DeclaredRelation]] | None = None
         self._by_match: dict[int, EntityRecord] | None = None
 
-    def loaded(self, context: Context) -> Slices[EntityTable]:
-        """Read the entities, once."""
+    def load(self, context: Context) -> Slices[EntityTable]:
+        """Load the entities, once."""
         if not self._is_loaded:
-            header = context.get(records.HEADER, EntitiesHeader) or EntitiesHeader()
+            header = context.get(entity_records.HEADER, EntitiesHeader) or EntitiesHeader()
             found: dict[int, EntityRecord] = {}
-            for _, record in context.scan(EntityRecord, prefix=records.ENTITIES):
+            for _, record in context.scan(EntityRecord, prefix=entity_records.ENTITIES):
                 found[record.number] = record
-                if context.should_yield():
-                    yield
+                yield
             self.replace(header, found)
             self._is_loaded = True
         return self
 
     def replace(self, header: EntitiesHeader, entities: dict[int, EntityRecord]) -> None:
-        """Take note of other entities."""
+        """Replace all entities in memory."""
         self.header = header
         self.by_number = entities
         self._matcher = self._names = self._numbers = self._relations = self._by_match = self.counts = None
 
     def put_header(self, context: Context, header: EntitiesHeader) -> None:
-        """Stage what holds for all, and take note of it."""
-        context.put(records.HEADER, header)
+        """Stage the header, and keep it."""
+        context.put(entity_records.HEADER, header)
         self.header = header
 
-    def note_manifest(self, context: Context) -> None:
-        """Stage that a manifest is not as it was, so that its libraries are to be declared; it is loaded."""
+    def mark_manifests(self, context: Context) -> None:
+        """Stage that a manifest changed, so that its libraries are declared.
+
+        Load the table first.
+        """
         self.put_header(context, replace(self.header, manifests=self.header.manifests + 1))
 
     def put_mentions(self, context: Context, document: int, record: bytes) -> None:
-        """Stage what a document mentions, and take note of it."""
-        key = records.mentions_key(document)
+        """Stage the mentions of a document, and keep them."""
+        key = entity_records.mentions_key(document)
         if (context.get(key, bytes) or b"") == record:
             return
         if record:
@@ -92,33 +94,33 @@ class EntityTable:
                 self.mentions[document] = record
         self.counts = None
 
-    def take_mentions(self, found: dict[int, bytes]) -> None:
-        """Take note of what all documents mention."""
+    def set_mentions(self, found: dict[int, bytes]) -> None:
+        """Keep the mentions of all documents."""
         self.mentions = found
         self._kept_bytes = sum(map(len, found.values()))
 
     def has_mentions(self, context: Context, document: int, record: bytes) -> bool:
-        """Return whether a record is what a document mentions, on disk and in memory."""
+        """Return whether a document has these mentions on disk and in memory."""
         kept = None if self.mentions is None else self.mentions.get(document, b"")
-        return (context.get(records.mentions_key(document), bytes) or b"") == record and kept in {
+        return (context.get(entity_records.mentions_key(document), bytes) or b"") == record and kept in {
             None,
             record,
         }
 
-    def forget_mentions(self) -> None:
-        """Let what documents mention be read again when it is needed."""
+    def unload_mentions(self) -> None:
+        """Drop the mentions from memory; they are read again on demand."""
         self.mentions = self.counts = None
         self._kept_bytes = 0
 
-    def of_chunk(self, context: Context, document: int, chunk: int) -> list[EntityRecord]:
-        """Return the entities that a chunk mentions, the one that it mentions most first."""
+    def find_in_chunk(self, context: Context, document: int, chunk: int) -> list[EntityRecord]:
+        """Return the entities that a chunk mentions, most mentioned first."""
         if not self.by_number:
             return []
-        record = context.get(records.mentions_key(document), bytes) or b""
+        record = context.get(entity_records.mentions_key(document), bytes) or b""
         entities = self.by_match
         found = [
             (-mention.times, entities[mention.match])
-            for mention in records.unpacked_mentions(record)
+            for mention in entity_records.unpack_mentions(record)
             if mention.chunk == chunk and mention.match in entities
         ]
         return [entity for _, entity in sorted(found, key=lambda each: (each[0], each[1].number))]
@@ -132,10 +134,10 @@ class EntityTable:
 
     @property
     def names(self) -> list[EntityName]:
-        """All that the entities are called."""
+        """All names of the entities."""
         if self._names is None:
             self._names = [
-                EntityName(folded(name), entity.number)
+                EntityName(fold(name), entity.number)
                 for entity in self.by_number.values()
                 for name in entity.names
             ]
@@ -143,19 +145,19 @@ class EntityTable:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """The numbers of the entities by their names, `folded`, without aliases."""
+        """The numbers of the entities by their `fold` names, without aliases."""
         if self._numbers is None:
-            self._numbers = {folded(entity.name): number for number, entity in self.by_number.items()}
+            self._numbers = {fold(entity.name): number for number, entity in self.by_number.items()}
         return self._numbers
 
     @property
     def relations(self) -> dict[int, list[DeclaredRelation]]:
-        """What was declared between entities that there are, by the numbers of both."""
+        """Declared relations between existing entities, by the numbers of both."""
         if self._relations is None:
             found: dict[int, list[DeclaredRelation]] = defaultdict(list)
             for source in self.by_number.values():
                 for relation in source.relations:
-                    target = self.numbers.get(folded(relation.to))
+                    target = self.numbers.get(fold(relation.to))
                     if target is not None:
                         for number in {source.number, target}:
                             found[number].append(DeclaredRelation(source.number, relation.type, target))
@@ -163,7 +165,7 @@ class EntityTable:
         return self._relations
 
     def matcher(self) -> EntityMatcher:
-        """Return what finds the entities' names, by match numbers; see `can_match`."""
+        """Return the matcher of the entities' names, by match numbers; see `can_match`."""
         if self._matcher is None:
             self._matcher = EntityMatcher(
                 MatchedNames(entity.match, entity.names, entity.ambiguous, self._related(entity))
@@ -172,7 +174,7 @@ class EntityTable:
         return self._matcher
 
     def _related(self, entity: EntityRecord) -> frozenset[int]:
-        """Return the match numbers of the entities that an entity is related to."""
+        """Return the match numbers of related entities."""
         both = self.relations.get(entity.number, ())
         return frozenset(
             self.by_number[number].match for each in both for number in (each.source, each.target)
@@ -184,5 +186,5 @@ class EntityTable:
 
 
 def can_match() -> bool:
-    """Return whether names can be looked for here."""
+    """Return whether the matcher's packages are installed."""
     return not NAMES.missing

@@ -1,4 +1,4 @@
-"""What the syntax of a workspace's files says, kept beside each document."""
+"""Syntax facts of a workspace's files, stored beside each document."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from typing import Final
 
 import msgspec
 
+from greenroom.actors.content.documents import digest_of, mask_text
+from greenroom.actors.content.documents.chunks import Chunk, Document
 from greenroom.actors.content.syntax.source import Import, Reference, Source, Symbol
-from greenroom.actors.core.base.zstd import compressed, decompressed
-from greenroom.actors.documents import digest_of
-from greenroom.actors.knowledge.corpora.requests.corpus_requests import Chunk, Document
-from greenroom.actors.knowledge.corpora.storage import records
-from greenroom.actors.knowledge.corpora.storage.readers import counted_reader
-from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
-from greenroom.actors.schemas.code import (
+from greenroom.actors.core.base.zstd import compress_bytes, decompress_bytes
+from greenroom.actors.knowledge.corpora.requests.code_symbols import (
     FactsOfFile,
     FactsRead,
     ReadFacts,
@@ -22,16 +19,20 @@ from greenroom.actors.schemas.code import (
     SymbolFound,
     SymbolsRead,
 )
+from greenroom.actors.knowledge.corpora.storage import records
+from greenroom.actors.knowledge.corpora.storage.readers import reader_to_count
+from greenroom.actors.knowledge.corpora.storage.records import DocumentRecord
+from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
 from greenroom.runtime import Context, Slices
 
 MAX_READ: Final = 2 << 20
-"""Packed facts that one answer has."""
+"""Bytes of packed facts in one reply."""
 _LEVEL: Final = 6
 _MAX_UNPACKED: Final = 64 << 20
 
 
 class Facts(msgspec.Struct, frozen=True, array_like=True):
-    """What the syntax of a file says; see `Source`."""
+    """The syntax facts of a file; see `Source`."""
 
     language: str
     symbols: list[Symbol]
@@ -45,16 +46,16 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Facts).decode
 
 
-def packed_facts(source: Source) -> bytes:
-    """Return what a source file's syntax says, compressed."""
+def pack_facts(source: Source) -> bytes:
+    """Compress the syntax facts of a source file."""
     facts = Facts(
         source.language, source.symbols, source.references, source.imports, source.summary, source.notice
     )
-    return compressed(_encode(facts), _LEVEL)
+    return compress_bytes(_encode(facts), _LEVEL)
 
 
-def source_document(source: Source, kind: str, data: bytes, modified_at: int) -> Document:
-    """Return a source file as a document whose chunks are those of its syntax."""
+def make_document(source: Source, kind: str, data: bytes, modified_at: int) -> Document:
+    """Make a document of a source file, with its chunks by syntax."""
     title = source.path.rpartition("/")[2]
     chunks = [
         Chunk(
@@ -71,47 +72,47 @@ def source_document(source: Source, kind: str, data: bytes, modified_at: int) ->
     return Document(source.path, title, kind, digest_of(data), len(data), modified_at, chunks)
 
 
-def read(repository: CorpusRepository, request: ReadSymbols, context: Context) -> SymbolsRead | None:
-    """Answer the symbols of a file as it was indexed; None where it is not."""
+def read_symbols(repository: CorpusRepository, request: ReadSymbols, context: Context) -> SymbolsRead | None:
+    """Return the indexed symbols of a file, None for an unindexed one."""
     repository.check(context.principal, request.corpus)
     document = repository.document(context, request.path)
     if document is None:
         return None
-    packed = context.get(records.facts_key(document.number), bytes)
-    facts = None if packed is None else _read(_unpacked(packed))
+    packed = _mask(repository, document, context.get(records.facts_key(document.number), bytes))
+    facts = None if packed is None else _decode_or_none(_unpack(packed))
     return SymbolsRead(
         digest=document.digest.hex(),
-        symbols=[] if facts is None else [found_symbol(document.path, each) for each in facts.symbols],
-        reader=counted_reader(document.path, document.reader),
+        symbols=[] if facts is None else [make_symbol(document.path, each) for each in facts.symbols],
+        reader=reader_to_count(document.path, document.reader),
     )
 
 
 def read_facts(repository: CorpusRepository, request: ReadFacts, context: Context) -> Slices[FactsRead]:
-    """Answer what the syntax of some files says: as much as there is room for."""
+    """Return the syntax facts of some files, as many as there is room for."""
     repository.check(context.principal, request.corpus)
     files: list[FactsOfFile] = []
     room = MAX_READ
     text = request.holding.encode()
-    for number, path, packed in _facts(repository, request, context):
-        if packed is not None and (not text or text in _unpacked(packed)):
+    for number, path, packed in _iterate(repository, request, context):
+        if packed is not None and (not text or text in _unpack(packed)):
             room -= len(packed)
             if room < 0 and files:
                 return FactsRead(files=files, following=number)
             files.append(FactsOfFile(path, packed))
-        if context.should_yield():
-            yield
+        yield
     return FactsRead(files=files, following=None)
 
 
-def _facts(
+def _iterate(
     repository: CorpusRepository, request: ReadFacts, context: Context
 ) -> Iterator[tuple[int, str, bytes | None]]:
-    """Yield the number, the path and the facts of files that are asked for, None for others' facts."""
+    """Yield number, path and facts of the requested files; None as facts for others."""
     if request.paths:
         found = (repository.document(context, path) for path in request.paths)
         for document in sorted(filter(None, found), key=lambda each: each.number):
             if document.number >= request.start:
-                yield document.number, document.path, context.get(records.facts_key(document.number), bytes)
+                packed = context.get(records.facts_key(document.number), bytes)
+                yield document.number, document.path, _mask(repository, document, packed)
         return
     start = records.facts_key(request.start)
     for key, packed in context.scan(bytes, prefix=records.FACTS, start=start):
@@ -120,12 +121,12 @@ def _facts(
         assert described is not None, "facts are of a document"
         path = described.path
         is_asked = not request.path or path == request.path or path.startswith(f"{request.path}/")
-        yield number, path, packed if is_asked else None
+        yield number, path, _mask(repository, described, packed) if is_asked else None
 
 
-def source_of(file: FactsOfFile) -> Source | None:
-    """Return a file with its symbols, references and imports; None where its facts are none."""
-    facts = _read(_unpacked(file.packed))
+def unpack_source(file: FactsOfFile) -> Source | None:
+    """Return a file with its symbols, references and imports, None if its facts are invalid."""
+    facts = _decode_or_none(_unpack(file.packed))
     if facts is None:
         return None
     return Source(
@@ -133,14 +134,14 @@ def source_of(file: FactsOfFile) -> Source | None:
     )
 
 
-def symbols_in(packed: bytes) -> list[Symbol]:
-    """Return the symbols of a file by its packed facts; none where these are none."""
-    facts = _read(_unpacked(packed))
+def unpack_symbols(packed: bytes) -> list[Symbol]:
+    """Return the symbols in packed facts; none if these are invalid."""
+    facts = _decode_or_none(_unpack(packed))
     return [] if facts is None else facts.symbols
 
 
-def found_symbol(path: str, symbol: Symbol) -> SymbolFound:
-    """Return a symbol of a file as it is told."""
+def make_symbol(path: str, symbol: Symbol) -> SymbolFound:
+    """Make the reply's form of a symbol."""
     return SymbolFound(
         symbol=symbol.path,
         kind=symbol.kind,
@@ -151,16 +152,34 @@ def found_symbol(path: str, symbol: Symbol) -> SymbolFound:
     )
 
 
-def _unpacked(packed: bytes) -> bytes:
-    """Return the bytes of facts; none where they are no such thing, or too many."""
+def _mask(repository: CorpusRepository, document: DocumentRecord, packed: bytes | None) -> bytes | None:
+    """Return a document's facts, masked if an older version stored secrets in them."""
+    facts = (
+        None if packed is None or not repository.is_unmasked(document) else _decode_or_none(_unpack(packed))
+    )
+    if facts is None:
+        return packed
+    symbols = [
+        msgspec.structs.replace(each, signature=mask_text(each.signature), summary=mask_text(each.summary))
+        for each in facts.symbols
+    ]
+    imports = [msgspec.structs.replace(each, module=mask_text(each.module)) for each in facts.imports]
+    hidden = msgspec.structs.replace(
+        facts, symbols=symbols, imports=imports, summary=mask_text(facts.summary)
+    )
+    return compress_bytes(_encode(hidden), _LEVEL)
+
+
+def _unpack(packed: bytes) -> bytes:
+    """Decompress facts; empty if they are invalid or too large."""
     try:
-        return decompressed(packed, _MAX_UNPACKED)
+        return decompress_bytes(packed, _MAX_UNPACKED)
     except ValueError:
         return b""
 
 
-def _read(raw: bytes) -> Facts | None:
-    """Return facts; None where they are none: they come from whoever fills the corpus."""
+def _decode_or_none(raw: bytes) -> Facts | None:
+    """Decode facts, None if invalid: any caller that fills a corpus may send them."""
     try:
         return _decode(raw)
     except msgspec.MsgspecError:

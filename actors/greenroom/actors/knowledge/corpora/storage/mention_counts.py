@@ -1,4 +1,4 @@
-"""Mentions counted: of each entity, and of entities together. It needs numpy, so it is imported late."""
+"""Counts of mentions, of single entities and of pairs. Import late: it loads numpy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ROW = np.dtype([("chunk", "<i8"), ("match", "<u4"), ("count", "<u4")])
 
 
 class MentionCounts:
-    """What the chunks of a corpus mention, as columns; a row for each chunk and each entity in it.
+    """The mentions of a corpus as columns, with a row per chunk and entity.
 
     Args:
-        mentions: The records of documents, see `entity_records.packed_mentions`.
-        entities: The entities by their match numbers; what else was found is nobody's.
+        mentions: The records of documents, see `entity_records.pack_mentions`.
+        entities: The entities by their match numbers; other mentions are ignored.
         matches: More than any match number.
     """
 
@@ -46,18 +46,18 @@ class MentionCounts:
         return int(self._totals[entity]) if entity < len(self._totals) else 0
 
     def chunks(self, entity: int, most: int) -> list[int]:
-        """Return the chunks that mention an entity most."""
+        """Return the chunks with the most mentions of an entity."""
         rows = self._rows(entity)
         best = np.lexsort((self._chunks[rows], -self._counts[rows]))[:most]
         found: list[int] = self._chunks[rows[best]].tolist()
         return found
 
     def together(self, entity: int, most: int, examples: int) -> tuple[int, list[tuple[int, int, list[int]]]]:
-        """Return with how many others an entity is mentioned, and the most frequent of them.
+        """Return how many others are mentioned with an entity, and the most frequent ones.
 
         Returns:
-            How many there are; of each of the most frequent its number, in how many chunks both are, and some
-            of these.
+            The number of others; and for each of the most frequent its number, the count of chunks with
+            both, and some of these chunks.
         """
         groups = self._groups[self._rows(entity)]
         first = self._starts[groups]

@@ -1,9 +1,10 @@
-"""What reads a file here, and in which version: so it is known which files are read better now than before.
+"""Readers of files and their versions: which stored files can be read better now.
 
-A reader is a name, our version of it, and the versions of the packages that it needs; where one of these
-is missing it is a name and 0. A last ``!`` says that a file was too much for it. It is newer than another if
-none of its versions is older and one is newer. So no two programs undo each other's work, and what a newer
-one made stays when an older one opens the folder. Files of languages that nothing reads are counted by these.
+A reader is a name, our version of it, and the versions of the packages that it needs. If one of these is
+missing it is the name and 0. A last ``!`` marks a file that was too much for it. A reader is newer than
+another if none of its versions is older and one is newer. So two programs never undo each other's work, and
+what a newer one read stays when an older one opens the folder. Files in languages without a reader are
+counted by language.
 """
 
 from __future__ import annotations
@@ -14,12 +15,10 @@ from functools import cache
 from itertools import zip_longest
 from typing import Final
 
+from greenroom.actors.content.documents import Kind
 from greenroom.actors.content.documents.kinds import kind_by_name
 from greenroom.actors.content.documents.pdf import PDF
-from greenroom.actors.core.base.optional_packages import Part
-from greenroom.actors.documents import Kind
-from greenroom.actors.entities import NAMES
-from greenroom.actors.syntax import (
+from greenroom.actors.content.syntax import (
     EXPRESSIONS,
     LANGUAGES,
     Language,
@@ -28,29 +27,31 @@ from greenroom.actors.syntax import (
     part_of,
     unread_title,
 )
+from greenroom.actors.core.base.optional_packages import Part
+from greenroom.actors.knowledge.entities import NAMES
 
 SYNTAX: Final = 1
-"""Our version of what is read of trees. Raise it when that becomes more; a language has one of its own."""
+"""Version of the syntax facts. Raise it when they grow; each language also has its own version."""
 MATCHING: Final = 1
-"""Our version of how names of entities are found in texts."""
+"""Version of the matching of entities' names in texts."""
 _EXTRACTORS: Final[Mapping[Kind, int]] = {"docx": 3}
-"""Our versions of what reads other files, where that is not the first."""
+"""Versions of the readers of other files, where that is not 1."""
 _SYNTAX: Final = "syntax:"
 _TEXT: Final = "text:"
 _MARKUP: Final = "markup 2"
-"""Markup in a workspace, which the first version read like a document."""
+"""Markup in a workspace; version 1 read it like a document."""
 _NONE: Final = " 0"
 _TOO_MUCH: Final = "!"
 _NUMBER: Final = re.compile("[0-9]+")
 
 
-def reader_of(path: str, kind: Kind, *, is_source: bool) -> str:
-    """Return what reads a file.
+def get_reader(path: str, kind: Kind, *, is_source: bool) -> str:
+    """Return the reader of a file.
 
     Args:
-        path: Its path; the end of the name tells a language.
+        path: Its path; the ending tells the language.
         kind: Its kind.
-        is_source: Whether source code is read by its syntax.
+        is_source: Whether source code is parsed.
     """
     language = language_of(path) if is_source else None
     if is_source and kind_by_name(path) == "html":
@@ -59,7 +60,7 @@ def reader_of(path: str, kind: Kind, *, is_source: bool) -> str:
 
 
 def is_newer(reader: str, than: str) -> bool:
-    """Return whether a reader reads more, or better, than another one; an empty one was not noted."""
+    """Return whether a reader reads more, or better, than another; an empty one is unknown."""
     name, *versions = reader.split() or [""]
     other, *others = than.split() or [name, "1"]
     if not name or name != other:
@@ -68,19 +69,19 @@ def is_newer(reader: str, than: str) -> bool:
     return all(ours >= theirs for ours, theirs in pairs) and any(ours > theirs for ours, theirs in pairs)
 
 
-def too_much_for(reader: str) -> str:
-    """Return what is noted of a file that a reader of its syntax did not read."""
+def mark_too_much(reader: str) -> str:
+    """Return the reader to record for a file that failed in a parser."""
     return f"{reader} {_TOO_MUCH}" if reader.startswith(_SYNTAX) and not reader.endswith(_NONE) else reader
 
 
-def counted_reader(path: str, reader: str) -> str:
-    """Return the reader of a file, or the language that its syntax is of where nothing reads that."""
+def reader_to_count(path: str, reader: str) -> str:
+    """Return the reader to count a file by: a language, if nothing parses that."""
     title = unread_title(path)
     return f"{_TEXT}{title}" if title else reader
 
 
 def unread_by(reader: str) -> str:
-    """Return the reader of a file whose syntax was not read, without its versions; else empty."""
+    """Return the reader of an unparsed file, without its versions; else empty."""
     if reader.startswith(_TEXT):
         return reader
     name, *versions = reader.split() or [""]
@@ -88,20 +89,20 @@ def unread_by(reader: str) -> str:
     return f"{name} {versions[-1]}" if is_unread else ""
 
 
-def why_unread(reader: str) -> str:
-    """Return why the symbols of a file are not known, and what helps; empty where they are."""
+def explain_unread(reader: str) -> str:
+    """Return why the symbols of a file are unknown, and what helps; else empty."""
     found = unread_by(reader)
-    return _why([found]) if found else ""
+    return _explain([found]) if found else ""
 
 
 _UNREAD: Final = "the symbols of "
 
 
-def unread_sentence(counts: Mapping[str, int]) -> str:
-    """Return of how many files the symbols are not known, why, and what helps; empty where of none.
+def describe_unread(counts: Mapping[str, int]) -> str:
+    """Return how many files have no known symbols, why, and what helps; empty for none.
 
     Args:
-        counts: How many files by `unread_by`.
+        counts: Numbers of files by `unread_by`.
     """
     lacking: list[str] = []
     waiting: list[str] = []
@@ -113,19 +114,19 @@ def unread_sentence(counts: Mapping[str, int]) -> str:
             continue
         is_lacking = any(part_of(each).missing for each in _languages([reader]))
         (lacking if is_lacking else waiting if reader.endswith(_NONE) else others).append(reader)
-    said: list[str] = []
+    sentences: list[str] = []
     for readers in filter(None, (lacking, waiting, others, texts)):
         files = " and ".join(_files(each, counts[each]) for each in readers)
-        said.append(f"{_UNREAD}{files} are not known: {_why(readers)}")
-    return "; ".join(said)
+        sentences.append(f"{_UNREAD}{files} are not known: {_explain(readers)}")
+    return "; ".join(sentences)
 
 
 def is_of_unread(reason: str) -> bool:
-    """Return whether an answer is partial for files whose symbols are not known, and for nothing before."""
+    """Return whether files without symbols are the first reason of a partial reply."""
     return reason.startswith(_UNREAD)
 
 
-def _why(readers: Sequence[str]) -> str:
+def _explain(readers: Sequence[str]) -> str:
     if readers[0].startswith(_TEXT):
         return "there is no parser for them here, and they are read as text"
     languages = _languages(readers)
@@ -147,19 +148,19 @@ def _languages(readers: Iterable[str]) -> list[Language]:
     return [each for each in named if each is not None]
 
 
-def was_lacking(reason: str) -> bool:
-    """Return whether a file failed for want of a reader that is here now, by the reason that was given."""
+def was_missing(reason: str) -> bool:
+    """Return whether a file failed for a package that is installed now."""
     return reason.startswith(PDF.does) and not PDF.missing
 
 
 @cache
 def matcher() -> str:
-    """Return what finds names of entities here, as a reader."""
+    """Return the matcher of entities' names, as a reader."""
     return f"names {MATCHING} {NAMES.versions}" if NAMES.versions else f"names{_NONE}"
 
 
-def lacking() -> Part | None:
-    """Return what of the default install is left out here, as one part; None where nothing is."""
+def find_missing() -> Part | None:
+    """Return the missing parts of the default install as one, None for none."""
     languages = [each for each in LANGUAGES if not each.extra and part_of(each).missing]
     parts = [_syntax_of(languages)] if languages else []
     parts += [each for each in (EXPRESSIONS, NAMES, PDF) if each.missing]

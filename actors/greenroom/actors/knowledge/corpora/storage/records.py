@@ -1,27 +1,29 @@
 """The records of a corpus and their keys. Numbers are big-endian.
 
-    k                   what holds for the whole corpus
-    w                   of a workspace: who keeps it up to date, and how far it is
+    k                   the header of the corpus
+    w                   of a workspace: its indexing lease, and progress
     d digest            a document, by a digest of its path
-    n document          where that document's record is, by its number
-    f document          of source code what its syntax says, compressed
-    o digest            a file that could not be taken in, by a digest of its path
-    r                   when files were last gone through to the end
+    n document          the key of a document's record, by its number
+    f document          syntax facts of source code, compressed
+    o digest            a file that could not be ingested, by a digest of its path
+    r                   when a run last completed
     t document, block   some chunks of a document, compressed
     i …                 the index
 
-A chunk's number and a document's are never used twice; what an id is outside says `schemas.corpus.chunk_id`.
+Numbers of chunks and documents are never reused; `corpus_requests.chunk_id` makes public ids of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from typing import Final
 
 import msgspec
 
-from greenroom.actors.core.base.zstd import compressed, decompressed
-from greenroom.actors.knowledge.corpora.requests.corpus_requests import Chunk
+from greenroom.actors.content.documents.chunks import Chunk
+from greenroom.actors.core.base.zstd import compress_bytes, decompress_bytes
+from greenroom.runtime import Context
 
 HEADER = b"k"
 KEEPER = b"w"
@@ -33,29 +35,31 @@ FAILURES = b"o"
 LAST_RUN = b"r"
 FORMAT = 1
 BLOCK_BYTES = 65_536
-"""Text and headings in one block, about: so much is decompressed to read one chunk (0.3 ms)."""
+"""Text and headings in one block, about, which is decompressed to read one chunk (0.3 ms)."""
 PRINT_BYTES = 8
+MOST_MASKED = 1_000
+"""Masked lines that are stored for a document."""
 _PATH_BYTES = 16
-_LEVEL = 9  # in less time than zlib, at its best, makes more of it
+_LEVEL = 9  # smaller than the best of zlib, in less time
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class CorpusHeader(msgspec.Struct, frozen=True, array_like=True):
-    """What holds for a whole corpus.
+    """The header of a corpus.
 
     Attributes:
         format: `FORMAT` when it was made.
-        name: What it is called, in full; empty until it is told.
+        name: Its full name; empty until it is set.
         next_chunk: The number of the next chunk.
         next_document: The number of the next document.
         documents: How many there are.
         chunks: How many chunks they have.
         file_bytes: Of the files.
         text_bytes: Of the chunks' texts.
-        stored_bytes: Of the same, as they are stored.
+        stored_bytes: Of these texts, as they are stored.
         indexed_at: When something last changed.
-        is_dropped: Whether it is being removed: then it is there for nobody, for ever.
-        root: Of a workspace the folder that it is the index of.
+        is_dropped: Whether it is being removed: no request finds it any more.
+        root: The folder of a workspace.
     """
 
     format: int = FORMAT
@@ -73,7 +77,7 @@ class CorpusHeader(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ChunkPlace(msgspec.Struct, frozen=True, array_like=True):
-    """A chunk's number, and where it stands; see `schemas.corpus.Chunk`."""
+    """A chunk's number and its place in the file; see `chunks.Chunk`."""
 
     id: int
     first_line: int
@@ -87,21 +91,23 @@ class DocumentRecord(msgspec.Struct, frozen=True, array_like=True):
     """A document without its text.
 
     Attributes:
-        number: What it is known by inside.
-        path: What it is known by outside.
-        title: What it is called.
-        kind: What kind of file it is.
-        digest: Of its bytes.
-        file_bytes: How many these are.
+        number: Its internal number.
+        path: Its public name.
+        title: Its title.
+        kind: The kind of its file.
+        digest: Of the file's bytes.
+        file_bytes: The file's size.
         modified_at: When the file was changed.
         indexed_at: When it was put in.
         places: Its chunks, in order.
-        prints: What tells chunks apart by what they say, one after the other.
+        prints: Fingerprints of the chunks' texts, joined.
         blocks: The first chunk of each block of text, counted from 0.
         text_bytes: Of its chunks' texts.
         stored_bytes: Of the blocks.
         is_file: Whether it was read from the file at its path.
-        reader: What read it, see `corpus.readers`; empty if that was not noted.
+        reader: Its reader, see `storage.readers`; empty if unknown.
+        masking: Version of `documents.masking` that masked its secrets; 0 for none.
+        masked: The masked lines.
     """
 
     number: int
@@ -119,6 +125,8 @@ class DocumentRecord(msgspec.Struct, frozen=True, array_like=True):
     stored_bytes: int
     is_file: bool = False
     reader: str = ""
+    masking: int = 0
+    masked: list[int] = []
 
 
 class DocumentSummary(msgspec.Struct, frozen=True, array_like=True):
@@ -139,6 +147,8 @@ class DocumentSummary(msgspec.Struct, frozen=True, array_like=True):
     stored_bytes: int
     is_file: bool = False
     reader: str = ""
+    masking: int = 0
+    masked: list[int] = []
 
 
 class Passage(msgspec.Struct, frozen=True, array_like=True):
@@ -152,7 +162,7 @@ _decode = msgspec.msgpack.Decoder(list[Passage]).decode
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Say where in a key digests of paths are."""
+    """Return where digests of paths are in a key."""
     return ((1, len(key)),) if key.startswith((DOCUMENTS, FAILURES)) and len(key) > 1 else ()
 
 
@@ -171,12 +181,12 @@ def _digest(path: str) -> bytes:
 
 
 def number_key(number: int) -> bytes:
-    """Return the key of the row that says where the document with a number is."""
+    """Return the record key of a document's row by number."""
     return NUMBERS + number.to_bytes(8)
 
 
 def facts_key(number: int) -> bytes:
-    """Return the record key of what the syntax of the document with a number says."""
+    """Return the record key of a document's syntax facts."""
     return FACTS + number.to_bytes(8)
 
 
@@ -186,9 +196,9 @@ def text_key(number: int, block: int) -> bytes:
 
 
 def fingerprint(chunk: Chunk) -> bytes:
-    """Return what is the same for chunks that say and are headed the same."""
-    said = _encode([chunk.title, chunk.headings, chunk.text])
-    return blake2b(said, digest_size=PRINT_BYTES).digest()
+    """Return a hash of a chunk's title, headings and text."""
+    encoded = _encode([chunk.title, chunk.headings, chunk.text])
+    return blake2b(encoded, digest_size=PRINT_BYTES).digest()
 
 
 def fingerprints(prints: bytes) -> Iterator[bytes]:
@@ -196,8 +206,8 @@ def fingerprints(prints: bytes) -> Iterator[bytes]:
     return (prints[at : at + PRINT_BYTES] for at in range(0, len(prints), PRINT_BYTES))
 
 
-def parts(chunks: Sequence[Chunk]) -> Iterator[tuple[int, bytes]]:
-    """Yield what the blocks of a document's chunks hold: which is the first in it, and the chunks encoded."""
+def split_blocks(chunks: Sequence[Chunk]) -> Iterator[tuple[int, bytes]]:
+    """Yield each block's content: its first chunk's number, and the encoded chunks."""
     start = size = 0
     for place, chunk in enumerate(chunks):
         size += len(chunk.text) + sum(map(len, chunk.headings))
@@ -207,23 +217,54 @@ def parts(chunks: Sequence[Chunk]) -> Iterator[tuple[int, bytes]]:
             start, size = place + 1, 0
 
 
-def packed(chunks: Sequence[Chunk]) -> Iterator[tuple[int, bytes]]:
-    """Yield the blocks of a document's chunks, compressed, with what is the first in each."""
-    return ((start, compressed(part, _LEVEL)) for start, part in parts(chunks))
+def pack_blocks(chunks: Sequence[Chunk]) -> Iterator[tuple[int, bytes]]:
+    """Yield the compressed blocks of a document's chunks, with the number of each one's first."""
+    return ((start, compress_bytes(part, _LEVEL)) for start, part in split_blocks(chunks))
 
 
 def is_packed(block: bytes, part: bytes) -> bool:
-    """Return whether a block is this part compressed; whatever it is, little memory is taken."""
+    """Return whether a block is this part compressed; memory is bounded for any block."""
     try:
-        return decompressed(block, len(part)) == part
+        return decompress_bytes(block, len(part)) == part
     except ValueError:
         return False
 
 
-def unpacked(block: bytes) -> list[Passage]:
-    """Return the chunks of a block.
+def unpack_block(block: bytes) -> list[Passage]:
+    """Decompress the chunks of a block.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: The block is damaged.
     """
-    return _decode(decompressed(block))
+    return _decode(decompress_bytes(block))
+
+
+MASKED_INDEX: Final = "masked"
+
+
+class MaskedFile(msgspec.Struct, frozen=True, array_like=True):
+    """A file with its workspace's folder and its masked lines."""
+
+    root: str
+    path: str
+    lines: list[int]
+
+
+def put_masked(
+    context: Context, root: str | None, document: DocumentRecord, old: DocumentRecord | None
+) -> None:
+    """Stage the row of a document that is put in, replacing an older one."""
+    if document.masked and root is not None:
+        context.put_row(MASKED_INDEX, _masked_key(document), MaskedFile(root, document.path, document.masked))
+    elif old is not None:
+        delete_masked(context, old)
+
+
+def delete_masked(context: Context, document: DocumentRecord) -> None:
+    """Stage the removal of a document's row, if it has one."""
+    if document.masked:
+        context.delete_row(MASKED_INDEX, _masked_key(document))
+
+
+def _masked_key(document: DocumentRecord) -> bytes:
+    return document.number.to_bytes(8)

@@ -1,4 +1,4 @@
-"""The documents of one corpus: its records, and the index that goes with them."""
+"""The documents of one corpus: its records and its index."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 from msgspec import UNSET
 
+from greenroom.actors.content.documents import MASKING, mask_text
 from greenroom.actors.core.auth import corpora, policy
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.namespaces import PROJECT, project_of_path, segment
@@ -17,6 +18,7 @@ from greenroom.actors.core.auth.policy import ChangeLabel
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.auth.scopes import CODE, KNOWLEDGE
 from greenroom.actors.core.base.unicode_forms import forms
+from greenroom.actors.core.replies.damage import damaged_entry
 from greenroom.actors.core.resources.resource_uris import (
     corpus_uri,
     document_uri,
@@ -24,14 +26,13 @@ from greenroom.actors.core.resources.resource_uris import (
     workspace_uri,
 )
 from greenroom.actors.core.validation.times import optional_datetime
-from greenroom.actors.corpus.preparing import indexed_chunk, rules_of
-from greenroom.actors.index import Document as IndexedChunk
-from greenroom.actors.index import MemoryIndex
 from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_not_found
+from greenroom.actors.knowledge.corpora.requests.code_requests import FoundCode
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import FoundChunks, FreshnessView
 from greenroom.actors.knowledge.corpora.storage import records
 from greenroom.actors.knowledge.corpora.storage.entity_table import EntityTable
-from greenroom.actors.knowledge.corpora.storage.readers import counted_reader, unread_by
+from greenroom.actors.knowledge.corpora.storage.preparation import get_rules, make_indexed
+from greenroom.actors.knowledge.corpora.storage.readers import reader_to_count, unread_by
 from greenroom.actors.knowledge.corpora.storage.records import (
     ChunkPlace,
     CorpusHeader,
@@ -39,61 +40,65 @@ from greenroom.actors.knowledge.corpora.storage.records import (
     DocumentSummary,
     Passage,
 )
-from greenroom.actors.schemas.code import FoundCode
-from greenroom.runtime import Context, Slices, StoreDamagedError
+from greenroom.actors.search.index import Document as IndexedChunk
+from greenroom.actors.search.index import MemoryIndex
+from greenroom.runtime import Actor, Context, RecordDamagedError, Slices, StoreDamagedError, pass_over
 
 if TYPE_CHECKING:
-    from greenroom.actors.knowledge.corpora.requests.corpus_requests import Document
+    from greenroom.actors.content.documents.chunks import Document
     from greenroom.actors.search.ranking.chunks import Chunks
     from greenroom.actors.search.ranking.code_signals import SourceView
 
 
 _METADATA_BYTES: Final = 400
 _FULL_BYTES: Final = 2_500
-"""What a result takes in memory, about."""
+"""Estimated memory of one result."""
 
 
 class Located(NamedTuple):
-    """A chunk: its document, and which of its chunks it is."""
+    """A chunk: its document, and its number there."""
 
     document: DocumentRecord
     number: int
 
     @property
     def place(self) -> ChunkPlace:
-        """Where it stands."""
+        """Its place in the file."""
         return self.document.places[self.number]
 
 
 class Run(NamedTuple):
-    """How far somebody is who puts files in, and when that was said."""
+    """Progress of an ingest run, and when it was reported."""
 
     looked_at: int
     of: int
     at: int
 
 
-class CorpusRepository:
-    """What an activation of a corpus knows.
+class CorpusRepository(Actor):
+    """The state of an active corpus.
 
     Attributes:
-        header: What holds for all of it.
-        index: Of its chunks; ``author`` is the path of a chunk's document there, ``key`` the title and the
-            headings, and the only tag the heading next above it.
-        entities: What is declared of entities, and which chunks mention them.
+        header: The corpus's header.
+        index: Index of its chunks: ``author`` is the path of a chunk's document, ``key`` the title and the
+            headings, and the only tag the nearest heading.
+        entities: Declared entities, and the chunks that mention them.
         embedder_notified: Whether the embedder knows that chunks lack vectors.
-        answers: Searches answered since the last change, by who asked and the requests.
-        code_answers: Searches for code, likewise.
-        view: What every search of the present index needs.
-        code_view: What every search for code needs.
-        runs: How far they are who put files in, by what tells them apart; see `ingest_runs`.
-        readers: How many documents each reader read; None until somebody asks.
+        answers: Cached results since the last change, by principal and request.
+        code_answers: The same for searches of code.
+        view: View of the current index for searches.
+        code_view: The same for searches of code.
+        runs: Progress of ingest runs by id; see `ingest_runs`.
+        readers: How many documents each reader read; None until needed.
     """
 
-    def __init__(self, context: Context) -> None:
+    def activate(self, context: Context) -> None:
+        """Read the header; everything else stays on disk."""
         self.owner = corpora.owner_of(context.address.key)
         self.header = context.get(records.HEADER, CorpusHeader) or CorpusHeader()
-        self.index = MemoryIndex(str, self.indexed, rules=lambda: rules_of(is_code=self.is_code), packed=True)
+        self.index = MemoryIndex(
+            str, self.iterate_chunks, rules=lambda: get_rules(is_code=self.is_code), packed=True
+        )
         self.entities = EntityTable()
         self.embedder_notified = False
         self.answers: dict[tuple[Principal | None, bytes], FoundChunks] = {}
@@ -105,14 +110,14 @@ class CorpusRepository:
 
     @property
     def is_code(self) -> bool:
-        """Whether it is a workspace, whose chunks are source code."""
+        """Whether it is a workspace, with source code in its chunks."""
         return self.header.root is not None
 
     def check(self, principal: Principal, name: str) -> None:
-        """Check that the sender may know of the corpus, and that it is there.
+        """Check that the sender may see the corpus, and that it exists.
 
         Raises:
-            Refusal: ``CORPUS_NOT_FOUND``: either is not so.
+            Refusal: ``CORPUS_NOT_FOUND``.
         """
         if not policy.may_see_corpus(principal, self.owner, self.header.root):
             raise auth_errors.denial(corpus_not_found(name))
@@ -120,25 +125,25 @@ class CorpusRepository:
             raise corpus_not_found(name)
 
     def put_header(self, context: Context, header: CorpusHeader) -> None:
-        """Stage what holds for all of it, and take note of it."""
+        """Stage the header, and keep it."""
         context.put(records.HEADER, header)
         self.header = header
         self.answers.clear()
         self.code_answers.clear()
 
     def count_reader(self, path: str, reader: str, sign: int) -> None:
-        """Take note of a document that is put in, or that is gone."""
+        """Count a document by its reader; the sign tells whether it came or went."""
         if self.readers is not None:
-            self.readers[counted_reader(path, reader)] += sign
+            self.readers[reader_to_count(path, reader)] += sign
 
     def unread(self, context: Context) -> Slices[dict[str, int]]:
-        """Return how many documents were not read by their syntax, by `unread_by`."""
+        """Return how many documents were not parsed, by `unread_by`."""
         if self.readers is None:
             counted: Counter[str] = Counter()
-            for _, document in context.scan(DocumentSummary, prefix=records.DOCUMENTS):
-                counted[counted_reader(document.path, document.reader)] += 1
-                if context.should_yield():
-                    yield
+            documents = context.scan(DocumentSummary, prefix=records.DOCUMENTS, on_damage=pass_over)
+            for _, document in documents:
+                counted[reader_to_count(document.path, document.reader)] += 1
+                yield
             self.readers = counted
         found: Counter[str] = Counter()
         for reader, count in self.readers.items():
@@ -147,7 +152,7 @@ class CorpusRepository:
         return dict(found)
 
     def publish(self, context: Context, *paths: str) -> None:
-        """Tell subscribers that the corpus changed, and which documents."""
+        """Notify subscribers that the corpus and some documents changed."""
         name, scope = self.header.name, None if self.header.root is None else CODE
         label = ChangeLabel(policy.PUBLIC, owner=self.owner, scope=scope)
         if name:
@@ -162,19 +167,26 @@ class CorpusRepository:
                 context.publish(document_uri(name, path), label)
 
     def freshness(self, context: Context) -> FreshnessView:
-        """Return how fresh the corpus is."""
+        """Return the freshness of the corpus."""
         return FreshnessView(
-            indexed_at=optional_datetime(self.header.indexed_at), waiting_for_vectors=waiting(context)
+            indexed_at=optional_datetime(self.header.indexed_at), waiting_for_vectors=count_waiting(context)
         )
 
     def document(self, context: Context, path: str) -> DocumentRecord | None:
-        """Return the document with a path."""
-        return context.get(records.path_key(path), DocumentRecord)
+        """Return the document with a path.
+
+        Raises:
+            RecordDamagedError: The document is damaged.
+        """
+        try:
+            return context.get(records.path_key(path), DocumentRecord)
+        except RecordDamagedError as error:
+            raise damaged_entry(error, "the document", document=path) from error
 
     def find_document(self, context: Context, path: str) -> DocumentRecord | None:
-        """Return the document with a path; where there is none, the only one in other forms of Unicode.
+        """Return the document with a path, or else the only one in another Unicode form.
 
-        Two files may lie under two forms of a path, so each has a document of its own.
+        Two files may have two forms of a path, so each has its own document.
         """
         exact = self.document(context, path)
         if exact is not None or path.isascii():
@@ -183,54 +195,84 @@ class CorpusRepository:
         return others[0] if len(others) == 1 else None
 
     def by_number(self, context: Context, number: int) -> DocumentRecord | None:
-        """Return the document with a number."""
-        where = context.get(records.number_key(number), bytes)
-        return None if where is None else context.get(where, DocumentRecord)
+        """Return the document with a number.
+
+        Raises:
+            RecordDamagedError: The document is damaged.
+        """
+        try:
+            where = context.get(records.number_key(number), bytes)
+        except RecordDamagedError:
+            documents = context.scan(DocumentSummary, prefix=records.DOCUMENTS, on_damage=pass_over)
+            where = next((key for key, each in documents if each.number == number), None)
+        try:
+            return None if where is None else context.get(where, DocumentRecord)
+        except RecordDamagedError as error:
+            raise damaged_entry(error, "a document") from error
 
     def passages(self, context: Context, document: DocumentRecord, block: int) -> list[Passage]:
-        """Return the chunks of one block of a document."""
-        stored = context.get(records.text_key(document.number, block), bytes)
+        """Return the chunks of one block of a document; secrets in code are masked."""
+        found = self.stored_passages(context, document, block)
+        if not self.is_unmasked(document):
+            return found
+        return [Passage(mask_text(each.text), list(map(mask_text, each.headings))) for each in found]
+
+    def is_unmasked(self, document: DocumentRecord) -> bool:
+        """Return whether a workspace's file was stored unmasked, by an older version."""
+        return self.is_code and document.masking < MASKING
+
+    def stored_passages(self, context: Context, document: DocumentRecord, block: int) -> list[Passage]:
+        """Return the chunks of one block of a document as stored and indexed.
+
+        Raises:
+            StoreDamagedError: They are damaged, or missing.
+        """
+        try:
+            stored = context.get(records.text_key(document.number, block), bytes)
+        except RecordDamagedError as error:
+            raise damaged_entry(error, "a text of the document", document=document.path) from error
         if stored is None:
             raise StoreDamagedError(f"a text of the document {document.path!r} is missing")
-        return records.unpacked(stored)
+        return records.unpack_block(stored)
 
     def passage(self, context: Context, located: Located) -> Passage:
-        """Return what a chunk says."""
+        """Return the text and headings of a chunk."""
         block = bisect_right(located.document.blocks, located.number) - 1
         found = self.passages(context, located.document, block)
         return found[located.number - located.document.blocks[block]]
 
-    def indexed(self, context: Context, without: Collection[int] = ()) -> Iterator[IndexedChunk | None]:
-        """Yield the chunks that the index has to have, and None when the slice is over.
+    def iterate_chunks(
+        self, context: Context, without: Collection[int] = ()
+    ) -> Iterator[IndexedChunk | None]:
+        """Yield the chunks that the index must have, and None where it may pause.
 
         Args:
-            context: Where they are.
-            without: Numbers of documents that are passed over.
+            context: The message's.
+            without: Numbers of documents to skip.
         """
         for _, document in context.scan(DocumentRecord, prefix=records.DOCUMENTS):
             if document.number in without:
                 continue
             ends = [*document.blocks[1:], len(document.places)]
             for block, (start, end) in enumerate(zip(document.blocks, ends, strict=True)):
-                passages = self.passages(context, document, block)
+                passages = self.stored_passages(context, document, block)
                 for place, passage in zip(document.places[start:end], passages, strict=True):
-                    yield indexed_chunk(document, place.id, passage, is_code=self.is_code)
-                if context.should_yield():
-                    yield None
+                    yield make_indexed(document, place.id, passage, is_code=self.is_code)
+                yield None
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
         answers = sum(map(_answer_bytes, self.answers.values()))
-        return self.index.resident_bytes() + self.entities.resident_bytes() + answers
+        return self.size + self.index.resident_bytes() + self.entities.resident_bytes() + answers
 
 
-def waiting(context: Context) -> int:
-    """Return how many chunks have no vectors yet, about."""
+def count_waiting(context: Context) -> int:
+    """Return about how many chunks have no vectors yet."""
     return 0 if context.sidecar is None else int(context.sidecar.waiting(context.address))
 
 
 def _answer_bytes(answer: FoundChunks) -> int:
-    """Return about how much memory an answer takes: passages in full take most of it."""
+    """Estimate the memory of a result: full passages take most of it."""
     is_full = any(result.chunk_text is not UNSET for result in answer.results[:1])
     return 1_000 + (_FULL_BYTES if is_full else _METADATA_BYTES) * len(answer.results)
 
@@ -242,13 +284,13 @@ def context_header(document: Document | DocumentRecord, passage: Passage) -> str
     return " > ".join(each for each in [*first, *headings] if each)
 
 
-def embedded(document: Document | DocumentRecord, passage: Passage) -> str:
-    """Return the text of a chunk that is embedded."""
+def text_to_embed(document: Document | DocumentRecord, passage: Passage) -> str:
+    """Return the text of a chunk to embed."""
     return f"{context_header(document, passage)}\n{passage.text}"
 
 
-def moved(header: CorpusHeader, document: DocumentRecord, sign: int) -> CorpusHeader:
-    """Return a header with a document more, or less."""
+def count_document(header: CorpusHeader, document: DocumentRecord, sign: int) -> CorpusHeader:
+    """Return a header with one document added or subtracted."""
     return msgspec.structs.replace(
         header,
         documents=header.documents + sign,

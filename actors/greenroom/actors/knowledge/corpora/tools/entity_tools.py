@@ -1,63 +1,62 @@
-"""The tools about entities: declare them, find them, have some suggested."""
+"""Tools about entities: declare, find and suggest them."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final, NamedTuple, TypeVar
+from typing import Annotated, Final, NamedTuple, TypeVar
 
 import msgspec
 import trio
 from msgspec import UNSET, Meta
 
-from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.core.audit import record as audit_record
-from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.base.threads import run_in_thread
+from greenroom.actors.core.client import Client
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.actors.corpus.managing import made_corpus
-from greenroom.actors.entities import (
+from greenroom.actors.knowledge.corpora.requests import corpus_requests, entity_requests
+from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
+from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus
+from greenroom.actors.knowledge.corpora.tools.query_service import find_row
+from greenroom.actors.knowledge.entities import (
     MANIFESTS,
     NAMES,
     USUAL_COUNT,
     NameCounter,
     UnreadableDeclarationsError,
-    declarations_in,
-    libraries_in,
+    parse_declarations,
+    select_libraries,
 )
-from greenroom.actors.knowledge.corpora.requests import corpus_requests as corpus_schemas
-from greenroom.actors.knowledge.corpora.requests import entity_requests as schemas
-from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
-from greenroom.actors.knowledge.corpora.requests.entity_requests import DeclarationFile, EntityDeclaration
-from greenroom.actors.knowledge.corpora.tools.query_service import corpus_row
-from greenroom.runtime import Procedure, ProcedureContext, RuntimeClient
+from greenroom.actors.knowledge.entities.records import DeclarationFile, EntityDeclaration, EntityName
+from greenroom.runtime import Procedure, ProcedureContext
 
 R_co = TypeVar("R_co", covariant=True)
 
 SUGGEST_SECONDS: Final = 10.0
-"""Counting names is cut then, and says so."""
+"""Counting names is cut after this time, and the reply says so."""
 _CUT: Final = "not all documents were read in 10 s"
 
 
 class EntityQuestion(Procedure[R_co], frozen=True, kw_only=True):
-    """What is asked of entities of a corpus, whatever is answered with them: subclass it and define `run`."""
+    """Base of requests for entities: subclass it and define `run`."""
 
-    vendor_filter: schemas.VendorFilter
-    entity_type: schemas.AnEntityType | None = None
+    vendor_filter: entity_requests.VendorFilter
+    entity_type: entity_requests.AnEntityType | None = None
     include_relationships: Annotated[bool, Meta(description="also what it is to others")] = True
-    detail_level: corpus_schemas.DetailLevel = "full"
-    limit: schemas.EntityLimit = 10
-    corpus: corpus_schemas.CorpusName = corpus_schemas.DEFAULT_CORPUS
+    detail_level: corpus_requests.DetailLevel = "full"
+    limit: entity_requests.EntityLimit = 10
+    corpus: corpus_requests.CorpusName = corpus_requests.DEFAULT_CORPUS
 
-    async def answered(self, context: ProcedureContext, deed: str) -> AnsweredEntities:
-        """Ask the corpus, and leave an audit record of the deed.
+    async def answered(self, context: ProcedureContext, action: str) -> FoundWithNames:
+        """Query the corpus, and record the action.
 
         Raises:
             Refusal: ``CORPUS_NOT_FOUND``.
         """
         began = trio.current_time()
-        row = await corpus_row(context, self.corpus)
+        row = await find_row(context, self.corpus)
         found = await context.ask(
             corpus_address(row),
-            schemas.FindEntities(
+            entity_requests.FindEntities(
                 corpus=row.full_name,
                 id_prefix=row.id_prefix,
                 wanted=self.vendor_filter,
@@ -68,9 +67,9 @@ class EntityQuestion(Procedure[R_co], frozen=True, kw_only=True):
             ),
         )
         audit_record.record_read(
-            context, context.principal, deed, None, corpus=row.full_name, found=found.total_entities
+            context, context.principal, action, None, corpus=row.full_name, found=found.total_entities
         )
-        said = schemas.EntitiesFound(
+        reply = entity_requests.EntitiesFound(
             entities=found.entities,
             relationships=found.relationships,
             total_entities=found.total_entities,
@@ -82,61 +81,83 @@ class EntityQuestion(Procedure[R_co], frozen=True, kw_only=True):
             partial=True if NAMES.lack else UNSET,
             partial_reason=NAMES.lack or UNSET,
         )
-        return AnsweredEntities(said, found.names, found.ambiguous)
+        return FoundWithNames(reply, found.names, found.ambiguous)
 
 
+@operation(
+    "find_vendor_info",
+    scope="knowledge:read",
+    tool=ToolText(
+        title="Find vendors and libraries",
+        description="Find what documents say of a supplier, vendor, library, framework or service: "
+        "where in the docs and how often it is mentioned, and what it has to do with "
+        "others. Typing errors are forgiven.",
+        weight=4,
+    ),
+)
 class FindVendorInfo(
-    EntityQuestion[schemas.EntitiesFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+    EntityQuestion[entity_requests.EntitiesFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
 ):
-    """Find what is known of vendors, libraries, frameworks and services, and where documents name them."""
+    """Find vendors, libraries, frameworks and services, and the documents that name them."""
 
-    async def run(self, context: ProcedureContext) -> schemas.EntitiesFound:
-        """Ask the corpus.
+    async def run(self, context: ProcedureContext) -> entity_requests.EntitiesFound:
+        """Query the corpus.
 
         Raises:
             Refusal: ``CORPUS_NOT_FOUND``.
         """
-        return (await self.answered(context, "find_vendor_info")).said
+        return (await self.answered(context, "find_vendor_info")).reply
 
 
-class AnsweredEntities(NamedTuple):
-    """An answer, and what the likeliest entity in it is called.
+class FoundWithNames(NamedTuple):
+    """A reply, and the names of its best entity.
 
     Attributes:
-        said: The answer.
+        reply: The reply.
         names: All names.
-        ambiguous: Those that also mean something else.
+        ambiguous: Names that also mean something else.
     """
 
-    said: schemas.EntitiesFound
+    reply: entity_requests.EntitiesFound
     names: list[str]
     ambiguous: list[str]
 
 
+@operation(
+    "suggest_entities",
+    scope="knowledge:read",
+    tool=ToolText(
+        title="Suggest names",
+        description="Propose names, products and identifiers worth tracking, that documents repeat "
+        "and nobody has declared yet, with counts; declare those that matter with "
+        "define_entities.",
+        weight=4,
+    ),
+)
 class SuggestEntities(
-    Procedure[schemas.EntitiesSuggested], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+    Procedure[entity_requests.EntitiesSuggested], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
 ):
-    """Suggest names that the documents repeat and nobody has declared."""
+    """Suggest undeclared names that documents repeat."""
 
     min_count: Annotated[int, Meta(ge=1, le=1_000_000, description="times at least")] = USUAL_COUNT
     limit: Annotated[int, Meta(ge=1, le=200, description="names at most")] = 30
-    corpus: corpus_schemas.CorpusName = corpus_schemas.DEFAULT_CORPUS
+    corpus: corpus_requests.CorpusName = corpus_requests.DEFAULT_CORPUS
 
-    async def run(self, context: ProcedureContext) -> schemas.EntitiesSuggested:
-        """Have the documents read a few at a time, for ten seconds at most.
+    async def run(self, context: ProcedureContext) -> entity_requests.EntitiesSuggested:
+        """Count names in a few documents at a time, for ten seconds at most.
 
         Raises:
             Refusal: ``CORPUS_NOT_FOUND``.
         """
         began = trio.current_time()
-        row = await corpus_row(context, self.corpus)
+        row = await find_row(context, self.corpus)
         counter = NameCounter()
         documents = 0
         after: int | None = 0
         known: list[str] = []
         while after is not None and trio.current_time() < began + SUGGEST_SECONDS:
             some = await context.ask(
-                corpus_address(row), schemas.CountNames(corpus=row.full_name, after=after)
+                corpus_address(row), entity_requests.CountNames(corpus=row.full_name, after=after)
             )
             counter.merge(some.counts)
             documents += some.documents
@@ -144,8 +165,8 @@ class SuggestEntities(
         audit_record.record_read(
             context, context.principal, "suggest_entities", None, corpus=row.full_name, documents=documents
         )
-        return schemas.EntitiesSuggested(
-            suggestions=counter.suggestions(known, self.min_count, self.limit),
+        return entity_requests.EntitiesSuggested(
+            suggestions=counter.suggest(known, self.min_count, self.limit),
             documents=documents,
             corpus=row.full_name,
             execution_time_ms=round((trio.current_time() - began) * 1_000, 3),
@@ -154,48 +175,61 @@ class SuggestEntities(
         )
 
 
+@operation(
+    "define_entities",
+    scope="knowledge:write",
+    tool=ToolText(
+        title="Define entities",
+        description="Register names that documents mention, of vendors, products or libraries, and "
+        "put suggested candidates in force: names and abbreviations that are one and "
+        "the same and count as a single name, and relations; here, or in YAML or "
+        "manifests. Also rename and remove names.",
+        overwrites=True,
+        repeatable=True,
+        weight=4,
+    ),
+)
 class DefineEntities(
-    Orchestration[schemas.EntitiesDefined], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+    Procedure[entity_requests.EntitiesDefined], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
 ):
-    """Declare entities: in the call, in YAML files and manifests, or by the manifests in the corpus.
+    """Declare entities: in the call, in files, or by manifests in the corpus.
 
-    Each takes the place of the one that has its name, or its ``entity_id`` when it gets another name. Of a
-    library that is declared already a manifest changes the version alone. A file that cannot be read is
-    named, and the rest is declared.
+    Each replaces the one with its name, or with its ``entity_id`` to rename it. Of a declared library a
+    manifest changes only the version. An unreadable file is listed in the reply, and the rest is declared.
     """
 
-    writes: ClassVar[bool] = True
-
-    entities: Annotated[list[EntityDeclaration], Meta(max_length=schemas.MAX_DECLARED)] = msgspec.field(
-        default_factory=list
+    runs = "here"
+    entities: Annotated[list[EntityDeclaration], Meta(max_length=entity_requests.MAX_DECLARED)] = (
+        msgspec.field(default_factory=list)
     )
     remove: Annotated[
-        list[schemas.EntityName], Meta(max_length=schemas.MAX_DECLARED, description="names or ids")
+        list[EntityName], Meta(max_length=entity_requests.MAX_DECLARED, description="names or ids")
     ] = msgspec.field(default_factory=list)
     files: Annotated[
         list[DeclarationFile],
         Meta(max_length=100, description="YAML, pyproject.toml, package.json, go.mod, Cargo.toml"),
     ] = msgspec.field(default_factory=list)
     manifests: Annotated[bool, Meta(description="also the libraries of manifests in the corpus")] = False
-    corpus: corpus_schemas.CorpusName = corpus_schemas.DEFAULT_CORPUS
+    corpus: corpus_requests.CorpusName = corpus_requests.DEFAULT_CORPUS
 
-    async def run(self, runtime: RuntimeClient, principal: Principal) -> schemas.EntitiesDefined:
-        """Read the files, and tell the corpus.
+    async def run(self, client: Client) -> entity_requests.EntitiesDefined:
+        """Parse the files, and send the declarations to the corpus.
 
         Raises:
             Refusal: ``CORPUS_NOT_FOUND``, ``VALIDATION_ERROR``, ``QUOTA_EXCEEDED``.
         """
-        row = await made_corpus(runtime, principal, self.corpus)
+        runtime, principal = client.runtime, client.principal
+        row = await ensure_corpus(runtime, principal, self.corpus)
         read = await run_in_thread(_read, self.files)
         if self.manifests:
-            request = schemas.ReadManifests(corpus=row.full_name)
+            request = entity_requests.ReadManifests(corpus=row.full_name)
             found = await runtime.ask(corpus_address(row), request, principal=principal)
-            libraries, unreadable = await run_in_thread(libraries_in, found.manifests)
+            libraries, unreadable = await run_in_thread(select_libraries, found.manifests)
             read.libraries += libraries
             read.unreadable += unreadable
         declared = await runtime.ask(
             corpus_address(row),
-            schemas.DeclareEntities(
+            entity_requests.DeclareEntities(
                 corpus=row.full_name,
                 declarations=[*self.entities, *read.declarations],
                 libraries=read.libraries,
@@ -203,7 +237,7 @@ class DefineEntities(
             ),
             principal=principal,
         )
-        return schemas.EntitiesDefined(
+        return entity_requests.EntitiesDefined(
             corpus=row.full_name,
             added=declared.added,
             changed=declared.changed,
@@ -215,7 +249,7 @@ class DefineEntities(
 
 
 class _Read(msgspec.Struct):
-    """What files declare."""
+    """Declarations in files."""
 
     declarations: list[EntityDeclaration] = msgspec.field(default_factory=list)
     libraries: list[EntityDeclaration] = msgspec.field(default_factory=list)
@@ -226,7 +260,7 @@ def _read(files: list[DeclarationFile]) -> _Read:
     read = _Read()
     for file in files:
         try:
-            declared = declarations_in(file.name, file.text)
+            declared = parse_declarations(file.name, file.text)
         except UnreadableDeclarationsError as error:
             read.unreadable.append(str(error))
             continue

@@ -1,4 +1,4 @@
-"""Explaining searches of documents to people: each strategy beside the others, signals, and why not one."""
+"""Explain searches of documents: results by each strategy, their signals, and missing results."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 import trio
 from msgspec import UNSET, Meta
 
+from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies.results_explained import (
     NamedResult,
     ResultExplained,
@@ -19,28 +20,32 @@ from greenroom.actors.core.replies.results_explained import (
     signal_parts,
 )
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.actors.knowledge.corpora.requests import corpus_requests as schemas
+from greenroom.actors.knowledge.corpora.requests import corpus_requests
 from greenroom.actors.knowledge.corpora.requests.catalogue import VisibleCorpora
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import ChunkFound, FoundChunks
-from greenroom.actors.knowledge.corpora.tools.query_service import Answers, SearchCorpora, ask_one
+from greenroom.actors.knowledge.corpora.tools.query_service import Replies, SearchCorpora, query_corpus
 from greenroom.runtime import GreenroomError, Procedure, ProcedureContext
 
 PLACES: Final = 50
-"""Passages of each strategy of which the place is known."""
-STRATEGIES: Final[tuple[schemas.Strategy, ...]] = ("auto", "hybrid", "vector", "bm25")
+"""Passages of each strategy with a known place."""
+STRATEGIES: Final[tuple[corpus_requests.Strategy, ...]] = ("auto", "hybrid", "vector", "bm25")
 _BEGINNING: Final = 300
 _UNKNOWN: Final = "there is no such passage or document, or you may not see it"
 
 
+@operation(
+    "explain_documents",
+    scope="knowledge:read",
+)
 class ExplainDocuments(Procedure[ResultsExplained], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Explain what searches of documents find by every strategy and why, and why not one passage or document.
+    """Explain what each strategy finds and why, and why it misses a passage or document.
 
     It searches as the tool `semantic_search` does, and leaves its audit records.
     """
 
-    query: schemas.QueryText
-    corpus: schemas.SearchedCorpus = schemas.EVERY_CORPUS
-    limit: schemas.TopK = 10
+    query: corpus_requests.QueryText
+    corpus: corpus_requests.SearchedCorpus = corpus_requests.EVERY_CORPUS
+    limit: corpus_requests.TopK = 10
     about: (
         Annotated[
             str,
@@ -58,33 +63,33 @@ class ExplainDocuments(Procedure[ResultsExplained], frozen=True, metaclass=Check
         """Search by one strategy after the other.
 
         Raises:
-            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many.
+            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many corpora.
         """
         modes: list[ResultsOfMode] = []
         about: list[WhyThatResult] = []
-        analyses: list[schemas.QueryAnalysis] = []
+        analyses: list[corpus_requests.QueryAnalysis] = []
         for strategy in STRATEGIES:
             began = trio.current_time()
-            asked = schemas.FindChunks(
-                corpus=schemas.DEFAULT_CORPUS,
+            request = corpus_requests.FindChunks(
+                corpus=corpus_requests.DEFAULT_CORPUS,
                 query=self.query,
                 strategy=strategy,
                 top_k=PLACES,
                 explain=True,
                 about=self.about or "",
             )
-            answers, answer = await SearchCorpora(corpus=self.corpus, asked=asked).answers(context)
-            said = answer.said
-            analyses += [] if said.query_analysis is UNSET else [said.query_analysis]
-            hits = _results(said, answers)
+            answers, answer = await SearchCorpora(corpus=self.corpus, asked=request).answers(context)
+            reply = answer.reply
+            analyses += [] if reply.query_analysis is UNSET else [reply.query_analysis]
+            hits = _results(reply, answers)
             mode = ResultsOfMode(
                 mode=strategy,
                 hits=hits[: self.limit],
                 places={hit.id: place for place, hit in enumerate(hits, 1)},
-                total=said.total_found,
+                total=reply.total_found,
                 milliseconds=round((trio.current_time() - began) * 1_000, 3),
                 how="; ".join(dict.fromkeys(_how(answer) for answer in answers.found.values())),
-                partial=said.partial_reason or None,
+                partial=reply.partial_reason or None,
             )
             modes.append(mode)
             if self.about is not None:
@@ -98,8 +103,8 @@ class ExplainDocuments(Procedure[ResultsExplained], frozen=True, metaclass=Check
             meanings=_meanings(modes, about),
         )
 
-    async def _why(self, context: ProcedureContext, mode: ResultsOfMode, answers: Answers) -> WhyThatResult:
-        """Say where what was asked about stands in a mode, or why it does not."""
+    async def _why(self, context: ProcedureContext, mode: ResultsOfMode, answers: Replies) -> WhyThatResult:
+        """Explain the place of the requested result in a mode, or its absence."""
         named = [(row, answer.about) for row, answer in answers.found.items() if answer.about is not None]
         if not named:
             return WhyThatResult(
@@ -115,18 +120,22 @@ class ExplainDocuments(Procedure[ResultsExplained], frozen=True, metaclass=Check
             mode=mode.mode, place=place, reasons=reasons, hit=msgspec.structs.replace(hit, place=place)
         )
 
-    async def _elsewhere(self, context: ProcedureContext, answers: Answers) -> str:
-        """Say where it is, if it is in a corpus that was not asked."""
-        assert self.about is not None, "something was asked about"
-        asked = schemas.FindChunks(
-            corpus=schemas.DEFAULT_CORPUS, query=self.query, strategy="bm25", top_k=1, about=self.about
+    async def _elsewhere(self, context: ProcedureContext, answers: Replies) -> str:
+        """Name the corpus of the requested result, if it was not searched."""
+        assert self.about is not None, "there is a result to explain"
+        request = corpus_requests.FindChunks(
+            corpus=corpus_requests.DEFAULT_CORPUS,
+            query=self.query,
+            strategy="bm25",
+            top_k=1,
+            about=self.about,
         )
         for row in await context.query(VisibleCorpora()):
             if row in answers.found or row.root is not None:
                 continue
             try:
-                answer = await ask_one(context, row, asked)
-            except GreenroomError:  # dropped meanwhile, or it cannot answer: then it says nothing of it
+                answer = await query_corpus(context, row, request)
+            except GreenroomError:  # dropped meanwhile, or it failed
                 continue
             if answer.about is not None:
                 return f"it is in another corpus: {row.full_name}"
@@ -146,13 +155,13 @@ def _how(answer: FoundChunks) -> str:
     return f"{answer.analysis.form}, {answer.analysis.reason}; by {answer.strategy}"
 
 
-def _results(said: schemas.ChunksFound, answers: Answers) -> list[ResultExplained]:
-    """Return all that was found, with its signals."""
+def _results(reply: corpus_requests.ChunksFound, answers: Replies) -> list[ResultExplained]:
+    """Return all results with their signals."""
     parts: dict[str, Mapping[str, float]] = {}
     for row, answer in answers.found.items():
         for hit, of_hit in zip(answer.results, answer.parts, strict=True):
             parts[_name(row.full_name, hit)] = of_hit
-    found = [(hit, hit.corpus or said.corpus) for hit in said.results]
+    found = [(hit, hit.corpus or reply.corpus) for hit in reply.results]
     return [
         msgspec.structs.replace(_result(hit, corpus, parts[_name(corpus, hit)]), place=place)
         for place, (hit, corpus) in enumerate(found, 1)
@@ -164,7 +173,7 @@ def _name(corpus: str, hit: ChunkFound) -> str:
 
 
 def _result(hit: ChunkFound, corpus: str, parts: Mapping[str, float]) -> ResultExplained:
-    from greenroom.actors.search.ranking.documents import WEIGHTS  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking.weights import DOCUMENT_WEIGHTS  # noqa: PLC0415 - needs numpy, loaded by now
 
     return ResultExplained(
         id=_name(corpus, hit),
@@ -172,7 +181,7 @@ def _result(hit: ChunkFound, corpus: str, parts: Mapping[str, float]) -> ResultE
         text=(hit.chunk_text or "")[:_BEGINNING],
         place=None,
         score=hit.hybrid_score,
-        signals=signal_parts(parts, WEIGHTS),
+        signals=signal_parts(parts, DOCUMENT_WEIGHTS),
         corpus=corpus,
         path=hit.source_file,
     )
@@ -181,6 +190,6 @@ def _result(hit: ChunkFound, corpus: str, parts: Mapping[str, float]) -> ResultE
 def _meanings(modes: Sequence[ResultsOfMode], about: Sequence[WhyThatResult]) -> dict[str, str]:
     if not any(mode.hits for mode in modes) and not any(each.hit for each in about):
         return {}  # nothing was ranked, so nothing may be loaded
-    from greenroom.actors.search.ranking.documents import SIGNALS  # noqa: PLC0415 - as above
+    from greenroom.actors.search.ranking.weights import DOCUMENT_SIGNALS  # noqa: PLC0415 - as above
 
-    return meanings_of(modes, about, SIGNALS)
+    return meanings_of(modes, about, DOCUMENT_SIGNALS)

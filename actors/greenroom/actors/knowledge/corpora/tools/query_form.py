@@ -1,4 +1,4 @@
-"""The form of a query, and which search suits it."""
+"""Classify a query by its form, and choose the search strategy."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _FEW_WORDS: Final = 2
 
 
 class Route(NamedTuple):
-    """How to search, and why."""
+    """A strategy, and its reason."""
 
     form: Form
     strategy: UsedStrategy
     reason: str
 
 
-def form_of(query: str) -> Form:
-    """Return what a query looks like."""
+def find_form(query: str) -> Form:
+    """Return the form of a query."""
     if _QUOTED.fullmatch(query):
         return "quoted"
     words = query.split()
@@ -39,19 +39,19 @@ def form_of(query: str) -> Form:
     return "question" if _QUESTION.search(query) else "keywords"
 
 
-def route(query: str, wanted: Strategy, absence: str | None) -> Route:
-    """Return how to search for a query.
+def choose_route(query: str, wanted: Strategy, absence: str | None) -> Route:
+    """Choose the search strategy for a query.
 
     Args:
-        query: As it was asked.
-        wanted: How the caller wants it.
-        absence: Why chunks cannot be compared by meaning; None where they can.
+        query: The query.
+        wanted: The strategy that the caller wants.
+        absence: Why there are no vectors to compare; None where there are.
     """
-    form = form_of(query)
+    form = find_form(query)
     if absence is not None and wanted in {"auto", "hybrid", "vector"}:
         return Route(form, "bm25", f"by words alone: {absence}")
     if wanted != "auto":
-        return Route(form, wanted, "as it was asked")
+        return Route(form, wanted, "as requested")
     if form == "quoted":
         return Route(form, "bm25", "what is quoted is looked for by its words")
     if form == "identifier":

@@ -1,4 +1,4 @@
-"""Searching corpora and reading them: find the corpus, or all of them, ask in time, answer."""
+"""Search and read corpora: find one or all, query them in time, merge the results."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from msgspec import UNSET, UnsetType
 
 from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies.grades import GOOD
-from greenroom.actors.core.replies.memory_types import QueryVectors
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.actors.knowledge.corpora.requests import corpus_requests as schemas
+from greenroom.actors.knowledge.corpora.requests import corpus_requests
 from greenroom.actors.knowledge.corpora.requests.catalogue import (
     FindCorpus,
     VisibleCorpora,
@@ -23,88 +23,91 @@ from greenroom.actors.knowledge.corpora.requests.catalogue import (
     may_see_owner,
 )
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow, IndexedFile
-from greenroom.actors.knowledge.corpora.tools.query_form import form_of
+from greenroom.actors.knowledge.corpora.tools.query_form import find_form
 from greenroom.actors.search.embedding.embedding_service import EmbeddingService
+from greenroom.actors.search.embedding.vectors import QueryVectors
 from greenroom.runtime import GreenroomError, Procedure, ProcedureContext, Refusal
 
 R = TypeVar("R")
 
 SEARCH_SECONDS: Final = 2.0
-"""A search is cut then, and says so."""
+"""A search is cut after this time, and its reply says so."""
 EMBED_SECONDS: Final = 1.0
-"""Of these, how long a query waits for its vectors."""
+"""How much of this a query waits for its vectors."""
 MOST_CORPORA: Final = 20
-"""Corpora that one search asks at most."""
+"""Corpora that one search queries at most."""
 _LATE: Final = (
     "the search was cut after 2 s, before {} answered: an index is being read, or others are before you; "
     "ask again"
 )
-_STRATEGIES: Final[tuple[schemas.UsedStrategy, ...]] = ("hybrid", "vector", "bm25")
-"""What is said of several, the first that is among them."""
+_STRATEGIES: Final[tuple[corpus_requests.UsedStrategy, ...]] = ("hybrid", "vector", "bm25")
+"""The strategy to report for several: the first of these that one used."""
 _NAMED: Final = 5
-"""Corpora that are named of those that did not answer."""
+"""Corpora without a reply that are named."""
 
 
-class Answered(msgspec.Struct, Generic[R], frozen=True):
-    """An answer, and the files in it, which are looked at where the client is connected."""
+class WithFiles(msgspec.Struct, Generic[R], frozen=True):
+    """A reply and its files, to be compared with the client's disk."""
 
-    said: R
+    reply: R = msgspec.field(name="said")  # the name between processes of one folder
     files: list[IndexedFile] = []
 
 
-class SearchCorpora(Procedure[Answered[schemas.ChunksFound]], frozen=True, kw_only=True):
-    """Search one corpus, or all that the caller may see; `SemanticSearch` asks it.
+class SearchCorpora(Procedure[WithFiles[corpus_requests.ChunksFound]], frozen=True, kw_only=True):
+    """Search one corpus, or all that the caller may see; `SemanticSearch` runs it.
 
     Attributes:
         corpus: Its name, or `EVERY_CORPUS`.
-        asked: What is looked for; its corpus and vectors do not count.
+        asked: The request to each corpus, without its corpus and vectors.
     """
 
-    deed: ClassVar[str] = "semantic_search"
+    audit_action: ClassVar[str] = "semantic_search"
 
-    corpus: schemas.SearchedCorpus
-    asked: schemas.FindChunks
+    corpus: corpus_requests.SearchedCorpus
+    asked: corpus_requests.FindChunks
 
-    async def run(self, context: ProcedureContext) -> Answered[schemas.ChunksFound]:
-        """Ask all of them, for two seconds at most.
+    async def run(self, context: ProcedureContext) -> WithFiles[corpus_requests.ChunksFound]:
+        """Query the corpora, for two seconds at most.
 
         Raises:
-            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many.
+            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many corpora.
         """
         began = trio.current_time()
         _, answer = await self.answers(context)
         took = round((trio.current_time() - began) * 1_000, 3)
-        return Answered(msgspec.structs.replace(answer.said, execution_time_ms=took), answer.files)
+        return WithFiles(msgspec.structs.replace(answer.reply, execution_time_ms=took), answer.files)
 
-    async def answers(self, context: ProcedureContext) -> tuple[Answers, Answered[schemas.ChunksFound]]:
-        """Return what each corpus answers in two seconds, and all of it as one, of which the audit log knows.
+    async def answers(
+        self, context: ProcedureContext
+    ) -> tuple[Replies, WithFiles[corpus_requests.ChunksFound]]:
+        """Return the corpora's replies after two seconds, and the merged one; record the read.
 
         Raises:
-            Refusal: as `run`.
+            Refusal: As `run`.
         """
         began = trio.current_time()
-        is_one = self.corpus != schemas.EVERY_CORPUS
-        rows = [await corpus_row(context, self.corpus)] if is_one else await _every_corpus(context)
-        answers = Answers(rows)
+        is_one = self.corpus != corpus_requests.EVERY_CORPUS
+        rows = [await find_row(context, self.corpus)] if is_one else await _list_documents_corpora(context)
+        answers = Replies(rows)
         with trio.move_on_at(began + SEARCH_SECONDS):
             vectors, absence = await self._vectors(context)
-            asked = msgspec.structs.replace(self.asked, vectors=vectors, absence=absence)
+            request = msgspec.structs.replace(self.asked, vectors=vectors, absence=absence)
             if is_one:
-                answers.found[rows[0]] = await ask_one(context, rows[0], asked)
+                answers.found[rows[0]] = await query_corpus(context, rows[0], request)
             else:
-                await answers.gather(context, asked)
+                await answers.gather(context, request)
         for row in answers.late:
-            context.tell(corpus_address(row), schemas.LoadCorpus())
+            context.tell(corpus_address(row), corpus_requests.LoadCorpus())
         name = rows[0].full_name if is_one else self.corpus
-        answer = merged(answers, self.asked, name)
+        answer = merge_replies(answers, self.asked, name)
         audit_record.record_read(
             context,
             context.principal,
-            self.deed,
+            self.audit_action,
             None,
             corpus=name,
             query_characters=len(self.asked.query),
-            found=len(answer.said.results),
+            found=len(answer.reply.results),
         )
         return answers, answer
 
@@ -123,49 +126,51 @@ class SearchCorpora(Procedure[Answered[schemas.ChunksFound]], frozen=True, kw_on
         return vectors, None
 
 
-class Answers:
-    """What corpora answered so far.
+class Replies:
+    """Replies of corpora so far.
 
     Attributes:
-        found: The answers.
-        failed: Those that could not answer.
+        found: The replies.
+        failed: Corpora that failed.
     """
 
     def __init__(self, rows: Sequence[CorpusRow]) -> None:
-        self.found: dict[CorpusRow, schemas.FoundChunks] = {}
+        self.found: dict[CorpusRow, corpus_requests.FoundChunks] = {}
         self.failed: list[CorpusRow] = []
         self._rows = list(rows)
 
     @property
     def late(self) -> list[CorpusRow]:
-        """Those that have not answered."""
+        """Corpora that have not replied."""
         return [row for row in self._rows if row not in self.found and row not in self.failed]
 
-    async def gather(self, context: ProcedureContext, asked: schemas.FindChunks) -> None:
-        """Ask all corpora side by side."""
+    async def gather(self, context: ProcedureContext, request: corpus_requests.FindChunks) -> None:
+        """Query all corpora in parallel."""
         async with trio.open_nursery() as nursery:
             for row in list(self._rows):
-                nursery.start_soon(self._ask, context, row, asked)
+                nursery.start_soon(self._ask, context, row, request)
 
-    async def _ask(self, context: ProcedureContext, row: CorpusRow, asked: schemas.FindChunks) -> None:
+    async def _ask(
+        self, context: ProcedureContext, row: CorpusRow, request: corpus_requests.FindChunks
+    ) -> None:
         try:
-            self.found[row] = await ask_one(context, row, asked)
-        except Refusal:  # dropped meanwhile: as if it had never been there
+            self.found[row] = await query_corpus(context, row, request)
+        except Refusal:  # dropped meanwhile: as if it had never existed
             self._rows.remove(row)
         except GreenroomError:
             self.failed.append(row)
 
 
-async def ask_one(
-    context: ProcedureContext, row: CorpusRow, asked: schemas.FindChunks
-) -> schemas.FoundChunks:
-    """Return what one corpus finds."""
-    of_row = msgspec.structs.replace(asked, corpus=row.full_name, id_prefix=row.id_prefix)
+async def query_corpus(
+    context: ProcedureContext, row: CorpusRow, request: corpus_requests.FindChunks
+) -> corpus_requests.FoundChunks:
+    """Return the results of one corpus."""
+    of_row = msgspec.structs.replace(request, corpus=row.full_name, id_prefix=row.id_prefix)
     return await context.ask(corpus_address(row), of_row)
 
 
-async def _every_corpus(context: ProcedureContext) -> list[CorpusRow]:
-    """Return the corpora of documents that the caller may see; code is searched by tools of its own.
+async def _list_documents_corpora(context: ProcedureContext) -> list[CorpusRow]:
+    """Return the visible corpora of documents; code has tools of its own.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: there are too many.
@@ -181,11 +186,13 @@ async def _every_corpus(context: ProcedureContext) -> list[CorpusRow]:
     return rows
 
 
-def merged(answers: Answers, asked: schemas.FindChunks, name: str) -> Answered[schemas.ChunksFound]:
-    """Return all answers as one, in the order of their scores, which compare among corpora."""
+def merge_replies(
+    answers: Replies, request: corpus_requests.FindChunks, name: str
+) -> WithFiles[corpus_requests.ChunksFound]:
+    """Merge the replies by score; scores of different corpora are comparable."""
     found = answers.found
     is_nothing = all(answer.is_nothing for answer in found.values() if answer.results)
-    is_one = name != schemas.EVERY_CORPUS
+    is_one = name != corpus_requests.EVERY_CORPUS
     ranked = sorted(
         (
             (each if is_one else msgspec.structs.replace(each, corpus=row.full_name))
@@ -194,45 +201,47 @@ def merged(answers: Answers, asked: schemas.FindChunks, name: str) -> Answered[s
         ),
         key=lambda each: (-each.hybrid_score, str(each.corpus), each.rank),
     )
-    results = [msgspec.structs.replace(each, rank=rank) for rank, each in enumerate(ranked[: asked.top_k], 1)]
+    results = [
+        msgspec.structs.replace(each, rank=rank) for rank, each in enumerate(ranked[: request.top_k], 1)
+    ]
     strategies = {answer.strategy for answer in found.values()} or {"bm25"}
     strategy = next(each for each in _STRATEGIES if each in strategies)
-    analysis = _analysis(found.values(), strategy, asked.query)
-    is_told = strategy != asked.strategy or analysis.corrected or analysis.unknown
+    analysis = _merge_analyses(found.values(), strategy, request.query)
+    is_worth_reporting = strategy != request.strategy or analysis.corrected or analysis.unknown
     shown = {each.source_file for each in results}
-    missing = _missing(answers)
-    said = schemas.ChunksFound(
+    missing = _describe_missing(answers)
+    reply = corpus_requests.ChunksFound(
         results=results,
         total_found=0 if is_nothing else sum(answer.total for answer in found.values()),
         strategy_used=strategy,
-        query_analysis=analysis if is_told else UNSET,
+        query_analysis=analysis if is_worth_reporting else UNSET,
         execution_time_ms=0.0,
         corpus=name,
-        freshness=_freshness([answer.freshness for answer in found.values()]),
+        freshness=_merge_freshness([answer.freshness for answer in found.values()]),
         cache_hit=bool(found) and all(answer.cache_hit for answer in found.values()),
         weak=True if results and max(each.score for each in results) < GOOD else UNSET,
         partial=True if missing else UNSET,
         partial_reason=missing or UNSET,
     )
     files = [file for answer in found.values() for file in answer.files if file.path in shown]
-    return Answered(said, files)
+    return WithFiles(reply, files)
 
 
-def _freshness(each: Sequence[schemas.FreshnessView]) -> schemas.FreshnessView:
-    """Return how fresh several corpora are together."""
-    return schemas.FreshnessView(
+def _merge_freshness(each: Sequence[corpus_requests.FreshnessView]) -> corpus_requests.FreshnessView:
+    """Merge the freshness of several corpora."""
+    return corpus_requests.FreshnessView(
         indexed_at=max((one.indexed_at for one in each if one.indexed_at), default=None),
         waiting_for_vectors=sum(one.waiting_for_vectors for one in each),
     )
 
 
-def _analysis(
-    found: Collection[schemas.FoundChunks], strategy: schemas.UsedStrategy, query: str
-) -> schemas.QueryAnalysis:
-    """Return how a query was understood; a word is unknown or corrected where no corpus has it."""
+def _merge_analyses(
+    found: Collection[corpus_requests.FoundChunks], strategy: corpus_requests.UsedStrategy, query: str
+) -> corpus_requests.QueryAnalysis:
+    """Merge the analyses; a word is unknown or corrected only if no corpus has it."""
     if not found:
-        return schemas.QueryAnalysis(form=form_of(query), reason="nothing was searched")
-    told = next(answer.analysis for answer in found if answer.strategy == strategy)
+        return corpus_requests.QueryAnalysis(form=find_form(query), reason="nothing was searched")
+    of_strategy = next(answer.analysis for answer in found if answer.strategy == strategy)
     lacking = [{*answer.analysis.corrected, *answer.analysis.unknown} for answer in found]
     words = set.intersection(*lacking)
     corrected: dict[str, list[str]] = {}
@@ -240,60 +249,60 @@ def _analysis(
         for word, meant in answer.analysis.corrected.items():
             if word in words:
                 corrected[word] = list(dict.fromkeys([*corrected.get(word, []), *meant]))
-    unknown = [word for word in told.unknown if word in words and word not in corrected]
-    return msgspec.structs.replace(told, corrected=corrected, unknown=unknown)
+    unknown = [word for word in of_strategy.unknown if word in words and word not in corrected]
+    return msgspec.structs.replace(of_strategy, corrected=corrected, unknown=unknown)
 
 
-def _missing(answers: Answers) -> str:
-    """Describe the corpora whose answer is missing or partial, with the reasons."""
+def _describe_missing(answers: Replies) -> str:
+    """Describe the corpora with a missing or partial reply, with the reasons."""
     parts = list(dict.fromkeys(answer.partial for answer in answers.found.values() if answer.partial))
     if answers.late:
-        parts.append(_LATE.format(_named(answers.late)))
+        parts.append(_LATE.format(_join_names(answers.late)))
     if answers.failed:
-        parts.append(f"{_named(answers.failed)} could not answer; ask again, or the operator")
+        parts.append(f"{_join_names(answers.failed)} could not answer; ask again, or the operator")
     return ". ".join(parts)
 
 
-def _named(rows: Sequence[CorpusRow]) -> str:
+def _join_names(rows: Sequence[CorpusRow]) -> str:
     names = sorted(row.full_name for row in rows)
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
 
-class ReadPassages(Procedure[Answered[schemas.FullContent]], frozen=True, kw_only=True):
-    """Read passages in full, wherever they are; `GetFullContent` asks it.
+class ReadPassages(Procedure[WithFiles[corpus_requests.FullContent]], frozen=True, kw_only=True):
+    """Read passages in full from any corpus; `GetFullContent` runs it.
 
     Attributes:
-        corpus: Where alone to look, if that is wanted.
+        corpus: The only corpus to look in, if given.
     """
 
-    deed: ClassVar[str] = "get_full_content"
+    audit_action: ClassVar[str] = "get_full_content"
 
-    corpus: schemas.CorpusName | UnsetType = UNSET
-    chunk_ids: schemas.ChunkIds
-    around: schemas.Around
+    corpus: corpus_requests.CorpusName | UnsetType = UNSET
+    chunk_ids: corpus_requests.ChunkIds
+    around: corpus_requests.Around
 
-    async def run(self, context: ProcedureContext) -> Answered[schemas.FullContent]:
-        """Ask the corpora that the ids name, of those that the caller may see.
+    async def run(self, context: ProcedureContext) -> WithFiles[corpus_requests.FullContent]:
+        """Query the corpora that the ids name, as far as the caller may see them.
 
         Raises:
-            Refusal: ``CORPUS_NOT_FOUND``; ``VALIDATION_ERROR``: every id is from before ids named a corpus.
+            Refusal: ``CORPUS_NOT_FOUND``; ``VALIDATION_ERROR``: all ids are older than prefixes.
         """
         began = trio.current_time()
-        only = None if self.corpus is UNSET else await corpus_row(context, self.corpus)
+        only = None if self.corpus is UNSET else await find_row(context, self.corpus)
         rows = await context.query(VisibleCorpora())
-        places = {asked: _place_of(asked, rows) for asked in self.chunk_ids}
-        if not any(places.values()) and not any(schemas.split_id(asked)[0] for asked in places):
-            raise _names_no_corpus(self.chunk_ids[0], rows)
+        places = {chunk_id: _find_place(chunk_id, rows) for chunk_id in self.chunk_ids}
+        if not any(places.values()) and not any(corpus_requests.split_id(chunk_id)[0] for chunk_id in places):
+            raise _refuse_old_id(self.chunk_ids[0], rows)
         wanted: dict[CorpusRow, list[int]] = {}
         for place in places.values():
             if place is not None and only in {None, place.row}:
                 wanted.setdefault(place.row, []).append(place.id)
-        chunks: dict[int, schemas.ChunkContent] = {}
+        chunks: dict[int, corpus_requests.ChunkContent] = {}
         files: list[IndexedFile] = []
-        freshness: list[schemas.FreshnessView] = []
+        freshness: list[corpus_requests.FreshnessView] = []
         for row, ids in wanted.items():
-            request = schemas.ReadChunks(
+            request = corpus_requests.ReadChunks(
                 corpus=row.full_name, id_prefix=row.id_prefix, chunk_ids=ids, around=self.around
             )
             try:
@@ -305,42 +314,49 @@ class ReadPassages(Procedure[Answered[schemas.FullContent]], frozen=True, kw_onl
             files += found.files
             freshness.append(found.freshness)
             audit_record.record_read(
-                context, context.principal, self.deed, None, corpus=row.full_name, found=len(found.chunks)
+                context,
+                context.principal,
+                self.audit_action,
+                None,
+                corpus=row.full_name,
+                found=len(found.chunks),
             )
         if not wanted:
-            audit_record.record_read(context, context.principal, self.deed, None, found=0)
-        opened = {asked: None if place is None else chunks.get(place.id) for asked, place in places.items()}
+            audit_record.record_read(context, context.principal, self.audit_action, None, found=0)
+        opened = {
+            chunk_id: None if place is None else chunks.get(place.id) for chunk_id, place in places.items()
+        }
         corpora = [row.full_name for row in ([only] if only else wanted)]
-        said = schemas.FullContent(
+        reply = corpus_requests.FullContent(
             chunks=[each for each in opened.values() if each is not None],
-            unknown_ids=[asked for asked, each in opened.items() if each is None],
+            unknown_ids=[chunk_id for chunk_id, each in opened.items() if each is None],
             corpus=corpora[0] if len(corpora) == 1 else UNSET,
-            freshness=_freshness(freshness) if freshness else UNSET,
+            freshness=_merge_freshness(freshness) if freshness else UNSET,
             execution_time_ms=round((trio.current_time() - began) * 1_000, 3),
         )
-        return Answered(said, files)
+        return WithFiles(reply, files)
 
 
 class _Place(NamedTuple):
-    """The corpus that an id is of, and the id as that gives it."""
+    """The corpus of a chunk id, and the id in that corpus."""
 
     row: CorpusRow
     id: int
 
 
-def _place_of(id: int, rows: Sequence[CorpusRow]) -> _Place | None:
-    """Return where a chunk has to be, among corpora that the caller may see; None for an unknown id."""
-    prefix, number = schemas.split_id(id)
+def _find_place(id: int, rows: Sequence[CorpusRow]) -> _Place | None:
+    """Find the visible corpus of a chunk id, None for an unknown id."""
+    prefix, number = corpus_requests.split_id(id)
     if prefix:
         return next((_Place(row, id) for row in rows if row.id_prefix == prefix), None)
     for row in rows:
         if number < row.old_ids:
-            return _Place(row, schemas.chunk_id(row.id_prefix, number))
+            return _Place(row, corpus_requests.chunk_id(row.id_prefix, number))
     return None
 
 
-def _names_no_corpus(id: int, rows: Sequence[CorpusRow]) -> Refusal:
-    """Return the refusal of an id that names no corpus, where there may have been several."""
+def _refuse_old_id(id: int, rows: Sequence[CorpusRow]) -> Refusal:
+    """Make the refusal of an ambiguous older id, which has no prefix."""
     corpora = [row.full_name for row in rows]
     return auth_errors.invalid(
         "chunk_ids",
@@ -350,22 +366,34 @@ def _names_no_corpus(id: int, rows: Sequence[CorpusRow]) -> Refusal:
     )
 
 
-class ListCorpora(Procedure[schemas.CorporaListed], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+@operation(
+    "list_corpora",
+    scope="knowledge:read",
+    tool=ToolText(
+        title="See collections of documents",
+        description="See which collections of documents, bodies of text, there are to search, how "
+        "big each is and how old its index.",
+        weight=4,
+    ),
+)
+class ListCorpora(
+    Procedure[corpus_requests.CorporaListed], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
     """List the corpora that the caller may see, with what is in each."""
 
-    async def run(self, context: ProcedureContext) -> schemas.CorporaListed:
-        """Ask one after the other."""
-        found: list[schemas.CorpusView] = []
+    async def run(self, context: ProcedureContext) -> corpus_requests.CorporaListed:
+        """Query one after the other."""
+        found: list[corpus_requests.CorpusView] = []
         for row in await context.query(VisibleCorpora()):
             try:
-                found.append(await context.ask(corpus_address(row), schemas.DescribeCorpus(row=row)))
+                found.append(await context.ask(corpus_address(row), corpus_requests.DescribeCorpus(row=row)))
             except Refusal:  # dropped meanwhile
                 continue
-        return schemas.CorporaListed(corpora=found)
+        return corpus_requests.CorporaListed(corpora=found)
 
 
-async def corpus_row(context: ProcedureContext, name: str) -> CorpusRow:
-    """Return the corpus that a name means.
+async def find_row(context: ProcedureContext, name: str) -> CorpusRow:
+    """Return the corpus with a name.
 
     Raises:
         Refusal: ``CORPUS_NOT_FOUND``.

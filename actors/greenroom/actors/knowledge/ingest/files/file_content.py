@@ -1,4 +1,4 @@
-"""Reading documents that others may change meanwhile: plain files, up to a size, and no links."""
+"""Read documents safely while they may change: plain files, bounded in size, no links."""
 
 from __future__ import annotations
 
@@ -8,47 +8,47 @@ import os
 from itertools import islice
 from typing import Final, NamedTuple
 
+from greenroom.actors.content.documents import Kind, digest_of, kind_of
+from greenroom.actors.content.documents.kinds import CONTAINERS
 from greenroom.actors.core.base.regular_files import (
     FILE_FLAGS,
     UnreadableFileError,
-    descended,
-    opened,
-    opened_folder,
+    open_folder,
+    open_folder_path,
+    open_regular_file,
 )
-from greenroom.actors.documents import Kind, digest_of, kind_of
-from greenroom.actors.ingest.identities import Identity, identity_in
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import IndexedFile
 from greenroom.actors.knowledge.ingest.files.exclusions import EMPTY, NO_TEXT, code_reason, content_reason
+from greenroom.actors.knowledge.ingest.files.places import Identity, identity_in
 
 MAX_TEXT: Final = 16 << 20
 MAX_CONTAINER: Final = 64 << 20
-"""The most bytes of a file that is read, as text or as a container of some."""
+"""Most bytes of a file, as text or as a container of some."""
 _HEAD: Final = 8_192
-_CONTAINERS: Final = frozenset({"pdf", "docx"})
 _LISTED_FLAGS: Final = FILE_FLAGS | os.O_DIRECTORY
 
 
 def read_bounded(path: str, limit: int) -> bytes:
-    """Return what a plain file holds.
+    """Return the content of a plain file.
 
     Raises:
-        UnreadableFileError: it is none, or larger than ``limit``.
-        OSError: it cannot be opened.
+        UnreadableFileError: It is not a plain file, or larger than ``limit``.
+        OSError: It cannot be opened.
     """
-    with opened(path) as file:
-        return rest(file, b"", limit)
+    with open_regular_file(path) as file:
+        return read_rest(file, b"", limit)
 
 
 def read_document(path: str) -> tuple[Kind, bytes, int]:
-    """Return the kind of a file, what it holds, and when it was changed, in microseconds.
+    """Return the kind of a file, its content, and its time of change in microseconds.
 
-    A file that grows or shrinks meanwhile is what was read of it.
+    A file that changes meanwhile is what was read of it.
 
     Raises:
-        UnreadableFileError: it is no document, or too large.
-        OSError: it cannot be opened or read.
+        UnreadableFileError: It is no document, or too large.
+        OSError: It cannot be opened or read.
     """
-    with opened(path) as file:
+    with open_regular_file(path) as file:
         head = file.read(_HEAD)
         kind = kind_of(path, head)
         if (reason := content_reason(head)) is not None:
@@ -57,26 +57,28 @@ def read_document(path: str) -> tuple[Kind, bytes, int]:
             raise UnreadableFileError(NO_TEXT)
         if kind == "code" and (reason := code_reason(path, head)) is not None:
             raise UnreadableFileError(reason)
-        data = rest(file, head, MAX_CONTAINER if kind in _CONTAINERS else MAX_TEXT)
+        data = read_rest(file, head, MAX_CONTAINER if kind in CONTAINERS else MAX_TEXT)
         if not data or data.isspace():
             raise UnreadableFileError(EMPTY)
         return kind, data, os.fstat(file.fileno()).st_mtime_ns // 1_000
 
 
 def differs(file: IndexedFile) -> bool:
-    """Return whether a file is not what was read of it; it is read only where its time alone has changed.
+    """Return whether a file differs from what was read.
+
+    It is read only if its time alone differs.
 
     Raises:
-        OSError: it is gone, or cannot be opened.
+        OSError: It is gone, or cannot be opened.
     """
     try:
-        with opened(file.path) as found:
+        with open_regular_file(file.path) as found:
             status = os.fstat(found.fileno())
             if status.st_size != file.bytes:
                 return True
             if status.st_mtime_ns // 1_000 == file.modified_at:
                 return False
-            return digest_of(rest(found, b"", MAX_CONTAINER)) != file.digest
+            return digest_of(read_rest(found, b"", MAX_CONTAINER)) != file.digest
     except UnreadableFileError:  # a folder by now, or below a link
         return True
     except OSError as error:
@@ -86,12 +88,12 @@ def differs(file: IndexedFile) -> bool:
 
 
 class Entry(NamedTuple):
-    """What is in a folder by one name.
+    """An entry of a folder.
 
     Attributes:
-        is_folder: Whether it is a folder itself, and no link to one.
+        is_folder: Whether it is a folder, and no link to one.
         is_link: Whether it is a symbolic link.
-        identity: Of a folder what tells it from all others, by whatever name it is found; else None.
+        identity: Identity of a folder, independent of its name; else None.
     """
 
     is_folder: bool
@@ -99,21 +101,21 @@ class Entry(NamedTuple):
     identity: Identity | None
 
 
-def listed(path: str, most: int) -> dict[str, Entry]:
-    """Return what is in a folder, opened like a file: so nothing outside is listed in its place.
+def list_folder(path: str, most: int) -> dict[str, Entry]:
+    """List a folder by its descriptor, so that no link can redirect the listing.
 
     Args:
-        path: Where it is, without links.
-        most: How many entries there may be; one more says that there are more.
+        path: Its path without links.
+        most: Most entries; one more shows that there are more.
 
     Raises:
-        UnreadableFileError: it is no folder any more, or below a link.
-        OSError: it cannot be opened.
+        UnreadableFileError: It is no folder any more, or below a link.
+        OSError: It cannot be opened.
     """
     *folders, name = ["", *(part for part in path.split("/") if part)]
-    above = descended(folders[1:])
+    above = open_folder_path(folders[1:])
     try:
-        descriptor = opened_folder(name or ".", above, _LISTED_FLAGS)
+        descriptor = open_folder(name or ".", above, _LISTED_FLAGS)
     finally:
         os.close(above)
     try:
@@ -128,16 +130,16 @@ def _entry(found: os.DirEntry[str]) -> Entry:
         return Entry(is_folder=False, is_link=found.is_symlink(), identity=None)
     try:
         own = identity_in(found.stat(follow_symlinks=False))
-    except OSError:  # it is gone, or what is mounted there does not answer
+    except OSError:  # gone, or a mount that does not reply
         own = None
     return Entry(is_folder=True, is_link=False, identity=own)
 
 
-def rest(file: io.FileIO, head: bytes, limit: int) -> bytes:
-    """Return the whole file, whose beginning was read.
+def read_rest(file: io.FileIO, head: bytes, limit: int) -> bytes:
+    """Return the whole content of a file from its already read beginning.
 
     Raises:
-        UnreadableFileError: it is larger than ``limit``.
+        UnreadableFileError: It is larger than ``limit``.
     """
     size = os.fstat(file.fileno()).st_size
     data = bytearray(head)

@@ -1,6 +1,6 @@
-"""Rules of ``.gitignore`` and ``.greenroomignore``: of a folder and of those above it in its repository.
+"""Rules of ``.gitignore`` and ``.greenroomignore`` of a folder and those above it in its repository.
 
-In one folder what ``.greenroomignore`` says comes after what ``.gitignore`` says, and so decides.
+In one folder ``.greenroomignore`` takes precedence.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenroom.actors.core.base.regular_files import UnreadableFileError
-from greenroom.actors.core.base.unicode_forms import composed
+from greenroom.actors.core.base.unicode_forms import compose
 from greenroom.actors.knowledge.ingest.files.file_content import read_bounded
 
 if TYPE_CHECKING:
@@ -22,35 +22,35 @@ NAMES: Final = (".gitignore", ".greenroomignore")
 MAX_BYTES: Final = 262_144
 _MOST_STARS: Final = 3
 _MOST_OF_SEVERAL: Final = 100
-"""A rule becomes a pattern, and with many stars one could take for ever, while nothing else runs."""
+"""Rules become patterns; many stars could take exponential time, while nothing else runs."""
 _DEEPEST: Final = 100
 _WORK_TREE: Final = re.compile(rb"/worktrees/[^/]+\s*\Z")
 
 
 class Rules(NamedTuple):
-    """What the files of one folder rule, below it."""
+    """The rules of one folder's files, which hold below it."""
 
     folder: str
     spec: GitIgnoreSpec
 
 
 def is_ignored(path: str, rules: tuple[Rules, ...], *, is_folder: bool) -> bool:
-    """Return whether a path is ignored: of the rules that speak of it the innermost decide."""
+    """Return whether a path is ignored; the innermost matching rules decide."""
     for each in reversed(rules):
-        below = composed(path[len(each.folder) + 1 :]) + ("/" if is_folder else "")
+        below = compose(path[len(each.folder) + 1 :]) + ("/" if is_folder else "")
         include = each.spec.check_file(below).include
         if include is not None:
             return include
     return False
 
 
-def rules_above(folder: str) -> tuple[Rules, ...]:
-    """Return the rules that hold in a folder by what is above it in its repository, if it is in one."""
+def find_rules_above(folder: str) -> tuple[Rules, ...]:
+    """Return the rules from above a folder in its repository, if it is in one."""
     above: list[str] = []
     at = folder
     for _ in range(_DEEPEST):
         if Path(at, ".git").exists():
-            return tuple(found for each in reversed(above) if (found := rules_in(each)) is not None)
+            return tuple(found for each in reversed(above) if (found := read_rules(each)) is not None)
         parent = os.path.dirname(at)  # noqa: PTH120  (paths are texts here, a million of them)
         if parent == at:
             break
@@ -59,34 +59,34 @@ def rules_above(folder: str) -> tuple[Rules, ...]:
     return ()
 
 
-def rules_in(folder: str) -> Rules | None:
-    """Return the rules of the files in a folder; None if there are none that can be read."""
-    from pathspec import GitIgnoreSpec  # noqa: PLC0415  only who ingests folders waits for it
+def read_rules(folder: str) -> Rules | None:
+    """Return the rules of the files in a folder, None for no readable ones."""
+    from pathspec import GitIgnoreSpec  # noqa: PLC0415  only ingestion of folders needs it
 
     lines: list[str] = []
     for name in NAMES:
         try:
-            text = composed(read_bounded(f"{folder}/{name}", MAX_BYTES).decode(errors="replace"))
-            GitIgnoreSpec.from_lines(_quick(text.splitlines()))
-        except (OSError, UnreadableFileError, ValueError):  # the last: a rule that git would not take, either
+            text = compose(read_bounded(f"{folder}/{name}", MAX_BYTES).decode(errors="replace"))
+            GitIgnoreSpec.from_lines(_drop_slow(text.splitlines()))
+        except (OSError, UnreadableFileError, ValueError):  # ValueError: a rule that git rejects, too
             continue
         lines += text.splitlines()
-    return Rules(folder, GitIgnoreSpec.from_lines(_quick(lines))) if lines else None
+    return Rules(folder, GitIgnoreSpec.from_lines(_drop_slow(lines))) if lines else None
 
 
 def is_copy(folder: str) -> bool:
-    """Return whether a folder is a further work tree of a repository, as `git worktree add` makes one.
+    """Return whether a folder is an additional work tree, see `git worktree add`.
 
-    A sub-module in such a one is none: what is git's of it lies in `.git/worktrees/tree/modules/module`.
+    A sub-module in one is not: its git folder is `.git/worktrees/tree/modules/module`.
     """
     try:
         return _WORK_TREE.search(read_bounded(f"{folder}/.git", MAX_BYTES)) is not None
-    except (OSError, UnreadableFileError):  # mostly it is a folder: then this is where the repository is
+    except (OSError, UnreadableFileError):  # usually a folder: the main work tree
         return False
 
 
-def _quick(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the rules that take no time to compare, and some of those that take a little."""
+def _drop_slow(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the rules that are fast to match, and a limited number of slower ones."""
     of_several = 0
     for line in lines:
         stars = line.replace("**", "*").count("*")

@@ -1,4 +1,4 @@
-"""What changes below folders as Linux tells it: at once, through no link, and with what was lost."""
+"""Watch folders on Linux with inotify: immediate, without links, and lost events are noticed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from inotify_simple import Event, INotify, flags
 from greenroom.actors.knowledge.ingest.files.exclusions import folder_reason
 
 SETTLE_SECONDS: Final = 0.04
-"""How long after a change others are waited for that belong to it, such as a rename after writing."""
+"""Time to collect changes that belong together, such as a rename after writing."""
 _WATCHED: Final = (
     flags.CREATE
     | flags.MODIFY
@@ -35,14 +35,14 @@ _NO_MORE: Final = frozenset({errno.ENOSPC, errno.ENOMEM})
 
 
 class Inotify:
-    """The watches of some folders, and of all below them but those that nobody reads by their names.
+    """Watches of some folders, recursively, except folders that are never read by name.
 
     Args:
-        roots: Folders, and files, of which the folder alone is watched, as it is of what is not there.
+        roots: Folders; of files, and of what does not exist, the parent folder is watched.
         closed: Folders below them that are not watched.
 
     Raises:
-        OSError: a folder is not there, or the system watches no more.
+        OSError: A folder does not exist, or the system's limit is reached.
     """
 
     def __init__(self, roots: Sequence[str], closed: Collection[str] = ()) -> None:
@@ -63,27 +63,29 @@ class Inotify:
 
     @property
     def is_pending(self) -> bool:
-        """Whether something changed that was not taken: so for whatever is asked after the change."""
+        """Whether there are changes not taken yet, for which a request must wait."""
         return self._settling
 
     async def take(self) -> set[str] | None:
-        """Wait until something changes, and return the paths; None where some were lost, or a root came.
+        """Wait for changes, and return their paths.
+
+        It returns None if some were lost, or if a root appeared.
 
         Raises:
-            OSError: the system watches no more.
+            OSError: The system's limit of watches is reached.
         """
         await trio.lowlevel.wait_readable(self._notify.fileno())
-        self._settling = True  # and that stays so where it fails
+        self._settling = True  # it stays so after a failure
         await trio.sleep(SETTLE_SECONDS)
-        taken = await trio.to_thread.run_sync(self._taken, abandon_on_cancel=True)
+        taken = await trio.to_thread.run_sync(self._read_events, abandon_on_cancel=True)
         self._settling = False
         return taken
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._notify.close()
 
-    def _taken(self) -> set[str] | None:
+    def _read_events(self) -> set[str] | None:
         changed: set[str] = set()
         for event in self._notify.read(timeout=0):
             above = self._paths.get(event.wd)
@@ -101,18 +103,18 @@ class Inotify:
         return changed
 
     def _follow(self, event: Event, path: str) -> None:
-        """Watch a folder that came, and no more one that was moved away."""
+        """Watch a new folder, and stop watching one that was moved away."""
         if event.mask & flags.MOVED_FROM:
             for watch, folder in list(self._paths.items()):
                 if folder == path or folder.startswith(f"{path}/"):
                     del self._paths[watch]
-                    with suppress(OSError):  # it is gone meanwhile
+                    with suppress(OSError):  # gone already
                         self._notify.rm_watch(watch)
         elif event.mask & _IS_NEW and self._is_watched(event.name, path):
             self._watch([path])
 
     def _watch(self, waiting: list[str]) -> None:
-        """Watch some folders before they are looked into, so that nothing comes between."""
+        """Watch folders before listing them, so that no change is missed."""
         while waiting:
             folder = waiting.pop()
             try:
@@ -120,7 +122,7 @@ class Inotify:
                 if folder not in self._shallow:
                     with os.scandir(folder) as entries:
                         waiting += self._folders(entries)
-            except OSError as error:  # mostly it is gone again, or may not be looked into
+            except OSError as error:  # usually gone again, or not readable
                 if error.errno in _NO_MORE or folder in self._tops:
                     raise
 

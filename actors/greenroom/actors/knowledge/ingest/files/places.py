@@ -1,38 +1,57 @@
-"""Which places may be read: below the roots of who asks, and never all of a machine or of a person."""
+"""Check what may be read: below the caller's roots, never a whole machine."""
 
 from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from greenroom.actors.core.auth import errors as auth_errors
-from greenroom.actors.ingest.identities import identities_of
+from greenroom.actors.core.client import Client
 from greenroom.actors.knowledge.ingest.files.exclusions import (
     MARKS_OF_REPOSITORY,
     SECRET,
-    folder_reason,
-    place_reason,
+    closed_reason,
+    file_reason,
 )
+
+Identity = tuple[int, int]
+
+
+def identity_in(status: os.stat_result) -> Identity:
+    """Return the identity of a folder from its status."""
+    return status.st_dev, status.st_ino
+
+
+def identities_of(folders: Iterable[str]) -> set[Identity]:
+    """Return the identities of those folders that exist."""
+    found: set[Identity] = set()
+    for each in folders:
+        try:
+            found.add(identity_in(os.stat(each)))  # noqa: PTH116  (paths are texts here)
+        except OSError:
+            continue
+    return found
+
 
 _SYSTEM: Final = ("/dev", "/proc", "/sys")
 
 
 class Reach(NamedTuple):
-    """The files that somebody may have read.
+    """The files that a caller may have ingested or searched.
 
     Attributes:
-        roots: The folders that they must be in; None for whoever may name any, as the user of a command.
-        closed: Folders that nobody reads: the store's and that of its secrets.
-        takes_client_folders: Whether the folders that the client works in are roots, too: it runs as the user
-            that we run as.
+        roots: The allowed folders; None for any, as for the user of a command.
+        closed: Folders that are never read: those of the store and its secrets.
+        takes_client_folders: Whether the folders that the client works in are roots, too: it runs as the same
+        user as this process.
         workspaces: Folders of code that may be searched and read.
-        secrets: Patterns of names, or of paths below a workspace, of files in these that may be read though
-            they may hold secrets.
+        secrets: Patterns of names, or of paths below a workspace, of files that may be read although
+        they look like secrets.
     """
 
     roots: Sequence[str] | None = ()
@@ -43,14 +62,14 @@ class Reach(NamedTuple):
 
 
 CLIENT_FOLDERS: ContextVar[tuple[str, ...]] = ContextVar("CLIENT_FOLDERS", default=())
-"""The folders that the client of the task that asks says it works in; a transport sets it."""
+"""The folders that the calling client works in; a transport sets it for the task."""
 
 
-def checked_place(named: str, reach: Reach) -> str:
-    """Return a named path as it is without links.
+def check_place(named: str, reach: Reach) -> str:
+    """Resolve links in a named path, and check that it may be read.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: it may not be read, or is not there.
+        Refusal: ``VALIDATION_ERROR``: it may not be read, or does not exist.
     """
     if "\0" in named or not named:
         raise auth_errors.invalid("paths", "paths: a path is a text without NUL")
@@ -63,7 +82,7 @@ def checked_place(named: str, reach: Reach) -> str:
             f"paths: {named!r} is in no folder that may be read here; the server's operator allows folders "
             "with --documents, and texts can be sent themselves",
         )
-    if (reason := never_read(path, reach.closed)) is not None:
+    if (reason := forbidden_reason(path, reach.closed)) is not None:
         raise auth_errors.invalid("paths", f"paths: {named!r} is not read: {reason}")
     if not os.path.exists(path):  # noqa: PTH110
         raise auth_errors.invalid(
@@ -73,34 +92,41 @@ def checked_place(named: str, reach: Reach) -> str:
 
 
 def may_look(path: str, reach: Reach) -> bool:
-    """Return whether somebody may hear if the file at a path is still what was read of it.
+    """Return whether a caller may learn of a file's changes, and renew it.
 
-    A client that runs as the user that we run as could look itself.
+    A client that runs as our own user could look itself.
     """
     if not os.path.isabs(path) or os.path.normpath(path) != path or "\0" in path:  # noqa: PTH117
         return False
     anywhere = reach.roots is None or reach.takes_client_folders
     if not anywhere and not any(is_below(path, os.path.realpath(root)) for root in reach.roots or ()):
         return False
-    return never_read(path, reach.closed) is None
+    top = find_innermost(path, reach.roots or ()) or os.path.dirname(os.path.dirname(path))  # noqa: PTH120
+    return forbidden_reason(path, reach.closed) is None and file_reason(path, top) != SECRET
+
+
+def find_innermost(path: str, roots: Iterable[str]) -> str:
+    """Return the innermost of some folders that contains a path; else empty."""
+    there = (os.path.realpath(root) for root in roots)
+    return max((root for root in there if is_below(path, root)), key=len, default="")
 
 
 def _roots(reach: Reach) -> set[str]:
-    """Return the folders that files must be in; never a whole machine, or all that somebody has."""
+    """Return the allowed folders; never a whole machine or home."""
     return {os.path.realpath(root) for root in reach.roots or ()} - _homes()
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Return whether a path is a folder's, or in it."""
+    """Return whether a path is a folder, or in it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def never_read(path: str, closed: Sequence[str]) -> str | None:
-    """Return why a place is never read, which is a path without links; None where it may be."""
+def forbidden_reason(path: str, closed: Sequence[str]) -> str | None:
+    """Return why a path without links is never read; None if it may be."""
     homes = _homes()
     above_homes = identities_of(str(each) for home in homes for each in (Path(home), *Path(home).parents))
     if any(is_below(home, path) for home in homes) or not above_homes.isdisjoint(identities_of([path])):
-        return "it is a whole machine, or all that somebody has; name the folders with documents"
+        return "it is a whole machine, or all files of a person; name the folders with documents"
     if any(is_below(path, system) for system in _SYSTEM):
         return "what is there are no files"
     parts = Path(path).parts
@@ -110,13 +136,11 @@ def never_read(path: str, closed: Sequence[str]) -> str | None:
         return "it belongs to Greenroom"
     if any(part.lower() == ".git" for part in parts) or any(map(_is_repository, folders)):
         return "it is git's own, with addresses that may hold secrets"
-    if any(folder_reason(part) == SECRET for part in parts):
-        return SECRET
-    return place_reason(path)
+    return closed_reason(path)
 
 
 def _is_repository(folder: Path) -> bool:
-    """Return whether a folder is one that git keeps a repository in, whatever it is called."""
+    """Return whether a folder is a git repository's own, by its content."""
     return all(os.path.lexists(folder / mark) for mark in MARKS_OF_REPOSITORY)
 
 
@@ -125,3 +149,22 @@ def _homes() -> set[str]:
     with suppress(KeyError):  # a container's user without an entry
         homes.add(pwd.getpwuid(os.getuid()).pw_dir)
     return {os.path.realpath(home) for home in homes}
+
+
+class ClientFiles:
+    """The files of one client.
+
+    Attributes:
+        reach: The files that it may have ingested or searched.
+        read: What it has read, by path and lines, with a digest of the file.
+    """
+
+    def __init__(self, reach: Reach | None = None) -> None:
+        self.reach = reach or Reach()
+        self.read: dict[tuple[str, int, int | None], str] = {}
+
+
+class FilesClient(Client, Protocol):
+    """A client with access to files."""
+
+    files: ClientFiles

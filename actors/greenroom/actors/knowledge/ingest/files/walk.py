@@ -1,17 +1,16 @@
-"""The files of a folder that may be documents, one after the other, and what is left out.
+"""Walk a folder: yield the files that may be documents, and what is left out.
 
-Links are not followed. What is in memory at once are the entries of the folders on the way down.
+Links are not followed. Only the entries of the folders on the current path are in memory.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from greenroom.actors.core.base.regular_files import UnreadableFileError
-from greenroom.actors.ingest.identities import Identity, identities_of
 from greenroom.actors.knowledge.ingest.files.exclusions import (
     COPIED,
     HIDDEN,
@@ -20,31 +19,32 @@ from greenroom.actors.knowledge.ingest.files.exclusions import (
     MARKS_OF_MADE,
     MARKS_OF_VENDORED,
     SECRET,
+    closed_reason,
     file_reason,
     folder_reason,
     is_made,
-    place_reason,
 )
-from greenroom.actors.knowledge.ingest.files.file_content import Entry, listed
+from greenroom.actors.knowledge.ingest.files.file_content import Entry, list_folder
 from greenroom.actors.knowledge.ingest.files.ignore_files import (
     NAMES,
     Rules,
+    find_rules_above,
     is_copy,
     is_ignored,
-    rules_above,
-    rules_in,
+    read_rules,
 )
+from greenroom.actors.knowledge.ingest.files.places import Identity, find_innermost, identities_of
 
 MAX_ENTRIES: Final = 100_000
-"""The most entries of one folder that are looked at."""
+"""Most entries of one folder."""
 MAX_DEPTH: Final = 64
-_TELLING: Final = (*NAMES, ".git", *MARKS_OF_MADE, *MARKS_OF_VENDORED)
+_SPECIAL: Final = (*NAMES, ".git", *MARKS_OF_MADE, *MARKS_OF_VENDORED)
 LINK: Final = "it is a symbolic link"
-UNSHOWN: Final = "its name cannot be shown"
+UNPRINTABLE: Final = "its name cannot be shown"
 OUR_OWN: Final = "it belongs to Greenroom"
 UNREADABLE: Final = "it cannot be read"
-_UNSHOWN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What ends a line, turns its order round or is in no encoding."""
+_UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that end a line, change the direction of text, or have no encoding."""
 
 
 class Found(NamedTuple):
@@ -54,13 +54,13 @@ class Found(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A file or a folder that is not read.
+    """A file or folder that is not read.
 
     Attributes:
-        path: Where it is.
-        reason: Why, beginning with "it" or naming who said so.
-        is_known: Whether what was there before is gone for sure; not where it cannot be looked at.
-        is_folder: Whether all below it is meant.
+        path: Its path.
+        reason: Why, beginning with "it" or with the source of the rule.
+        is_known: Whether older documents there are surely gone; false where it cannot be read.
+        is_folder: Whether all below it is left out.
     """
 
     path: str
@@ -69,49 +69,51 @@ class LeftOut(NamedTuple):
     is_folder: bool = False
 
 
-def walk(root: str, closed: Collection[str] = ()) -> Iterator[Found | LeftOut]:
-    """Yield what is below a folder, or a file itself; its names say nothing against what was named itself.
+def walk(root: str, closed: Collection[str] = (), within: Sequence[str] = ()) -> Iterator[Found | LeftOut]:
+    """Yield the files below a root.
+
+    The root's own name excludes nothing; a file as the root is yielded itself.
 
     Args:
         root: An absolute path without links.
-        closed: Folders that nobody reads, such as our own.
+        closed: Folders that are never read, such as our own.
+        within: Allowed roots, of which parts may be named; names of folders below these reveal secrets.
     """
-    if not _is_shown(root):
-        yield _left_out(root, UNSHOWN, is_folder=os.path.isdir(root))  # noqa: PTH112
+    top = find_innermost(root, within)
+    if not _is_printable(root):
+        yield _leave_out(root, UNPRINTABLE, is_folder=os.path.isdir(root))  # noqa: PTH112
         return
     if not os.path.isdir(root):  # noqa: PTH112  (paths are texts here, a million of them)
-        name = os.path.basename(root)  # noqa: PTH119
-        secret = file_reason(name) == SECRET
-        yield _left_out(root, SECRET) if secret else Found(root)
+        top = top or os.path.dirname(os.path.dirname(root))  # noqa: PTH120
+        yield _leave_out(root, SECRET) if file_reason(root, top) == SECRET else Found(root)
         return
-    waiting = [(root, rules_above(root), 0)]
+    waiting = [(root, find_rules_above(root), 0)]
     while waiting:
-        folder, rules, depth = waiting.pop()
-        yield from _entries(folder, rules, depth, closed, waiting)
+        yield from _entries(*waiting.pop(), top or root, closed, waiting)
 
 
 def walk_below(root: str, path: str, closed: Collection[str] = ()) -> Iterator[Found | LeftOut]:
-    """Yield what is at one path below a root, by the rules that hold on the way there."""
-    rules, at = rules_above(root), root
+    """Yield the files at a path below a root, by the rules there."""
+    rules, at = find_rules_above(root), root
     names = os.path.relpath(path, root).split("/")
     for depth, name in enumerate(names):
-        there = _telling_in(at)
+        there = _find_special(at)
         if depth and (whole := _whole_reason(at, there)) is not None:
-            yield _left_out(at, whole, is_folder=True)
+            yield _leave_out(at, whole, is_folder=True)
             return
-        # The rules of a repository do not hold in one that is in it, such as a sub-module.
-        rules = _rules_within(at, there, () if depth and ".git" in there else rules)
+        # A repository's rules do not hold in a nested one, such as a sub-module.
+        rules = _add_rules(at, there, () if depth and ".git" in there else rules)
         at = f"{at}/{name}"
         is_folder = depth < len(names) - 1 or os.path.isdir(at)  # noqa: PTH112
         if os.path.islink(at):  # noqa: PTH114
-            yield _left_out(at, LINK, is_folder=is_folder)
+            yield _leave_out(at, LINK, is_folder=is_folder)
             return
-        if (reason := _reason(at, name, rules, closed, is_folder=is_folder)) is not None:
+        if (reason := _reason(at, name, root, rules, closed, is_folder=is_folder)) is not None:
             if os.path.lexists(at):
-                yield _left_out(at, reason, is_folder=is_folder)
+                yield _leave_out(at, reason, is_folder=is_folder)
             return
         if is_folder and not identities_of([at]).isdisjoint(identities_of(closed)):
-            yield _left_out(at, OUR_OWN, is_folder=True)
+            yield _leave_out(at, OUR_OWN, is_folder=True)
             return
     if not os.path.isdir(at):  # noqa: PTH112
         if os.path.lexists(at):
@@ -119,26 +121,26 @@ def walk_below(root: str, path: str, closed: Collection[str] = ()) -> Iterator[F
         return
     waiting = [(at, rules, len(names))]
     while waiting:
-        folder, rules, depth = waiting.pop()
-        yield from _entries(folder, rules, depth, closed, waiting)
+        yield from _entries(*waiting.pop(), root, closed, waiting)
 
 
-def _telling_in(folder: str) -> frozenset[str]:
-    """Return what is in a folder of the names that say something of it; it may have very many."""
-    return frozenset(name for name in _TELLING if os.path.lexists(f"{folder}/{name}"))
+def _find_special(folder: str) -> frozenset[str]:
+    """Return the special names in a folder, which may be too large to list."""
+    return frozenset(name for name in _SPECIAL if os.path.lexists(f"{folder}/{name}"))
 
 
 def _entries(
     folder: str,
     rules: tuple[Rules, ...],
     depth: int,
+    top: str,
     closed: Collection[str],
     waiting: list[tuple[str, tuple[Rules, ...], int]],
 ) -> Iterator[Found | LeftOut]:
     try:
-        found = listed(folder, MAX_ENTRIES)
-    except UnreadableFileError:  # since it was found in the one above
-        yield _left_out(folder, LINK, is_folder=True)
+        found = list_folder(folder, MAX_ENTRIES)
+    except UnreadableFileError:  # replaced since its parent was listed
+        yield _leave_out(folder, LINK, is_folder=True)
         return
     except OSError as error:
         yield LeftOut(folder, f"{UNREADABLE}: {error.strerror}", is_known=False, is_folder=True)
@@ -150,15 +152,15 @@ def _entries(
     if depth and (whole := _whole_reason(folder, found)) is not None:
         yield LeftOut(folder, whole, is_folder=True)
         return
-    rules = _rules_within(folder, found, () if depth and ".git" in found else rules)
+    rules = _add_rules(folder, found, () if depth and ".git" in found else rules)
     own = identities_of(closed)
     below = []
     for name in sorted(found):
         entry, path = found[name], f"{folder.rstrip('/')}/{name}"
-        said = _reason(path, name, rules, closed, is_folder=entry.is_folder)
-        reason = said or _entry_reason(entry, own, depth)
+        by_name = _reason(path, name, top, rules, closed, is_folder=entry.is_folder)
+        reason = by_name or _entry_reason(entry, own, depth)
         if reason is not None:
-            yield _left_out(path, reason, is_folder=entry.is_folder)
+            yield _leave_out(path, reason, is_folder=entry.is_folder)
         elif entry.is_folder:
             below.append((path, rules, depth + 1))
         else:
@@ -167,7 +169,7 @@ def _entries(
 
 
 def _entry_reason(entry: Entry, own: Collection[Identity], depth: int) -> str | None:
-    """Return why something is left out by what it is, whatever it is called."""
+    """Return why an entry is left out independently of its name."""
     if entry.is_link:
         return LINK
     if entry.identity in own:
@@ -176,41 +178,41 @@ def _entry_reason(entry: Entry, own: Collection[Identity], depth: int) -> str | 
 
 
 def _whole_reason(folder: str, names: Collection[str]) -> str | None:
-    """Return why a folder in which there is this is left out as a whole."""
+    """Return why a folder with these names is left out as a whole."""
     if is_made(folder, names):
         return MADE
     return COPIED if ".git" in names and is_copy(folder) else None
 
 
-def _rules_within(folder: str, names: Collection[str], rules: tuple[Rules, ...]) -> tuple[Rules, ...]:
-    """Return the rules that hold for what is in a folder."""
-    own = rules_in(folder) if any(name in names for name in NAMES) else None
+def _add_rules(folder: str, names: Collection[str], rules: tuple[Rules, ...]) -> tuple[Rules, ...]:
+    """Return the rules that hold in a folder."""
+    own = read_rules(folder) if any(name in names for name in NAMES) else None
     return rules if own is None else (*rules, own)
 
 
-def shown_path(path: str) -> str:
-    """Return a path as it can be shown: by it is known what was left out."""
-    return _UNSHOWN.sub("\ufffd", path)
+def printable_path(path: str) -> str:
+    """Return a path with unprintable characters replaced, by which reports name it."""
+    return _UNPRINTABLE.sub("\ufffd", path)
 
 
-def _left_out(path: str, reason: str, *, is_folder: bool = False) -> LeftOut:
-    return LeftOut(shown_path(path), reason, is_folder=is_folder)
+def _leave_out(path: str, reason: str, *, is_folder: bool = False) -> LeftOut:
+    return LeftOut(printable_path(path), reason, is_folder=is_folder)
 
 
-def _is_shown(name: str) -> bool:
-    return _UNSHOWN.search(name) is None
+def _is_printable(name: str) -> bool:
+    return _UNPRINTABLE.search(name) is None
 
 
 def _reason(
-    path: str, name: str, rules: tuple[Rules, ...], closed: Collection[str], *, is_folder: bool
+    path: str, name: str, top: str, rules: tuple[Rules, ...], closed: Collection[str], *, is_folder: bool
 ) -> str | None:
-    reason = folder_reason(name) if is_folder else file_reason(name)
+    reason = folder_reason(name) if is_folder else file_reason(path, top)
     if reason in {SECRET, HIDDEN}:
         return reason
-    if place_reason(path) is not None:
+    if closed_reason(path) is not None:
         return SECRET
     if path in closed:
         return OUR_OWN
-    if not _is_shown(name) or len(path.encode()) > 4_096:  # noqa: PLR2004
-        return UNSHOWN
+    if not _is_printable(name) or len(path.encode()) > 4_096:  # noqa: PLR2004
+        return UNPRINTABLE
     return reason or (IGNORED if is_ignored(path, rules, is_folder=is_folder) else None)

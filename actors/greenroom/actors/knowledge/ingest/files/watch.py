@@ -1,10 +1,13 @@
-"""What changes below some roots, as the system tells it."""
+"""Watch roots for changes, by the system's notifications."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from threading import Event
 from typing import Final, Protocol
 
 import trio
@@ -13,43 +16,43 @@ from greenroom.actors.knowledge.ingest.files.ignore_files import NAMES
 from greenroom.actors.knowledge.ingest.files.places import is_below
 
 RESCAN_SECONDS: Final = 600
-"""After so long without a change everything is looked at again: what the system tells may get lost."""
+"""Without changes for so long everything is checked again: notifications may get lost."""
 _AWAY_SECONDS: Final = 1.0
-"""How often it is looked whether a folder above the roots that was moved away is there again."""
+"""Interval of checking whether a moved folder above the roots is back."""
 _RULES: Final = tuple(f"/{name}" for name in NAMES)
 
 
 class NotWatchedError(Exception):
-    """The system does not tell of changes here; the sentence says why."""
+    """The system does not notify of changes here; the text says why."""
 
 
 class Source(Protocol):
-    """Tells of changes, as `Inotify` does."""
+    """A source of change notifications, such as `Inotify`."""
 
     @property
     def is_pending(self) -> bool:
-        """Whether something changed that was not taken."""
+        """Whether there are changes not taken yet."""
 
     async def take(self) -> set[str] | None:
-        """Wait until something changes, and return the paths; None where some were lost."""
+        """Wait for changes, and return their paths; None if some were lost."""
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
 
 
 @asynccontextmanager
-async def watching(roots: Sequence[str], closed: Collection[str] = ()) -> AsyncIterator[Changes]:
-    """Watch some roots from now on, also while nobody asks what changed.
+async def watch(roots: Sequence[str], closed: Collection[str] = ()) -> AsyncIterator[Changes]:
+    """Watch some roots from now on; changes are collected until taken.
 
     Args:
-        roots: Folders and files, as they are without links.
-        closed: Folders below them of which nobody wants to hear.
+        roots: Folders and files, without links.
+        closed: Folders below them to ignore.
 
     Raises:
-        NotWatchedError: the system watches no more.
+        NotWatchedError: The system's limit is reached.
     """
     try:
-        changes = Changes(await _opened(roots, closed), roots, closed)
+        changes = Changes(await _open_source(roots, closed), roots, closed)
     except FileNotFoundError as error:
         raise _not_watched(error) from None
     try:
@@ -58,7 +61,7 @@ async def watching(roots: Sequence[str], closed: Collection[str] = ()) -> AsyncI
         changes.close()
 
 
-async def _opened(roots: Sequence[str], closed: Collection[str]) -> Source:
+async def _open_source(roots: Sequence[str], closed: Collection[str]) -> Source:
     try:
         return await trio.to_thread.run_sync(_source, roots, closed, abandon_on_cancel=True)
     except FileNotFoundError:
@@ -72,8 +75,6 @@ def _source(roots: Sequence[str], closed: Collection[str]) -> Source:
         from greenroom.actors.knowledge.ingest.files.inotify import Inotify  # noqa: PLC0415  of this system
 
         return Inotify(roots, closed)
-    from greenroom.actors.ingest.fsevents import FsEvents  # noqa: PLC0415  of others
-
     return FsEvents(roots)
 
 
@@ -85,7 +86,7 @@ def _not_watched(error: OSError) -> NotWatchedError:
 
 
 class Changes:
-    """What changed below some roots since it was last asked."""
+    """The changes below some roots since they were last taken."""
 
     def __init__(self, source: Source, roots: Sequence[str], closed: Collection[str]) -> None:
         self._source = source
@@ -95,26 +96,26 @@ class Changes:
 
     @property
     def is_pending(self) -> bool:
-        """Whether something changed of which `next` did not tell."""
+        """Whether there are changes that `next` has not returned."""
         return self._is_lost or self._source.is_pending
 
     async def next(self) -> frozenset[str]:
-        """Wait until something changes, and return the paths; none where everything is to be looked at.
+        """Wait for changes, and return their paths; an empty set means: check everything.
 
         Raises:
-            NotWatchedError: the system watches no more.
+            NotWatchedError: The system's limit is reached.
         """
         while True:
-            told = None
+            changed = None
             with trio.move_on_after(RESCAN_SECONDS):
                 try:
-                    told = await self._source.take()
+                    changed = await self._source.take()
                 except OSError as error:
                     raise _not_watched(error) from None
-            if told is None:
-                await self._begin_anew()
+            if changed is None:
+                await self._restart()
                 return frozenset()
-            wanted = frozenset(filter(self._is_wanted, told))
+            wanted = frozenset(filter(self._is_wanted, changed))
             if any(path.endswith(_RULES) for path in wanted):
                 return frozenset()
             if wanted:
@@ -124,13 +125,13 @@ class Changes:
         """Watch no more."""
         self._source.close()
 
-    async def _begin_anew(self) -> None:
-        """Watch everything again, as soon as it is there: of what was lost some may be new folders."""
+    async def _restart(self) -> None:
+        """Watch everything again once it exists: lost events may be of new folders."""
         self._is_lost = True
         lost = self._source
         while self._source is lost:
             try:
-                self._source = await _opened(self._roots, self._closed)
+                self._source = await _open_source(self._roots, self._closed)
             except FileNotFoundError:
                 await trio.sleep(_AWAY_SECONDS)
         lost.close()
@@ -140,3 +141,44 @@ class Changes:
         return any(is_below(path, root) for root in self._roots) and not any(
             is_below(path, folder) for folder in self._closed
         )
+
+
+SETTLE_MS: Final = 40
+"""Time to collect changes that belong together, such as a rename after writing."""
+STEP_MS: Final = 20
+_NEVER_MS: Final = 0
+
+
+class FsEvents:
+    """Watches of some folders, recursively.
+
+    Args:
+        roots: Folders; of a file its folder is watched.
+
+    Raises:
+        OSError: A folder does not exist, or the system's limit is reached.
+    """
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        from watchfiles._rust_notify import RustNotify  # noqa: PLC0415  of other systems
+
+        folders = {root if os.path.isdir(root) else os.path.dirname(root) for root in roots}  # noqa: PTH112, PTH120
+        is_recursive = not folders.isdisjoint(roots)
+        self._watcher = RustNotify(sorted(folders), False, False, 300, is_recursive, True)
+        self._end = Event()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether there are changes not taken yet; this system cannot tell."""
+        return False
+
+    async def take(self) -> set[str] | None:
+        """Wait for changes, and return their paths; None if some were lost."""
+        wait = partial(self._watcher.watch, SETTLE_MS, STEP_MS, _NEVER_MS, self._end)
+        changed = await trio.to_thread.run_sync(wait, abandon_on_cancel=True)
+        return {path for _, path in changed} if isinstance(changed, set) else None
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._end.set()
+        self._watcher.close()

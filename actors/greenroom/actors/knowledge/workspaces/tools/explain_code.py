@@ -1,13 +1,14 @@
-"""Explaining searches of code to people: the signals of each file, and why not one."""
+"""Explain searches of code: the signals of each file, and missing files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 import trio
 from msgspec import Meta
 
+from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies.results_explained import (
     ResultExplained,
     ResultsExplained,
@@ -17,29 +18,30 @@ from greenroom.actors.core.replies.results_explained import (
     signal_parts,
 )
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.knowledge.corpora.requests import code_requests
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import QueryText
-from greenroom.actors.orchestrations.client_session import ClientSessionState
-from greenroom.actors.orchestrations.search_code import LATE, code_found
-from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, progress_of
-from greenroom.actors.schemas import code as schemas
+from greenroom.actors.knowledge.workspaces.tools.search_code import LATE, search_workspace
+from greenroom.actors.knowledge.workspaces.tools.workspace_of import CodeClient, CodeProcedure, read_progress
 
 PLACES: Final = 50
-"""Files of which the place is known."""
+"""Files with a known place."""
 _MODE: Final = "semantic"
 _UNKNOWN: Final = "it is not in the index: there is no such file below the folder, or it is left out"
 
 
-class ExplainCode(CodeOrchestration[ResultsExplained], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Explain what a search of the workspace's code finds and why, and why not one file.
+@operation(
+    "explain_code",
+    scope="code:read",
+)
+class ExplainCode(CodeProcedure[ResultsExplained], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Explain what a search of code finds and why, and a missing file.
 
     It searches as the tool `search_code_semantic` does.
     """
 
-    writes: ClassVar[bool] = False
-
     query: QueryText
-    scope: schemas.Folder = ""
-    limit: schemas.FilesWanted = 10
+    scope: code_requests.Folder = ""
+    limit: code_requests.FilesWanted = 10
     about: (
         Annotated[
             str,
@@ -52,26 +54,26 @@ class ExplainCode(CodeOrchestration[ResultsExplained], frozen=True, metaclass=Ch
         | None
     ) = None
 
-    async def carry_out(self, client: ClientSessionState) -> ResultsExplained:
-        """Search what is indexed so far.
+    async def run(self, client: CodeClient) -> ResultsExplained:
+        """Search the current index.
 
         Raises:
-            Refusal: as `SearchCodeSemantic.carry_out`.
+            Refusal: As `SearchCodeSemantic.run`.
         """
         began = trio.current_time()
-        asked = schemas.FindCode(
+        request = code_requests.FindCode(
             corpus="",
             query=self.query,
             limit=PLACES,
             about=self.about or "",
-            excerpt_bytes=schemas.LONG_EXCERPT_BYTES,
+            excerpt_bytes=code_requests.LONG_EXCERPT_BYTES,
         )
-        _, workspace, found = await code_found(client, self.scope, asked)
-        progress = await progress_of(client, workspace, LATE if found is None else "")
+        _, workspace, found = await search_workspace(client, self.scope, request)
+        progress = await read_progress(client, workspace, LATE if found is None else "")
         fresh = progress.freshness
         files = [] if found is None else list(zip(found.results, found.parts, strict=True))
         corpus = workspace.row.full_name
-        hits = [_result(corpus, file, parts, place) for place, (file, parts) in enumerate(files, 1)]
+        hits = [_make_result(corpus, file, parts, place) for place, (file, parts) in enumerate(files, 1)]
         mode = ResultsOfMode(
             mode=_MODE,
             hits=hits[: self.limit],
@@ -81,18 +83,18 @@ class ExplainCode(CodeOrchestration[ResultsExplained], frozen=True, metaclass=Ch
             how=f"{fresh.indexed:,} files of {workspace.row.root} are indexed ({fresh.state})",
             partial=progress.missing or None,
         )
-        about = [] if self.about is None or found is None else [_why(corpus, mode, found)]
+        about = [] if self.about is None or found is None else [_explain(corpus, mode, found)]
         return ResultsExplained(
             query=self.query,
             modes=[mode],
             corrected={} if found is None else found.corrected,
             unknown=found.unknown if found is not None and progress.is_whole else [],
             about=about,
-            meanings=_meanings(mode, about),
+            meanings=_list_meanings(mode, about),
         )
 
 
-def _why(corpus: str, mode: ResultsOfMode, found: schemas.FoundCode) -> WhyThatResult:
+def _explain(corpus: str, mode: ResultsOfMode, found: code_requests.FoundCode) -> WhyThatResult:
     if found.about is None:
         return WhyThatResult(mode=mode.mode, place=None, reasons=[_UNKNOWN], hit=None)
     file, ranked = found.about
@@ -102,14 +104,14 @@ def _why(corpus: str, mode: ResultsOfMode, found: schemas.FoundCode) -> WhyThatR
         reasons.append("it has nothing of the query, or is below another folder")
     elif place is None:
         reasons.append(f"{len(mode.places)} others are better")
-    hit = _result(corpus, file, ranked.parts, place)
+    hit = _make_result(corpus, file, ranked.parts, place)
     return WhyThatResult(mode=mode.mode, place=place, reasons=reasons, hit=hit)
 
 
-def _result(
-    corpus: str, file: schemas.CodeFile, parts: Mapping[str, float], place: int | None
+def _make_result(
+    corpus: str, file: code_requests.CodeFile, parts: Mapping[str, float], place: int | None
 ) -> ResultExplained:
-    from greenroom.actors.ranking.code import WEIGHTS  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking.weights import CODE_WEIGHTS  # noqa: PLC0415 - needs numpy, loaded by now
 
     return ResultExplained(
         id=file.file_path,
@@ -117,15 +119,15 @@ def _result(
         text=file.excerpt,
         place=place,
         score=file.relevance_score,
-        signals=signal_parts(parts, WEIGHTS),
+        signals=signal_parts(parts, CODE_WEIGHTS),
         corpus=corpus,
         path=file.file_path,
     )
 
 
-def _meanings(mode: ResultsOfMode, about: list[WhyThatResult]) -> dict[str, str]:
+def _list_meanings(mode: ResultsOfMode, about: list[WhyThatResult]) -> dict[str, str]:
     if not mode.hits and not any(each.hit for each in about):
         return {}  # nothing was ranked, so nothing may be loaded
-    from greenroom.actors.search.ranking.code_signals import SIGNALS  # noqa: PLC0415 - as above
+    from greenroom.actors.search.ranking.weights import CODE_SIGNALS  # noqa: PLC0415 - as above
 
-    return meanings_of([mode], about, SIGNALS)
+    return meanings_of([mode], about, CODE_SIGNALS)

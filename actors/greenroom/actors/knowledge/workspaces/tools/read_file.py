@@ -1,62 +1,75 @@
-"""The tool that reads files of the workspace, whole or in part, and not again what did not change."""
+"""The tool `read_file`: read files or parts, but nothing unchanged twice."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
+from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
 from greenroom.actors.content.syntax import outlines
 from greenroom.actors.content.syntax.plain_text import block_of
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies.sources import note_again, note_cache, note_whole
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.core.validation.times import to_datetime
 from greenroom.actors.core.validation.types import UNLISTED
 from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
-from greenroom.actors.knowledge.corpora.storage.facts import source_of
-from greenroom.actors.knowledge.corpora.storage.readers import why_unread
-from greenroom.actors.knowledge.workspaces.places import Place, checked_file
-from greenroom.actors.orchestrations.client_session import ClientSessionState
-from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, begin, roots_of
-from greenroom.actors.schemas.code import (
+from greenroom.actors.knowledge.corpora.requests.code_requests import (
+    NOT_TO_BE_WRITTEN,
     ALines,
     Around,
     FilePath,
     FilePaths,
     FileRead,
     FilesRead,
-    ReadFacts,
-    ReadSymbols,
-    SymbolName,
 )
-from greenroom.actors.workspace.files import FilePart, digest_at, read_part, version_of
+from greenroom.actors.knowledge.corpora.requests.code_symbols import ReadFacts, ReadSymbols, SymbolName
+from greenroom.actors.knowledge.corpora.storage.facts import unpack_source
+from greenroom.actors.knowledge.corpora.storage.readers import explain_unread
+from greenroom.actors.knowledge.ingest.files.exclusions import SECRET
+from greenroom.actors.knowledge.workspaces.files import FilePart, compute_digest, read_part, version_key
+from greenroom.actors.knowledge.workspaces.places import Place, explain_reading, resolve_file
+from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
+    CodeClient,
+    CodeProcedure,
+    find_roots,
+    start_index,
+)
 from greenroom.runtime import Refusal
 
 ROOM: Final = 40_000
-"""Characters that one answer has of files."""
+"""Most characters of one reply."""
 OUTLINE_TOKENS: Final = 2_000
-"""How long the outline of a file may be."""
+"""Length of an outline."""
 _MOST_TEXT: Final = 1 << 20
-"""Characters in which a symbol is looked for by its name alone."""
+"""Characters that are searched for a symbol by its name alone."""
 _NAMED: Final = 30
 _TOO_LONG: Final = "it is too long for one answer; "
 MAX_REMEMBERED: Final = 1_000
-"""Parts of files of which is remembered what a client read."""
+"""Read parts of files that are remembered for one client."""
 
 
-class ReadFile(CodeOrchestration[FilesRead], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+@operation(
+    "read_file",
+    scope="code:read",
+    tool=ToolText(
+        title="Read a file",
+        description="Read a file of the workspace as it is now, whole or some lines, or several "
+        "files. What you have read here and did not change is answered in one line.",
+        weight=1,
+    ),
+)
+class ReadFile(CodeProcedure[FilesRead], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read files of the workspace as they are now.
 
     Attributes:
-        overview: Whether the symbols of a file come instead of its text, however long it is; no parameter.
+        overview: Whether to return the symbols of a file instead of its text, at any length; no parameter.
     """
-
-    writes: ClassVar[bool] = False
 
     path: FilePath | None = None
     paths: FilePaths = msgspec.field(default_factory=list)
@@ -67,59 +80,60 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, metaclass=CheckedWhenB
     outline: Annotated[bool, Meta(description="of a file that is too long its symbols instead")] = False
     overview: Annotated[bool, Meta(extra_json_schema=UNLISTED)] = False
 
-    async def carry_out(self, client: ClientSessionState) -> FilesRead:
-        """Read them in a thread, one after the other.
+    async def run(self, client: CodeClient) -> FilesRead:
+        """Read the files in a thread, one after the other.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: the one file that is meant is not read.
+            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: the file in `path` cannot be read.
         """
         if (self.path is None) != bool(self.paths):
             raise auth_errors.invalid("path", "path: give path or paths, one of them")
         if self.symbol is not None and self.lines is not None:
             raise auth_errors.invalid("symbol", "symbol: give symbol or lines, one of them")
-        roots = await roots_of(client)
+        roots = await find_roots(client)
         if self.path is not None:
-            return FilesRead(files=[await self._file(client, "path", self.path, roots, ROOM)])
+            return FilesRead(files=[await self._read(client, "path", self.path, roots, ROOM)])
         files: list[FileRead] = []
         room = ROOM
         for at, path in enumerate(self.paths):
             try:
-                read = await self._file(client, "paths", path, roots, room // (len(self.paths) - at))
+                read = await self._read(client, "paths", path, roots, room // (len(self.paths) - at))
                 room -= len(read.text or "")
             except Refusal as refusal:
                 read = FileRead(path=path, error=refusal.sentence)
             files.append(read)
         return FilesRead(files=files)
 
-    async def _file(
-        self, client: ClientSessionState, field: str, named: str, roots: list[str], room: int
+    async def _read(
+        self, client: CodeClient, field: str, named: str, roots: list[str], room: int
     ) -> FileRead:
-        reach = client.reach
-        place = await read_in_thread(checked_file, field, named, roots, reach.closed, reach.secrets)
+        reach = client.files.reach
+        place = await read_in_thread(resolve_file, field, named, roots, reach.closed, reach.secrets)
         if client.workspaces is not None and client.principal.seen_by is None:
-            await begin(client, place.root)
-        first, last, about = await self._wanted(client, field, place)
+            await start_index(client, place.root)
+        first, last, about = await self._find_lines(client, field, place)
         try:
-            read = partial(read_part, is_allowed=place.is_allowed)
-            part = await read_in_thread(read, place.path, first, last, room)
+            part = await read_part(place.path, first, last, room, is_allowed=place.is_allowed)
         except UnreadableFileError as error:
-            raise auth_errors.invalid(field, f"{field}: {named!r} is not read: {error}") from None
+            remedy = f", by what is in it; {explain_reading(place.name)}" if str(error) == SECRET else ""
+            raise auth_errors.invalid(field, f"{field}: {named!r} is not read: {error}{remedy}") from None
         except FileNotFoundError:
             raise auth_errors.invalid(field, f"{field}: {named!r} is not there") from None
         except OSError as error:
             raise auth_errors.invalid(field, f"{field}: {named!r} is not read: {error.strerror}") from None
-        known = client.files_read
-        asked = (place.path, first, last)
-        is_known = known.pop(asked, None) == part.digest
-        self._note(place, part, is_known=is_known)
-        known[asked] = part.digest
+        known = client.files.read
+        part_key = (place.path, first, last)
+        is_known = known.pop(part_key, None) == part.digest
+        self._record_savings(place, part, is_known=is_known)
+        known[part_key] = part.digest
         if len(known) > MAX_REMEMBERED:
             del known[next(iter(known))]
         is_long = part.last < part.lines
         is_outlined = self.overview or (self.outline and is_long)
         if is_outlined and self.lines is None and self.symbol is None:
-            symbols = await self._outlined(client, place)
+            symbols = await self._read_outline(client, place)
             if symbols:
+                marked = f"{NOT_TO_BE_WRITTEN}; " if LEFT_OUT_BEGINS in symbols else ""
                 return FileRead(
                     path=place.name,
                     outline=symbols,
@@ -127,35 +141,33 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, metaclass=CheckedWhenB
                     bytes=part.bytes,
                     digest=part.digest,
                     last_modified=to_datetime(part.modified_at),
-                    note=f"{_TOO_LONG if is_long else ''}symbol or lines reads a part",
+                    note=f"{marked}{_TOO_LONG if is_long else ''}symbol or lines reads a part",
                 )
-        return self._answer(place, part, last, about, is_known=is_known and not self.again)
+        return self._make_reply(place, part, last, about, is_known=is_known and not self.again)
 
-    def _note(self, place: Place, part: FilePart, *, is_known: bool) -> None:
-        """Note what would have been read otherwise: the file, and again what was read before."""
+    def _record_savings(self, place: Place, part: FilePart, *, is_known: bool) -> None:
+        """Record the bytes that the reply saves: the whole file, or reading it again."""
         if is_known:
             note_again(len(part.text.encode()))
         else:
-            note_whole(version_of(place.path, part.bytes, part.modified_at), part.bytes)
+            note_whole(version_key(place.path, part.bytes, part.modified_at), part.bytes)
         if not self.again:
             note_cache("client", is_hit=is_known)
 
-    async def _outlined(self, client: ClientSessionState, place: Place) -> str:
-        """Return the symbols of a file in lines, as it was indexed; empty where they are not known."""
-        row = (await begin(client, place.root)).row
+    async def _read_outline(self, client: CodeClient, place: Place) -> str:
+        """Return the indexed symbols of a file as an outline; empty if unknown."""
+        row = (await start_index(client, place.root)).row
         request = ReadFacts(corpus=row.full_name, paths=[place.name])
         found = await client.ask(corpus_address(row), request)
-        sources = [source for each in found.files if (source := source_of(each)) is not None]
+        sources = [source for each in found.files if (source := unpack_source(each)) is not None]
         if not any(source.symbols for source in sources):
             return ""
         return (await read_in_thread(outlines.outline, sources, OUTLINE_TOKENS)).text
 
-    async def _wanted(
-        self, client: ClientSessionState, field: str, place: Place
-    ) -> tuple[int, int | None, str]:
-        """Return the first and the last line that are wanted, and what is to be said of them."""
+    async def _find_lines(self, client: CodeClient, field: str, place: Place) -> tuple[int, int | None, str]:
+        """Return the first and the last wanted line, and a note about them."""
         if self.symbol is not None:
-            first_line, last_line, about = await self._of_symbol(client, field, place, self.symbol)
+            first_line, last_line, about = await self._find_symbol(client, field, place, self.symbol)
             return max(1, first_line - self.around), last_line + self.around, about
         if self.lines is None:
             return 1, None, ""
@@ -165,22 +177,22 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, metaclass=CheckedWhenB
         end = int(last or first) + self.around if last or not dash else None
         return max(1, int(first) - self.around), end, ""
 
-    async def _of_symbol(
-        self, client: ClientSessionState, field: str, place: Place, symbol: str
+    async def _find_symbol(
+        self, client: CodeClient, field: str, place: Place, symbol: str
     ) -> tuple[int, int, str]:
-        """Return the lines of a symbol, as the file was indexed; of several the outermost one's.
+        """Return the lines of a symbol from the index; of several the outermost one's.
 
-        Where no symbol of the file is known these are the lines that its text suggests, which is said.
+        If the file has no known symbols, the lines are found by its text, and the note says so.
         """
-        row = (await begin(client, place.root)).row
+        row = (await start_index(client, place.root)).row
         request = ReadSymbols(corpus=row.full_name, path=place.name)
         read = await client.ask(corpus_address(row), request)
         if read is None:
             sentence = f"{field}: the symbols of {place.name!r} are not known (yet); give lines"
             raise auth_errors.invalid("symbol", sentence)
         if not read.symbols:
-            return await self._in_text(place, symbol, why_unread(read.reader))
-        if read.digest != await read_in_thread(digest_at, place.path):
+            return await self._find_in_text(place, symbol, explain_unread(read.reader))
+        if read.digest != await read_in_thread(compute_digest, place.path):
             sentence = f"{field}: {place.name!r} was changed since it was indexed; ask again, or give lines"
             raise auth_errors.invalid("symbol", sentence)
         found = [each for each in read.symbols if symbol in {each.symbol, each.symbol.rpartition(".")[2]}]
@@ -190,22 +202,21 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, metaclass=CheckedWhenB
         first, last = min(found, key=lambda each: each.symbol.count(".")).lines
         return first, last, ""
 
-    async def _in_text(self, place: Place, symbol: str, why: str) -> tuple[int, int, str]:
-        said = f"no symbol of {place.name!r} is known{f': {why}' if why else ''}"
+    async def _find_in_text(self, place: Place, symbol: str, why: str) -> tuple[int, int, str]:
+        unknown = f"no symbol of {place.name!r} is known{f': {why}' if why else ''}"
         try:
-            read = partial(read_part, is_allowed=place.is_allowed)
-            text = (await read_in_thread(read, place.path, 1, None, _MOST_TEXT)).text
-            found = await read_in_thread(block_of, symbol, text)
+            part = await read_part(place.path, 1, None, _MOST_TEXT, is_allowed=place.is_allowed)
+            found = await read_in_thread(block_of, symbol, part.text)
         except (OSError, UnreadableFileError):
             found = None
         if found is None:
-            raise auth_errors.invalid("symbol", f"symbol: {said}, and no line has {symbol!r}; give lines")
+            raise auth_errors.invalid("symbol", f"symbol: {unknown}, and no line has {symbol!r}; give lines")
         return (
             *found,
-            f"{said}; the first of these lines has {symbol!r}, and they go on as far as they are indented",
+            f"{unknown}; the first of these lines has {symbol!r}, and they go on as far as they are indented",
         )
 
-    def _answer(
+    def _make_reply(
         self, place: Place, part: FilePart, last: int | None, about: str, *, is_known: bool
     ) -> FileRead:
         if is_known:
@@ -222,4 +233,7 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, metaclass=CheckedWhenB
         if part.last < min(part.lines, last or part.lines):
             more = f"{part.last + 1}-{last or ''}"
             about = f'there is no room for more; lines: "{more}" goes on{f"; {about}" if about else ""}'
+        if part.masked:
+            read = msgspec.structs.replace(read, masked=part.masked, digest=UNSET)
+            about = "; ".join(filter(None, (NOT_TO_BE_WRITTEN, about)))
         return msgspec.structs.replace(read, note=about) if about else read

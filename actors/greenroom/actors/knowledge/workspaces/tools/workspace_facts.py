@@ -1,4 +1,4 @@
-"""What is indexed of a workspace as a whole: its files, and what the syntax of each says."""
+"""Read a workspace's whole index: its files, and their syntax facts."""
 
 from __future__ import annotations
 
@@ -6,36 +6,35 @@ from collections.abc import Sequence
 from posixpath import basename
 from typing import Final, NamedTuple
 
+from greenroom.actors.content.syntax import MANIFESTS, Places
 from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
+from greenroom.actors.knowledge.corpora.requests.code_symbols import FactsOfFile, ReadFacts
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import DocumentListed, ListDocuments
 from greenroom.actors.knowledge.ingest.files.file_content import read_bounded
-from greenroom.actors.orchestrations.client_session import ClientSessionState
-from greenroom.actors.orchestrations.workspace_of import Workspace
-from greenroom.actors.schemas.code import FactsOfFile, ReadFacts
-from greenroom.actors.syntax import MANIFESTS, Places
+from greenroom.actors.knowledge.workspaces.tools.workspace_of import CodeClient, Workspace
 
 MAX_FACTS: Final = 16 << 20
-"""Packed facts that one call looks at, a multiple of it in memory one after the other."""
+"""Most packed facts of one call; in memory, one after the other, they take a multiple."""
 _MAX_MANIFEST: Final = 1 << 20
 _PAGE: Final = 1_000
 
 
 class WorkspaceFacts(NamedTuple):
-    """What the syntax of a workspace's files says; ``is_cut`` where there is more than is looked at."""
+    """The syntax facts of a workspace's files; ``is_cut``: there are more."""
 
     files: list[FactsOfFile]
     is_cut: bool
 
 
-async def facts_of(
-    client: ClientSessionState, workspace: Workspace, *, holding: str = "", paths: Sequence[str] = ()
+async def read_facts(
+    client: CodeClient, workspace: Workspace, *, holding: str = "", paths: Sequence[str] = ()
 ) -> WorkspaceFacts:
-    """Return what the syntax of the files says that are indexed so far.
+    """Return the syntax facts of the files indexed so far.
 
     Args:
-        client: Who asks.
+        client: The calling client.
         workspace: The workspace.
         holding: Only files whose facts have this text.
         paths: Only these files, if any are given.
@@ -52,20 +51,20 @@ async def facts_of(
     return WorkspaceFacts(files, start is not None)
 
 
-async def places_of(client: ClientSessionState, workspace: Workspace) -> Places:
-    """Return the files that are indexed so far as imports name them."""
-    paths = await paths_of(client, workspace)
+async def list_places(client: CodeClient, workspace: Workspace) -> Places:
+    """Return the files indexed so far, as imports name them."""
+    paths = await list_paths(client, workspace)
     root = workspace.row.root or ""
-    return await read_in_thread(lambda: Places(paths, _manifests(root, paths)))
+    return await read_in_thread(lambda: Places(paths, _read_manifests(root, paths)))
 
 
-async def paths_of(client: ClientSessionState, workspace: Workspace) -> list[str]:
-    """Return the paths of all files that are indexed so far, in their order."""
-    return sorted(each.path for each in await documents_of(client, workspace))
+async def list_paths(client: CodeClient, workspace: Workspace) -> list[str]:
+    """Return the sorted paths of all files indexed so far."""
+    return sorted(each.path for each in await list_documents(client, workspace))
 
 
-async def documents_of(client: ClientSessionState, workspace: Workspace) -> list[DocumentListed]:
-    """Return all files that are indexed so far."""
+async def list_documents(client: CodeClient, workspace: Workspace) -> list[DocumentListed]:
+    """Return all files indexed so far."""
     found: list[DocumentListed] = []
     after: str | None = None
     while True:
@@ -77,8 +76,8 @@ async def documents_of(client: ClientSessionState, workspace: Workspace) -> list
         after = page.after
 
 
-def _manifests(root: str, paths: list[str]) -> dict[str, str]:
-    """Return the texts of the files that say what imports mean, as far as they can be read."""
+def _read_manifests(root: str, paths: list[str]) -> dict[str, str]:
+    """Return the texts of the readable manifests, which define the meaning of imports."""
     found: dict[str, str] = {}
     for path in paths:
         if basename(path) in MANIFESTS:

@@ -1,4 +1,4 @@
-"""An endpoint that embeds: OpenAI's protocol, as Ollama, vLLM and many others speak it."""
+"""An embedding endpoint with OpenAI's protocol, which Ollama, vLLM and many others speak."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import msgspec
 import numpy as np
 import trio
 
-from greenroom.actors.core.replies.memory_types import MAX_DIMENSIONS, QueryVectors, Vectors
+from greenroom.actors.core.replies.memory_types import MAX_DIMENSIONS
 from greenroom.actors.search.embedding import quantization
 from greenroom.actors.search.embedding.embedder import EmbedderChoice, LocalEmbedder, embedded_part
 from greenroom.actors.search.embedding.errors import EmbedderError, TextRefusedError
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 _PATH: Final = "/embeddings"
 _CONNECT_SECONDS: Final = 5.0
-_ANSWER_SECONDS: Final = 60.0  # a model on a processor takes its time
+_ANSWER_SECONDS: Final = 60.0  # a model without a GPU is slow
 _ANSWER_LIMIT: Final = 64 << 20  # bytes
 _REFUSED: Final = frozenset({400, 413, 422})
-_CLIPPED: Final = 200  # characters of an endpoint's own words
+_CLIPPED: Final = 200  # characters of an endpoint's own error
 _PROBE: Final = "probe"
 
 
@@ -34,17 +35,17 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class HttpEmbedder:
-    """An endpoint; see `Embedder`. `connect` must have returned before it is used.
+    """An endpoint; see `Embedder`. Call `connect` before anything else.
 
     Args:
-        choice: Where it is, and which model.
-        answer_seconds: How long it may be silent.
-        answer_limit: The longest answer, in bytes.
+        choice: The URL and the model.
+        answer_seconds: The timeout of a read, in seconds.
+        answer_limit: The longest reply, in bytes.
     """
 
     has_tokens = False
     quick: LocalEmbedder | None = None
-    batch = 16  # an answer is read within some milliseconds
+    batch = 16  # a reply is parsed within some milliseconds
 
     def __init__(
         self,
@@ -65,31 +66,31 @@ class HttpEmbedder:
         self._client = httpx2.AsyncClient(timeout=times, headers=headers, follow_redirects=False)
 
     async def connect(self) -> None:
-        """Find out how many dimensions the vectors have.
+        """Embed a probe to learn the number of dimensions.
 
         Raises:
-            EmbedderError: the endpoint does not embed.
+            EmbedderError: The endpoint does not embed.
         """
         rows = await self._ask([_PROBE])
         self.dimensions = rows.shape[1]
         self.space = f"http:{self._model}:{self.dimensions}"
 
     async def embed(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return the vectors of texts that are kept."""
+        """Return the vectors of stored texts."""
         rows = await self._ask([embedded_part(text) or " " for text in texts])
-        return [quantization.quantized(row) for row in rows]
+        return [quantization.quantize(row) for row in rows]
 
     async def query(self, text: str) -> QueryVectors:
-        """Return the vector of a text that is searched for."""
+        """Return the vector of a query."""
         (row,) = await self._ask([embedded_part(text) or " "])
         return QueryVectors(
-            space=self.space, words=[], rows=b"", sentence=quantization.normalized(row).tobytes()
+            space=self.space, words=[], rows=b"", sentence=quantization.normalize(row).tobytes()
         )
 
     async def aclose(self) -> None:
-        """Close the connections; whoever still waits for an answer gets none.
+        """Cancel the requests in progress, and close the connections.
 
-        The library would lose a connection that is being opened then.
+        Without the cancellation, the library would lose a connection that is just being opened.
         """
         for scope in self._waiting:
             scope.cancel()
@@ -103,11 +104,11 @@ class HttpEmbedder:
             finally:
                 self._waiting.remove(scope)
         if scope.cancelled_caught:
-            raise EmbedderError(f"{self._url} is not asked any more")
+            raise EmbedderError(f"the connection to {self._url} was closed")
         if response.is_success:
             return self._rows(content, len(texts))
         sentence = f"{self._url} answers {response.status_code}"
-        if texts == [_PROBE]:  # of other texts the endpoint may quote something, and others read this
+        if texts == [_PROBE]:  # an error about another text may quote it, and others read the log
             sentence += f": {content[:_CLIPPED].decode(errors='replace').strip()}"
         if response.status_code in _REFUSED:
             raise TextRefusedError(sentence)
@@ -131,7 +132,7 @@ class HttpEmbedder:
             async for chunk in response.aiter_bytes():
                 content += chunk
                 if len(content) > self._answer_limit:
-                    # Not left by `break`: the library's generators end in order when reading fails.
+                    # No `break`: the library's generators only end in order if reading fails.
                     await response.aclose()
         except httpx2.TransportError:
             if len(content) <= self._answer_limit:
@@ -141,7 +142,7 @@ class HttpEmbedder:
         return bytes(content)
 
     def _rows(self, content: bytes, count: int) -> quantization.Floats:
-        """Return the vectors of an answer, in the order of the texts."""
+        """Return the vectors of a reply, in the order of the texts."""
         try:
             items = _ANSWERS.decode(content).data
         except msgspec.DecodeError as error:
@@ -165,7 +166,7 @@ class HttpEmbedder:
         if sorted(places) != [*range(count)]:
             raise EmbedderError(f"{self._url} does not say which vector is of which text")
         rows = np.empty((count, expected), np.float32)
-        with np.errstate(over="ignore"):  # what is too large for a float32 is infinite then
+        with np.errstate(over="ignore"):  # a number too large for a float32 becomes infinite
             for place, item in zip(places, items, strict=True):
                 rows[place] = item.embedding
         if not np.isfinite(rows).all():
@@ -179,5 +180,5 @@ _ANSWERS: Final = msgspec.json.Decoder(_Answer)
 def _seconds(text: str | None) -> float | None:
     try:
         return None if text is None else max(0.0, float(text))
-    except ValueError:  # a date, which nobody sends here
+    except ValueError:  # a date, which no endpoint is known to send
         return None

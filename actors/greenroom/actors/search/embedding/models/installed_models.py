@@ -1,4 +1,4 @@
-"""Which models are installed for good, and where: `greenroom embedder install` puts them there."""
+"""Models that `greenroom embedder install` installed: where they are, and whether they are whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from greenroom.actors.core.base.default_folders import default_models
+from greenroom.actors.core.base.default_folders import default_models_folder
 from greenroom.actors.search.embedding.embedder import EmbedderChoice
 
 MINILM: Final = "minilm"
@@ -16,18 +16,17 @@ MINILM: Final = "minilm"
 WEIGHTS: Final = "weights.safetensors"
 TOKENIZER: Final = "tokenizer.json"
 RECORD: Final = "installed.json"
-"""What says that the folder is whole, with the size and the SHA-256 of each of its files."""
+"""The file that marks a complete folder, with the size and the SHA-256 of each file."""
 LAYOUT: Final = 2
-"""Of the files that are written; those of another one do not count as installed."""
+"""The version of the files; files of another version do not count as installed."""
 
 
-def missing(models: Path, *, looks_inside: bool = False) -> str | None:
-    """Return why MiniLM is not to be had in a folder of models; None when it is installed there.
+def find_fault(models: Path, *, looks_inside: bool = False) -> str | None:
+    """Return why MiniLM cannot be loaded from a folder; None if it is installed.
 
     Args:
         models: The folder.
-        looks_inside: Whether what is in the files is compared with what was installed, too. That reads 24 MB,
-            which takes some 20 ms.
+        looks_inside: Whether to compare the digests of the files as well. That reads 24 MB in about 20 ms.
     """
     folder = models / MINILM
     try:
@@ -55,25 +54,25 @@ def digest(path: Path) -> str:
 
 def models_folder(choice: EmbedderChoice) -> Path:
     """Return the folder of installed models."""
-    return choice.models or default_models()
+    return choice.models or default_models_folder()
 
 
-def resolved(choice: EmbedderChoice, *, looks_inside: bool = False) -> tuple[EmbedderChoice, str]:
-    """Return the embedder that is taken for ``auto``, and why; any other choice is taken as it is.
+def resolve_auto(choice: EmbedderChoice, *, looks_inside: bool = False) -> tuple[EmbedderChoice, str]:
+    """Return the embedder to use for ``auto``, with the reason; any other choice stays.
 
     Args:
-        choice: What is wanted.
-        looks_inside: As `missing` has it.
+        choice: The configured embedder.
+        looks_inside: As in `find_fault`.
     """
     if choice.kind != "auto":
         return choice, "it is the one that was chosen"
     models = models_folder(choice)
-    lack = missing(models, looks_inside=looks_inside)
-    if lack is None:
+    fault = find_fault(models, looks_inside=looks_inside)
+    if fault is None:
         return replace(choice, kind="minilm"), f"MiniLM is installed in {models}"
-    return replace(choice, kind="static"), with_remedy(lack)
+    return replace(choice, kind="static"), add_remedy(fault)
 
 
-def with_remedy(lack: str) -> str:
-    """Return why MiniLM is not to be had, and what to do about it."""
-    return f"{lack}; `greenroom embedder install minilm` brings it"
+def add_remedy(fault: str) -> str:
+    """Add what to do to the reason why MiniLM cannot be loaded."""
+    return f"{fault}; `greenroom embedder install minilm` brings it"

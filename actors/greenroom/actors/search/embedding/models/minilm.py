@@ -1,4 +1,4 @@
-"""MiniLM (all-MiniLM-L6-v2), as `greenroom embedder install` brings it: vectors of texts and tokens."""
+"""MiniLM (all-MiniLM-L6-v2), installed by `greenroom embedder install`: vectors of texts and tokens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
 from greenroom.actors.search.embedding import quantization, rows
 from greenroom.actors.search.embedding.embedder import embedded_part, words_of, words_of_tokens
 from greenroom.actors.search.embedding.errors import EmbedderError
@@ -21,27 +20,28 @@ from greenroom.actors.search.embedding.models.minilm_numpy import NumpyModel
 from greenroom.actors.search.embedding.models.minilm_weights import Weights, read_weights
 from greenroom.actors.search.embedding.models.wordpiece import UNKNOWN, WordPiece
 from greenroom.actors.search.embedding.quantization import Floats
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 logger = logging.getLogger(__name__)
 _FIRST, _LAST = "[CLS]", "[SEP]"
 _PADDING: Final = np.float32(-10_000.0)
 _TOKENS_AT_ONCE: Final = 512
 _VERSION: Final = 1
-"""Of our way of making a text's vectors; with another, everything is embedded anew."""
+"""The version of our way to make a text's vectors; a new one embeds everything anew."""
 
 
 class Model(Protocol):
-    """What runs the encoder. It may be used by several threads at once."""
+    """A backend that runs the encoder, from several threads at once."""
 
     def run(self, ids: npt.NDArray[np.int64], mask: Floats) -> Floats:
         """Return the vectors of tokens, by text and place.
 
         Args:
             ids: The tokens' numbers, by text and place.
-            mask: What is added to the attention: 0 for a token, a very negative number for padding.
+            mask: The summand of the attention: 0 for a token, a very negative number for padding.
 
         Raises:
-            EmbedderError: it cannot.
+            EmbedderError: The backend failed.
         """
 
 
@@ -50,9 +50,9 @@ class MiniLmEmbedder:
 
     Args:
         vocabulary: The number of each token.
-        model: Runs the encoder.
-        longest: How many tokens of a text are looked at, the special ones among them.
-        width: How many numbers a token's vector has.
+        model: The backend that runs the encoder.
+        longest: The number of tokens of a text that are used, including the special ones.
+        width: The number of numbers in a token's vector.
     """
 
     has_tokens = True
@@ -70,17 +70,17 @@ class MiniLmEmbedder:
         self.space = f"{rows.MINILM}all-MiniLM-L6-v2:{_VERSION}:{width}"
 
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return the vectors of texts that are kept."""
+        """Return the vectors of stored texts."""
         ids = [self._wordpiece.ids(embedded_part(text))[: self._most] for text in texts]
         made: list[Vectors | None] = [None] * len(texts)
-        for group in _grouped([len(each) + 2 for each in ids]):
+        for group in _group([len(each) + 2 for each in ids]):
             rows = self._run([ids[number] for number in group])
             for number, hidden in zip(group, rows, strict=True):
-                made[number] = quantization.quantized(hidden.mean(axis=0), hidden[1:-1])
+                made[number] = quantization.quantize(hidden.mean(axis=0), hidden[1:-1])
         return [each for each in made if each is not None]
 
     def query(self, text: str) -> QueryVectors:
-        """Return the vectors of a text that is searched for: of each token, with the word that it is of."""
+        """Return the vectors of a query, and of each token with its word."""
         text = embedded_part(text)
         tokens = self._wordpiece.tokens(text)[: self._most]
         (hidden,) = self._run([[token.id for token in tokens]])
@@ -88,12 +88,12 @@ class MiniLmEmbedder:
         return QueryVectors(
             space=self.space,
             words=words,
-            rows=quantization.normalized(hidden[1:-1][chosen]).tobytes(),
-            sentence=quantization.normalized(hidden.mean(axis=0)).tobytes(),
+            rows=quantization.normalize(hidden[1:-1][chosen]).tobytes(),
+            sentence=quantization.normalize(hidden.mean(axis=0)).tobytes(),
         )
 
     def _run(self, texts: Sequence[Sequence[int]]) -> list[Floats]:
-        """Return the vectors of each text's tokens, with a special one at either end."""
+        """Return the vectors of each text's tokens, with a special one at each end."""
         lengths = [len(each) + 2 for each in texts]
         ids = np.zeros((len(lengths), max(lengths)), np.int64)
         mask = np.full(ids.shape, _PADDING, np.float32)
@@ -104,8 +104,8 @@ class MiniLmEmbedder:
         return [rows[:length] for rows, length in zip(made, lengths, strict=True)]
 
 
-def _grouped(lengths: Sequence[int]) -> list[list[int]]:
-    """Return the numbers of texts that are calculated together: of about the same length, and a few."""
+def _group(lengths: Sequence[int]) -> list[list[int]]:
+    """Group texts of about the same length for one run; return their numbers."""
     groups: list[list[int]] = []
     for number in sorted(range(len(lengths)), key=lengths.__getitem__):
         if groups and (len(groups[-1]) + 1) * lengths[number] <= _TOKENS_AT_ONCE:
@@ -116,14 +116,14 @@ def _grouped(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def load_minilm(folder: Path, check: Callable[[], object]) -> MiniLmEmbedder:
-    """Return the embedder of a folder in which it is installed.
+    """Load the embedder from the folder in which it is installed.
 
     Args:
-        folder: Its own.
-        check: Called between the steps of the loading; what it raises ends it.
+        folder: The folder.
+        check: Called between the steps; an exception from it ends the loading.
 
     Raises:
-        EmbedderError: the files cannot be used.
+        EmbedderError: The files cannot be used.
     """
     vocabulary = _vocabulary(folder / TOKENIZER)
     check()
@@ -133,7 +133,7 @@ def load_minilm(folder: Path, check: Callable[[], object]) -> MiniLmEmbedder:
 
 
 def _model(weights: Weights) -> Model:
-    """Return what runs it: onnxruntime where it is installed, else numpy."""
+    """Return the backend: onnxruntime if it is installed, otherwise numpy."""
     try:
         from greenroom.actors.search.embedding.models.minilm_onnx import OnnxModel  # noqa: PLC0415 - may be absent
 
@@ -149,7 +149,7 @@ def _vocabulary(path: Path) -> dict[str, int]:
     try:
         vocabulary = json.loads(path.read_bytes())["model"]["vocab"]
         if not {_FIRST, _LAST, UNKNOWN} <= vocabulary.keys():
-            raise ValueError("its vocabulary is another one")  # noqa: TRY301 - told like the others
+            raise ValueError("its vocabulary is another one")  # noqa: TRY301 - reported like the others
         return {str(token): int(number) for token, number in vocabulary.items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise EmbedderError(f"{path} cannot be read: {error}") from error

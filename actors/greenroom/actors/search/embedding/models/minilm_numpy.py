@@ -1,4 +1,4 @@
-"""MiniLM in numpy: what runs wherever numpy does."""
+"""MiniLM in numpy, which runs everywhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from greenroom.actors.search.embedding.quantization import Floats
 
 _EPSILON: Final = 1e-12
 _CUBIC: Final = 0.044715
-_AT_ONCE: Final = 128  # rows of the wide part, which stay in a core's cache while they go through Gelu
+_AT_ONCE: Final = 128  # rows of the wide part that stay in a core's cache during Gelu
 
 
 class _Linear(NamedTuple):
@@ -46,14 +46,14 @@ class NumpyModel:
         """Return the vectors of tokens, by text and place."""
         texts, places = ids.shape
         rows = self._weights.embedded(ids).reshape(texts * places, -1)
-        rows = _normed(rows, self._weights.first_norm)
+        rows = _normalize(rows, self._weights.first_norm)
         for layer in self._layers:
-            found = layer.joined(_attended(layer.attention(rows), mask, self._weights.heads))
+            found = layer.joined(_attend(layer.attention(rows), mask, self._weights.heads))
             found += rows
-            rows = _normed(found, layer.joined_norm)
+            rows = _normalize(found, layer.joined_norm)
             found = layer.outer(_gelu(layer.inner(rows)))
             found += rows
-            rows = _normed(found, layer.outer_norm)
+            rows = _normalize(found, layer.outer_norm)
         return rows.reshape(texts, places, -1)
 
 
@@ -72,13 +72,13 @@ def _linear(matrix: Matrix) -> _Linear:
     return _Linear(matrix.floats(), matrix.bias)
 
 
-def _attended(rows: Floats, mask: Floats, heads: int) -> Floats:
-    """Return what each head finds for each token.
+def _attend(rows: Floats, mask: Floats, heads: int) -> Floats:
+    """Return the output of all attention heads for each token.
 
     Args:
         rows: Query, key and value of each token.
-        mask: What is added to the attention, by text and place: very little for what is padding.
-        heads: How many there are.
+        mask: The summand of the attention, by text and place: very negative for padding.
+        heads: The number of heads.
     """
     texts, places = mask.shape
     query, key, value = rows.reshape(texts, places, 3, heads, HEAD_SIZE).transpose(2, 0, 3, 1, 4)
@@ -92,7 +92,7 @@ def _attended(rows: Floats, mask: Floats, heads: int) -> Floats:
     return found
 
 
-def _normed(rows: Floats, norm: Norm) -> Floats:
+def _normalize(rows: Floats, norm: Norm) -> Floats:
     """Normalize rows, in place."""
     rows -= rows.mean(axis=1, keepdims=True)
     variance = np.einsum("ij,ij->i", rows, rows) / np.float32(rows.shape[1])
@@ -103,7 +103,7 @@ def _normed(rows: Floats, norm: Norm) -> Floats:
 
 
 def _gelu(rows: Floats) -> Floats:
-    """Apply Gelu, in place, by its approximation with tanh: 0.0005 from the exact one at most."""
+    """Apply Gelu in place, approximated with tanh to within 0.0005."""
     for start in range(0, len(rows), _AT_ONCE):
         some = rows[start : start + _AT_ONCE]
         found = some * some

@@ -1,7 +1,7 @@
-"""MiniLM by onnxruntime, two to three times as fast as numpy where a processor multiplies small integers.
+"""MiniLM in onnxruntime, two to three times as fast as numpy.
 
-Its graph is written here as the bytes of an ONNX file. Activations are rounded row by row and block by block,
-so that a text's vectors do not depend on the others that run with it.
+This module writes the graph as the bytes of an ONNX file. Activations are rounded row by row and block by
+block, so a text's vectors do not depend on the other texts of a run.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.embedding.onnx_runtime import onnxruntime
 from greenroom.actors.search.embedding.errors import EmbedderError
 from greenroom.actors.search.embedding.models.minilm_weights import BLOCK, HEAD_SIZE, Matrix, Norm, Weights
+from greenroom.actors.search.embedding.models.onnx_runtime import onnxruntime
 from greenroom.actors.search.embedding.quantization import Floats
 
 _EPSILON: Final = 1e-12
 _FATAL: Final = 4
-_TO_INT8: Final = 4  # how exact a product is to be: rows become small integers
+_TO_INT8: Final = 4  # the accuracy level at which rows are rounded to int8
 _ROWS, _MASK, _RESULT = "rows", "mask", "result"
 
 
@@ -26,16 +26,16 @@ class OnnxModel:
     """The encoder; see `Model`.
 
     Raises:
-        EmbedderError: onnxruntime does not take the graph.
+        EmbedderError: onnxruntime rejects the graph.
     """
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # texts are shared out among threads before they come here
-        options.enable_mem_pattern = False  # texts are of any length, and it would keep memory for each
-        options.enable_cpu_mem_arena = False  # likewise; it is no faster with it
-        options.log_severity_level = _FATAL  # what goes wrong is raised as well
+        options.intra_op_num_threads = 1  # the caller distributes texts among threads
+        options.enable_mem_pattern = False  # it would keep memory for each length of a text
+        options.enable_cpu_mem_arena = False  # likewise, and it is no faster
+        options.log_severity_level = _FATAL  # errors are raised as well
         graph = _Graph(weights).model()
         try:
             self._session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
@@ -54,7 +54,7 @@ class OnnxModel:
 
 
 class _Graph:
-    """The encoder as ONNX nodes, written down in the order of its calculation."""
+    """The encoder as ONNX nodes, in the order of the calculation."""
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
@@ -132,7 +132,7 @@ class _Graph:
         return name
 
 
-# -- ONNX's messages, as Protocol Buffers: a number for each field, then what it holds -------------
+# -- ONNX's messages, as Protocol Buffers: a number for each field, then its content -------------
 
 _MICROSOFT: Final = "com.microsoft"
 _TYPES: Final = {"float32": 1, "uint8": 2, "int64": 7}

@@ -1,7 +1,7 @@
-"""The weights of MiniLM in small integers: made once of the published ones, and read by what runs them.
+"""The weights of MiniLM in int8: prepared once, and read by the backends.
 
-A matrix is kept by blocks of 32 numbers of a row, each with a scale of its own, in the layout of
-onnxruntime's `MatMulNBits`: 8 bits, which stand for numbers from -127 to 127 with 128 added.
+A matrix has blocks of 32 numbers of a row, each with its own scale, in the layout of onnxruntime's
+`MatMulNBits`: 8 bits for a number from -127 to 127 plus 128.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Bytes = npt.NDArray[np.uint8]
 
 BLOCK: Final = 32
 LONGEST: Final = 256
-"""How many tokens of a text are looked at, as its makers have it."""
+"""The number of tokens of a text that are used, as in the published model."""
 HEAD_SIZE: Final = 32
 _MIDDLE: Final = 128
 _MOST: Final = 127
@@ -36,7 +36,7 @@ _WORDS, _PLACES, _FIRST_NORM = "words", "places", "first_norm"
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix in small integers, and what is added to its product.
+    """A matrix in int8, and the bias of its product.
 
     Attributes:
         numbers: By row, block and number in it.
@@ -49,7 +49,7 @@ class Matrix:
     bias: Floats
 
     def floats(self) -> Floats:
-        """Return the matrix, a row for each number that goes in."""
+        """Return the matrix, with a row for each input."""
         rows = self.numbers.astype(np.float32)
         rows -= _MIDDLE
         rows *= self.scales[..., np.newaxis]
@@ -58,7 +58,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Norm:
-    """What a layer's normalization multiplies with, and adds."""
+    """The factor and the summand of a layer's normalization."""
 
     weight: Floats
     bias: Floats
@@ -70,11 +70,11 @@ class Layer:
 
     Attributes:
         attention: From a token to its query, key and value, one after the other.
-        joined: From what all heads found to what is added to the token.
-        joined_norm: After that.
-        inner: To what is between, which is wider.
-        outer: And back.
-        outer_norm: After that.
+        joined: From the output of all heads to the summand of the token.
+        joined_norm: The normalization after that.
+        inner: To the wider inner layer.
+        outer: Back from it.
+        outer_norm: The normalization after that.
     """
 
     attention: Matrix
@@ -90,10 +90,10 @@ class Weights:
     """The whole model.
 
     Attributes:
-        words: The numbers of each token, and their scale.
-        places: What is added at each place of a text.
-        first_norm: After that.
-        layers: The rest.
+        words: The numbers of each token; ``word_scales`` has their scales.
+        places: The summand at each place of a text.
+        first_norm: The normalization after that.
+        layers: The layers.
     """
 
     words: npt.NDArray[np.int8]
@@ -104,12 +104,12 @@ class Weights:
 
     @property
     def width(self) -> int:
-        """How many numbers a token's vector has."""
+        """The number of numbers in a token's vector."""
         return int(self.words.shape[1])
 
     @property
     def heads(self) -> int:
-        """How many heads a layer's attention has."""
+        """The number of heads of a layer's attention."""
         return self.width // HEAD_SIZE
 
     def embedded(self, ids: npt.NDArray[np.int64]) -> Floats:
@@ -129,19 +129,19 @@ _NORMS: Final = {"joined_norm": "attention.output.LayerNorm", "outer_norm": "out
 
 
 def prepare_weights(source: Path, target: Path) -> None:
-    """Write the published weights in small integers.
+    """Convert the published weights to int8.
 
     Args:
-        source: The file of a BERT whose heads are 32 wide, in 32 bits a number.
+        source: The file of a BERT with heads of width 32, in float32.
         target: The file to write.
 
     Raises:
-        EmbedderError: the source holds something else.
-        OSError: the target cannot be written.
+        EmbedderError: The source holds something else.
+        OSError: The target cannot be written.
     """
     given = read_tensors(source)
     try:
-        made = _prepared(
+        made = _prepare(
             {name: _float32(name, value) for name, value in given.items() if value.dtype != np.int64}
         )
     except (KeyError, ValueError, IndexError) as error:
@@ -151,10 +151,10 @@ def prepare_weights(source: Path, target: Path) -> None:
 
 
 def read_weights(path: Path) -> Weights:
-    """Return the weights that `prepare_weights` wrote; what lies in the file is read when it is looked at.
+    """Return the weights that `prepare_weights` wrote; most are read from the file on use.
 
     Raises:
-        EmbedderError: the file cannot be read, or holds something else.
+        EmbedderError: The file cannot be read, or holds something else.
     """
     given = read_tensors(path)
     try:
@@ -177,7 +177,7 @@ def _float32(name: str, value: Tensor) -> Floats:
     return np.asarray(value)
 
 
-def _prepared(given: Mapping[str, Floats]) -> dict[str, Tensor]:
+def _prepare(given: Mapping[str, Floats]) -> dict[str, Tensor]:
     words = given["embeddings.word_embeddings.weight"]
     scales = np.abs(words).max(axis=1) / _MOST
     made: dict[str, Tensor] = {
@@ -187,27 +187,27 @@ def _prepared(given: Mapping[str, Floats]) -> dict[str, Tensor]:
         f"{_WORDS}.scales": scales,
         _PLACES: given["embeddings.position_embeddings.weight"][:LONGEST]
         + given["embeddings.token_type_embeddings.weight"][0],
-        **_prepared_norm(given, "embeddings.LayerNorm", _FIRST_NORM),
+        **_prepare_norm(given, "embeddings.LayerNorm", _FIRST_NORM),
     }
     number = 0
     while f"encoder.layer.{number}.output.dense.weight" in given:
         source, target = f"encoder.layer.{number}.", f"{number}."
         heads = [f"{source}attention.self.{part}" for part in ("query", "key", "value")]
-        made |= _prepared_matrix(
+        made |= _prepare_matrix(
             np.concatenate([given[f"{head}.weight"] for head in heads]),
             np.concatenate([given[f"{head}.bias"] for head in heads]),
             f"{target}attention",
         )
         for part, name in _PARTS.items():
             weight, bias = given[f"{source}{name}.weight"], given[f"{source}{name}.bias"]
-            made |= _prepared_matrix(weight, bias, target + part)
+            made |= _prepare_matrix(weight, bias, target + part)
         for part, name in _NORMS.items():
-            made |= _prepared_norm(given, source + name, target + part)
+            made |= _prepare_norm(given, source + name, target + part)
         number += 1
     return made
 
 
-def _prepared_matrix(weight: Floats, bias: Floats, target: str) -> dict[str, Tensor]:
+def _prepare_matrix(weight: Floats, bias: Floats, target: str) -> dict[str, Tensor]:
     blocks = weight.reshape(len(weight), -1, BLOCK)
     scales = np.abs(blocks).max(axis=2) / _MOST
     small = np.rint(blocks / np.maximum(scales, np.finfo(np.float32).tiny)[..., np.newaxis])
@@ -215,7 +215,7 @@ def _prepared_matrix(weight: Floats, bias: Floats, target: str) -> dict[str, Ten
     return {f"{target}.numbers": numbers, f"{target}.scales": scales, f"{target}.bias": bias}
 
 
-def _prepared_norm(given: Mapping[str, Floats], source: str, target: str) -> dict[str, Tensor]:
+def _prepare_norm(given: Mapping[str, Floats], source: str, target: str) -> dict[str, Tensor]:
     return {f"{target}.{part}": given[f"{source}.{part}"] for part in ("weight", "bias")}
 
 

@@ -1,7 +1,7 @@
-"""A sentence-transformers model, exported to ONNX, run by onnxruntime on the processor.
+"""A sentence-transformers model, exported to ONNX and run by onnxruntime on the CPU.
 
-It gives a text one vector, and one for each of its tokens: a query is compared by either, and
-the tokens' vectors find what the one vector of a sentence blurs.
+It makes one vector of a text, and one of each token. A query is compared by both: vectors of tokens find
+details that the single vector of a sentence blurs.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import tokenizers
 
-from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
-from greenroom.actors.embedding.onnx_runtime import onnxruntime
 from greenroom.actors.search.embedding import quantization
 from greenroom.actors.search.embedding.embedder import embedded_part, words_of, words_of_tokens
 from greenroom.actors.search.embedding.errors import EmbedderError
-from greenroom.actors.search.embedding.models.onnx_export import ModelFiles, Pooling
+from greenroom.actors.search.embedding.models.onnx_export import OnnxExport, Pooling
+from greenroom.actors.search.embedding.models.onnx_runtime import onnxruntime
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 _TOKEN_OUTPUTS: Final = ("last_hidden_state", "token_embeddings")
 _SENTENCE_OUTPUT: Final = "sentence_embedding"
@@ -32,8 +32,8 @@ class _Run(NamedTuple):
 
     Attributes:
         sentence: The vector of the text.
-        tokens: Those of its tokens without the special ones.
-        offsets: Where these stand in the text, prompt included.
+        tokens: The vectors of its tokens, without the special ones.
+        offsets: The positions of these in the text, including the prompt.
     """
 
     sentence: quantization.Floats
@@ -46,10 +46,10 @@ class OnnxEmbedder:
 
     Args:
         export: Its files.
-        check: Called between the steps of the loading; what it raises ends it.
+        check: Called between the steps of the loading; an exception from it ends the loading.
 
     Raises:
-        EmbedderError: the files cannot be used.
+        EmbedderError: The files cannot be used.
     """
 
     is_quick = False
@@ -57,7 +57,7 @@ class OnnxEmbedder:
     group = 1
     threads = 1
 
-    def __init__(self, export: ModelFiles, check: Callable[[], object]) -> None:
+    def __init__(self, export: OnnxExport, check: Callable[[], object]) -> None:
         self._export = export
         self._tokenizer = _tokenizer(export)
         check()
@@ -80,34 +80,34 @@ class OnnxEmbedder:
         self.space = f"onnx:{export.digest()}:{self.dimensions}"
 
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return the vectors of texts that are kept."""
+        """Return the vectors of stored texts."""
         prompt = self._export.document_prompt
         some = [prompt + embedded_part(text) for text in texts]
         return [
-            quantization.quantized(run.sentence, run.tokens if self.has_tokens else None)
+            quantization.quantize(run.sentence, run.tokens if self.has_tokens else None)
             for run in self._run(some)
         ]
 
     def query(self, text: str) -> QueryVectors:
-        """Return the vectors of a text that is searched for: of each token, with the word that it is of."""
+        """Return the vectors of a query, and of each token with its word."""
         text = embedded_part(text)
         prompt = self._export.query_prompt
         (run,) = self._run([prompt + text])
-        found = quantization.normalized(run.tokens)
+        found = quantization.normalize(run.tokens)
         words, chosen = words_of_tokens(words_of(text), run.offsets, len(prompt))
         return QueryVectors(
             space=self.space,
             words=words,
             rows=found[chosen].tobytes() if chosen else b"",
-            sentence=quantization.normalized(run.sentence).tobytes(),
+            sentence=quantization.normalize(run.sentence).tobytes(),
         )
 
     def _run(self, texts: list[str]) -> list[_Run]:
         """Run the model on each text alone.
 
-        Together they would be no faster on a processor, for what is padded is calculated, too; they
-        would take more memory; and small integers are scaled by all that run together, so that a
-        text's vector would depend on the others.
+        A batch would not be faster on a CPU, because padding is calculated as well, and it would take more
+        memory. Besides, int8 activations are scaled for a whole batch, so a text's vector would depend on the
+        others.
         """
         return [self._one(encoding) for encoding in self._tokenizer.encode_batch(texts)]
 
@@ -139,7 +139,7 @@ class OnnxEmbedder:
         return _Run(sentence, hidden[plain], [encoding.offsets[index] for index in plain])
 
 
-def _tokenizer(export: ModelFiles) -> tokenizers.Tokenizer:
+def _tokenizer(export: OnnxExport) -> tokenizers.Tokenizer:
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(export.tokenizer))
     except Exception as error:  # the library raises plain Exception
@@ -149,15 +149,13 @@ def _tokenizer(export: ModelFiles) -> tokenizers.Tokenizer:
     return tokenizer
 
 
-def _session(export: ModelFiles) -> onnxruntime.InferenceSession:
+def _session(export: OnnxExport) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
-    # The event loop and the writer want their share, and whoever waits for work must not spin.
+    # Leave cores for the event loop and the writer, and do not spin while waiting.
     options.intra_op_num_threads = max(1, (os.cpu_count() or 1) // 2)
-    options.enable_mem_pattern = False  # texts are of any length, and it would keep memory for each
+    options.enable_mem_pattern = False  # it would keep memory for each length of a text
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = (
-        _FATAL  # it writes to standard error by itself, and raises what went wrong as well
-    )
+    options.log_severity_level = _FATAL  # it writes to standard error itself; errors are raised as well
     try:
         return onnxruntime.InferenceSession(str(export.graph), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the library's own classes have no common base
@@ -165,7 +163,7 @@ def _session(export: ModelFiles) -> onnxruntime.InferenceSession:
 
 
 def _first(outputs: dict[str, int], names: tuple[str, ...], axes: int) -> str | None:
-    """Return the output that has one of the names, or else as many axes."""
+    """Return the output with one of the names, or else with this number of axes."""
     named = [name for name in names if name in outputs]
     return next(iter([*named, *(name for name, found in outputs.items() if found == axes)]), None)
 

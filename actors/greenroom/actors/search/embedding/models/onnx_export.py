@@ -1,4 +1,4 @@
-"""The files of a sentence-transformers export, read: tokenizer, graph, pooling, prompts."""
+"""Read the files of a sentence-transformers export to ONNX: tokenizer, graph, pooling, prompts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Pooling = Literal["mean", "cls", "lasttoken"]
 _GRAPHS: Final = ("model.onnx", "onnx/model.onnx")
 _TOKENIZER: Final = "tokenizer.json"
 _MODULES: Final = "modules.json"
-_LONGEST: Final = 512  # tokens, where no file says
+_LONGEST: Final = 512  # tokens, if no file states the limit
 _POOLING_KEYS: Final[dict[str, Pooling]] = {
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_cls_token": "cls",
@@ -25,16 +25,16 @@ _PROMPTS: Final = {"query": ("query",), "document": ("document", "passage", "cor
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelFiles:
-    """A model's files and what they say.
+class OnnxExport:
+    """An exported model: its files and settings.
 
     Attributes:
         graph: The ONNX file.
         tokenizer: The tokenizer's file.
-        pooling: How tokens' vectors become one.
-        longest: How many tokens the model takes.
-        query_prompt: What is put before a query.
-        document_prompt: What is put before a text that is kept.
+        pooling: How the tokens' vectors become one.
+        longest: The most tokens that the model accepts.
+        query_prompt: The prompt before a query.
+        document_prompt: The prompt before a stored text.
     """
 
     graph: Path
@@ -54,14 +54,14 @@ class ModelFiles:
         return digest.hexdigest()
 
 
-def read_model_files(place: Path) -> ModelFiles:
-    """Read the model files of a folder.
+def read_export(place: Path) -> OnnxExport:
+    """Read the export in a folder.
 
     Args:
-        place: The folder, or the ONNX file that is to be taken of several in it.
+        place: The folder, or one of several ONNX files in it.
 
     Raises:
-        EmbedderError: it is no export, or one that needs more than is known here.
+        EmbedderError: It is not an export, or needs parts that are not supported.
     """
     graph = _graph(place)
     folder = graph.parent.parent if graph.parent.name == "onnx" else graph.parent
@@ -71,7 +71,7 @@ def read_model_files(place: Path) -> ModelFiles:
         )
     pooling_folder = _pooling_folder(folder)
     prompts = _object(folder / "config_sentence_transformers.json").get("prompts") or {}
-    return ModelFiles(
+    return OnnxExport(
         graph=graph,
         tokenizer=folder / _TOKENIZER,
         pooling=_pooling(_object(folder / pooling_folder / "config.json"), folder),
@@ -101,7 +101,7 @@ def _graph(place: Path) -> Path:
 
 
 def _pooling_folder(folder: Path) -> str:
-    """Return where it says how to pool; refuse models with parts that are not in the graph."""
+    """Return the folder of the pooling settings; reject models with parts outside of the graph."""
     modules = _read(folder / _MODULES)
     pooling = "1_Pooling"
     for each in modules if isinstance(modules, list) else []:
@@ -127,9 +127,9 @@ def _pooling(config: dict[str, Any], folder: Path) -> Pooling:
 
 
 def _longest(folder: Path) -> int:
-    said = _object(folder / "sentence_bert_config.json").get("max_seq_length")
-    said = said or _object(folder / "config.json").get("max_position_embeddings")
-    return min(int(said), _LONGEST) if isinstance(said, int) and said > 0 else _LONGEST
+    most = _object(folder / "sentence_bert_config.json").get("max_seq_length")
+    most = most or _object(folder / "config.json").get("max_position_embeddings")
+    return min(int(most), _LONGEST) if isinstance(most, int) and most > 0 else _LONGEST
 
 
 def _prompt(prompts: object, use: str) -> str:
@@ -144,7 +144,7 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> object:
-    """Return a JSON file's value; None when there is no such file."""
+    """Return a JSON file's value; None if there is no such file."""
     try:
         return json.loads(path.read_bytes())
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""A class of somebody's own that embeds: ``python:MODULE:CLASS``.
+"""An embedder class of the user's: ``python:MODULE:CLASS``.
 
-An object of it, made without arguments, has `embed`, from texts to a row of numbers for each. It may have
-`embed_query`, from the text that is searched for to one row, where that is another one; and `name`, which it
-changes with its vectors, so that everything is embedded anew.
+An object of it, made without arguments, has `embed`, which returns a row of numbers for each text. It may
+have `embed_query`, which returns one row for a query, if that differs; and `name`, which changes with its
+vectors, so that everything is embedded anew.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from greenroom.actors.core.replies.memory_types import MAX_DIMENSIONS, QueryVectors, Vectors
+from greenroom.actors.core.replies.memory_types import MAX_DIMENSIONS
 from greenroom.actors.search.embedding import quantization
 from greenroom.actors.search.embedding.embedder import MODEL_BYTES, EmbedderChoice, embedded_part
 from greenroom.actors.search.embedding.errors import EmbedderError, ModelMissingError
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 _PROBE: Final = "probe"
 _FAULTS: Final = (Exception, SystemExit)
-"""What somebody's class may raise; it ends no server."""
+"""Exceptions of the user's class; none may stop the server."""
 
 
 class PythonEmbedder:
@@ -31,7 +32,7 @@ class PythonEmbedder:
         made: The object.
 
     Raises:
-        EmbedderError: it does not embed.
+        EmbedderError: It does not embed.
     """
 
     has_tokens = False
@@ -54,14 +55,14 @@ class PythonEmbedder:
         self.space = f"python:{name}:{self.dimensions}"
 
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return the vectors of texts that are kept."""
+        """Return the vectors of stored texts."""
         rows = self._rows(self._embed, [embedded_part(text) for text in texts], len(texts))
-        return [quantization.quantized(row) for row in rows]
+        return [quantization.quantize(row) for row in rows]
 
     def query(self, text: str) -> QueryVectors:
-        """Return the vector of a text that is searched for."""
+        """Return the vector of a query."""
         (row,) = self._rows(lambda one: [self._embed_query(one)], embedded_part(text), 1)
-        sentence = quantization.normalized(row).tobytes()
+        sentence = quantization.normalize(row).tobytes()
         return QueryVectors(space=self.space, words=[], rows=b"", sentence=sentence)
 
     def _embed_one(self, text: str) -> Any:
@@ -69,10 +70,10 @@ class PythonEmbedder:
         return row
 
     def _rows(self, embed: Callable[[Any], Any], given: Any, count: int) -> quantization.Floats:
-        """Return what the object makes of texts, checked."""
+        """Call the object, and check the result."""
         try:
             rows = np.asarray(embed(given), np.float32)
-        except _FAULTS as error:  # whatever it raises
+        except _FAULTS as error:
             raise EmbedderError(f"{self._place} failed: {error!r}") from error
         wanted = (count, self.dimensions or (rows.shape[-1] if rows.ndim else 0))
         if rows.shape != wanted or not 0 < wanted[1] <= MAX_DIMENSIONS:
@@ -86,21 +87,21 @@ class PythonEmbedder:
 
 
 def load_python(choice: EmbedderChoice) -> PythonEmbedder:
-    """Return the embedder that a class is.
+    """Import the class and make the embedder.
 
     Raises:
-        EmbedderError: there is no such class, or it does not embed.
+        EmbedderError: There is no such class, or it does not embed.
     """
     module, _, name = choice.place.partition(":")
     try:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ModelMissingError(f"the embedder {choice} is not there: {error}") from error
-    except _FAULTS as error:  # whatever importing it raises
+    except _FAULTS as error:
         raise EmbedderError(f"the embedder {choice} cannot be imported: {error!r}") from error
     try:
         made = found()
-    except _FAULTS as error:  # whatever making it raises
+    except _FAULTS as error:
         raise EmbedderError(f"the embedder {choice} cannot be made: {error!r}") from error
     if not callable(getattr(made, "embed", None)):
         raise EmbedderError(f"the embedder {choice} has no method embed")

@@ -1,4 +1,4 @@
-"""Files of tensors in the format safetensors: a header of names, types and shapes, then the numbers."""
+"""Files in the safetensors format: a header of names, types and shapes, then the numbers."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _ALIGNMENT: Final = 64
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Return a file's tensors by name; their numbers stay in the file until they are looked at.
+    """Return a file's tensors by name, mapped from the file.
 
     Raises:
-        EmbedderError: the file cannot be read or is not of this format.
+        EmbedderError: The file cannot be read, or has another format.
     """
     try:
         header, start = _header(path)
@@ -45,10 +45,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """Return what a file says besides its tensors.
+    """Return a file's metadata.
 
     Raises:
-        EmbedderError: as `read_tensors`.
+        EmbedderError: As `read_tensors`.
     """
     try:
         return {str(name): str(value) for name, value in _header(path)[0].get(_METADATA, {}).items()}
@@ -57,10 +57,10 @@ def read_metadata(path: Path) -> dict[str, str]:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write a file of tensors, and wait until it is on the disk.
+    """Write a file of tensors, and wait until it is on disk.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: It cannot be written.
     """
     header: dict[str, object] = {_METADATA: dict(metadata)}
     end = 0
@@ -69,7 +69,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
         header[name] = {"dtype": _NAMES[tensor.dtype], "shape": [*tensor.shape], "data_offsets": offsets}
         end = offsets[1]
     head = json.dumps(header).encode()
-    head += b" " * (-(len(head) + _LENGTH_BYTES) % _ALIGNMENT)  # so that numbers lie where they are read fast
+    head += b" " * (-(len(head) + _LENGTH_BYTES) % _ALIGNMENT)  # align the numbers
     with path.open("wb") as file:
         file.write(len(head).to_bytes(_LENGTH_BYTES, "little") + head)
         for tensor in tensors.values():
@@ -79,7 +79,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
 
 
 def _header(path: Path) -> tuple[dict[str, Any], int]:
-    """Return the header, and where the numbers begin."""
+    """Return the header, and the offset of the numbers."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
         header: dict[str, Any] = json.loads(file.read(length) if length <= _HEADER_LIMIT else b"")

@@ -1,9 +1,8 @@
-"""Word vectors that ship with the program, for texts that are compared without a model.
+"""The bundled word vectors, which compare texts without a model.
 
-They were distilled from a model of sentences, so that the sum of the vectors of a text's tokens points to
-where the model sees the text: `bench.distill` makes them, and `word_vectors/NOTICE.md` says of what. A text's
-vector depends on no other text. A query's words stay apart: whoever searches knows how rare each is, and
-weights it.
+`bench.distill` distills them from a model of sentences, named in `word_vectors/NOTICE.md`: the sum of the
+vectors of a text's tokens approximates the model's vector of the text. A text's vector depends on no other
+text. The words of a query stay separate, since the search knows their rarity and weighs them.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from greenroom.actors.core.replies.memory_types import QueryVectors, Vectors
 from greenroom.actors.search.embedding import quantization, rows
 from greenroom.actors.search.embedding.embedder import embedded_part, words_of
 from greenroom.actors.search.embedding.errors import EmbedderError
 from greenroom.actors.search.embedding.models.safetensors import read_tensors
 from greenroom.actors.search.embedding.models.wordpiece import WordPiece
+from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 FOLDER: Final = Path(__file__).parent / "word_vectors"
 VOCABULARY: Final = "vocabulary.txt"
@@ -31,9 +30,9 @@ class StaticEmbedder:
     """Word vectors; see `LocalEmbedder`.
 
     Args:
-        tokenizer: Takes texts apart.
-        rows: The vector of each token in small integers. That of the unknown token is of zeros.
-        scales: What one of these integers is, in each row.
+        tokenizer: The tokenizer.
+        rows: The vector of each token in int8; zeros for the unknown token.
+        scales: The scale of each row.
     """
 
     space = rows.STATIC
@@ -47,17 +46,17 @@ class StaticEmbedder:
         self, tokenizer: WordPiece, rows: np.ndarray[Any, Any], scales: np.ndarray[Any, Any]
     ) -> None:
         self._tokenizer = tokenizer
-        self._rows = np.asarray(rows)  # where it is mapped, without what a mapped array does at each look
+        self._rows = np.asarray(rows)  # a plain view of a mapped array is faster to index
         self._scales = np.array(scales, np.float32)
         self.dimensions: int = rows.shape[1]
 
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return the vectors of texts that are kept."""
-        # The mean's direction is the sum's, and more is not kept.
-        return [quantization.quantized(self._sum(embedded_part(text))) for text in texts]
+        """Return the vectors of stored texts."""
+        # The sum has the direction of the mean, and only the direction is stored.
+        return [quantization.quantize(self._sum(embedded_part(text))) for text in texts]
 
     def query(self, text: str) -> QueryVectors:
-        """Return the vectors of a text that is searched for: of each word the sum of its tokens'."""
+        """Return the vectors of a query: for each word the sum of its tokens'."""
         words = [word.spelling for word in words_of(embedded_part(text))]
         found = {word: self._sum(word).tobytes() for word in dict.fromkeys(words)}
         return QueryVectors(space=self.space, words=words, rows=b"".join(map(found.__getitem__, words)))
@@ -73,10 +72,10 @@ class StaticEmbedder:
 
 @functools.cache
 def load_static(folder: Path = FOLDER) -> StaticEmbedder:
-    """Return the embedder; once loaded it serves the whole process.
+    """Load the embedder, once for the whole process.
 
     Raises:
-        EmbedderError: its files are damaged.
+        EmbedderError: Its files are damaged.
     """
     try:
         words = (folder / VOCABULARY).read_text("utf-8").removesuffix("\n").split("\n")

@@ -1,9 +1,9 @@
-"""WordPiece, the tokenizer of BERT and its kin in lower case: text in, numbers of tokens out.
+"""WordPiece, the tokenizer of lower-case BERT models: from text to numbers of tokens.
 
-A text is taken apart at blanks and around punctuation, without case and accents. A word is the longest
-entry of the vocabulary that it begins with, then the longest that goes on (written with ``##``), to its
-end; a word that cannot be made up so is one unknown token. Names of special tokens, such as ``[SEP]``, are
-text like any other.
+A text is split at blanks and around punctuation, without case and accents. A word is split into the longest
+entry of the vocabulary at its beginning, then the longest continuation (written with ``##``), up to its end.
+A word that cannot be split so is one unknown token. Names of special tokens, such as ``[SEP]``, are ordinary
+text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CHINESE: Final = (
 
 
 class Token(NamedTuple):
-    """A token and where in the text it stands; ``end`` is behind its last character."""
+    """A token and its position in the text; ``end`` is after its last character."""
 
     id: int
     start: int
@@ -40,10 +40,10 @@ class Token(NamedTuple):
 
 
 class WordPiece:
-    """A vocabulary, and how a text is made of it. It may be used by several threads at once.
+    """The tokenizer of a vocabulary, for several threads at once.
 
     Args:
-        vocabulary: The number of each token, among them `UNKNOWN`.
+        vocabulary: The number of each token, including `UNKNOWN`.
     """
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
@@ -53,11 +53,11 @@ class WordPiece:
         self._ids_of_word = lru_cache(_WORDS_KEPT)(self._ids_of_new_word)
 
     def ids(self, text: str) -> list[int]:
-        """Return the numbers of a text's tokens, special ones not among them."""
+        """Return the numbers of a text's tokens, without special ones."""
         return [id_ for word in spread(text).split() for id_ in self._ids_of(word)]
 
     def tokens(self, text: str) -> list[Token]:
-        """Return a text's tokens and where they stand; takes several times as long as `ids`."""
+        """Return a text's tokens with their positions; several times as slow as `ids`."""
         found: list[Token] = []
         word: list[str] = []
         places: list[int] = []
@@ -67,16 +67,16 @@ class WordPiece:
                     word.append(each)
                     places.append(place)
                 elif word:
-                    found += self._placed("".join(word), places)
+                    found += self._locate("".join(word), places)
                     word, places = [], []
         return found
 
-    def _placed(self, word: str, places: list[int]) -> list[Token]:
-        """Return the tokens of a word of which each character comes from a place in the text."""
+    def _locate(self, word: str, places: list[int]) -> list[Token]:
+        """Return the tokens of a word, given the place in the text of each character."""
         return [Token(id_, places[start], places[end - 1] + 1) for id_, start, end in self._split(word)]
 
     def _ids_of(self, word: str) -> tuple[int, ...]:
-        # What is longer is not kept for the next time either: of such words 16,384 would be 500 MB.
+        # Longer words are not cached either: 16,384 of them would take 500 MB.
         return self._ids_of_word(word) if len(word) <= _LONGEST_WORD else (self._unknown,)
 
     def _ids_of_new_word(self, word: str) -> tuple[int, ...]:
@@ -107,15 +107,15 @@ class WordPiece:
 
 
 def spread(text: str) -> str:
-    """Return a text without case and accents, with blanks around what is a word by itself."""
+    """Return a text without case and accents, with blanks around punctuation and Chinese characters."""
     return text.translate(_SPREAD)
 
 
 class _Spread(dict[int, str]):
-    """What becomes of a character, by its code point: a table for `str.translate` that fills itself.
+    """A table for `str.translate`, from code points to replacements, that fills itself.
 
-    Blanks and line ends become a blank, control characters nothing. Around punctuation and Chinese
-    characters there are blanks, so that words lie between blanks then.
+    Blanks and line ends become a blank, control characters vanish. Punctuation and Chinese characters get
+    blanks around them, so that blanks separate all words.
     """
 
     def __missing__(self, code: int) -> str:
@@ -136,7 +136,7 @@ def _spread_character(character: str) -> str:
 
 
 def _is_punctuation(character: str) -> bool:
-    """Whether it is punctuation by Unicode, or a symbol of ASCII."""
+    """Return whether it is punctuation in Unicode, or a symbol of ASCII."""
     return unicodedata.category(character)[0] == "P" or (
         character.isascii() and character.isprintable() and not character.isalnum() and character != " "
     )

@@ -1,4 +1,4 @@
-"""The profile for clients of the one unified memory search and of its six older names."""
+"""The profile for clients of the unified memory search and its six older names."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.memories.recall import replies as found
-from greenroom.transports.mcp.profiles.profile import Made, OlderName, ToolProfile
+from greenroom.transports.mcp.tools.profiles.profile import Made, OlderName, ToolProfile
 
 FOUND_BOTH_FORMS: Final[Mapping[type[msgspec.Struct], Mapping[str, OlderName]]] = {
     found.MemoryHit: {
@@ -19,7 +19,7 @@ FOUND_BOTH_FORMS: Final[Mapping[type[msgspec.Struct], Mapping[str, OlderName]]] 
     },
     found.MemoriesFound: {"total_found": "total"},
 }
-"""What two systems call parts of what was found, and which of them a hit has also where they are empty.
+"""The names that two systems give to parts of a result, and which of them a hit has even if empty.
 
 Both have a `retrieve_memory`, and its answer suits both.
 """
@@ -33,7 +33,7 @@ EXAMPLES: Final = (
     '{"after": "2026-01-01", "before": "2026-06-30", "limit": 50}. include_debug tells how it was found: '
     '{"query": "deploy rules", "include_debug": true}.'
 )
-"""What the search is for, with a call of each kind."""
+"""The description of the search, with a call of each kind."""
 
 MEMORY_SEARCH: Final = ToolProfile(
     tools=(

@@ -8,7 +8,7 @@ from msgspec import UNSET
 from greenroom.actors.core.replies import replies
 from greenroom.actors.memories.recall.replies import MemoryHit
 from greenroom.actors.memories.requests.replies import MemoryView, VersionView
-from greenroom.transports.mcp.profiles.profile import Made, ToolProfile
+from greenroom.transports.mcp.tools.profiles.profile import Made, ToolProfile
 
 
 def _metadata(memory: MemoryView | MemoryHit) -> msgspec.Raw:

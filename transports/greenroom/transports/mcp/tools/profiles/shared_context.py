@@ -1,4 +1,4 @@
-"""The profile for clients of the shared sessions of several agents, as `shared-context-server` has them."""
+"""The profile for clients of the shared sessions of `shared-context-server`."""
 
 import re
 from datetime import datetime
@@ -10,10 +10,11 @@ from greenroom.actors.app.resources.listed import ResourceItem
 from greenroom.actors.core.auth.errors import invalid
 from greenroom.actors.core.auth.policy import VisibilityFilter
 from greenroom.actors.core.replies import replies
-from greenroom.actors.core.validation.types import MAX_LIFETIME
-from greenroom.actors.schemas import resources
-from greenroom.actors.sessions.storage.records import CLOSED
-from greenroom.transports.mcp.profiles.profile import Made, OlderParameter, Told, ToolProfile
+from greenroom.actors.core.resources import resources
+from greenroom.actors.core.validation.types import CLOSED, MAX_LIFETIME
+from greenroom.actors.memories.requests.keyvalue_requests import MemoryResource
+from greenroom.actors.sessions.requests.session_views import SessionResource
+from greenroom.transports.mcp.tools.profiles.profile import Made, OlderParameter, Told, ToolProfile
 from greenroom.transports.mcp.tools.tool_errors import Failure
 
 _IN_BOTH = (
@@ -35,13 +36,13 @@ def _without_token(given: object) -> None:
     if given is not None:
         raise invalid(
             "auth_token",
-            "auth_token: who you are comes from how you are connected (an API key or an access token, or the "
-            "name that your program gives itself), never from an argument; leave it out, or send null",
+            "auth_token: your identity comes from your connection (an API key or an access token, or your "
+            "program's own name), never from an argument; leave it out, or send null",
         )
 
 
 def _lifetime(given: int | str | None) -> int | None:
-    """Return a lifetime that may come as text; 0 is none."""
+    """Return a lifetime that may be a text; 0 means none."""
     if isinstance(given, str):
         if re.fullmatch("[0-9]{1,8}", given) is None or int(given) > MAX_LIFETIME:
             raise invalid(
@@ -56,7 +57,7 @@ def _lifetime(given: int | str | None) -> int | None:
 _TOKEN = OlderParameter(
     "auth_token",
     Annotated[
-        Any,  # what is of another type is refused by `_without_token` too, which repeats nothing of it
+        Any,  # `_without_token` also refuses other types, and never repeats the value
         Meta(
             description="null: who you are comes from how you are connected",
             extra_json_schema={"type": ["string", "null"]},
@@ -71,9 +72,9 @@ _SECONDS = Annotated[int, Meta(ge=0, le=MAX_LIFETIME, description="seconds; 0 or
 _EXPIRES_IN = OlderParameter("expires_in", _SECONDS | str | None, _lifetime)
 
 _EXPIRES_AT = Made(
-    float | None, lambda said: None if said.expires_at is None else said.expires_at.timestamp()
+    float | None, lambda reply: None if reply.expires_at is None else reply.expires_at.timestamp()
 )
-"""Seconds since 1970; other times are texts in the original, too."""
+"""Seconds since 1970; other times are texts in the original."""
 
 _TIMESTAMP: Final = {"timestamp": Told(datetime, lambda moment: moment.at)}
 
@@ -103,47 +104,50 @@ SHARED_CONTEXT: Final = ToolProfile(
         Failure: _TIMESTAMP,
         ResourceItem: {
             "name": Made(
-                str, lambda said: f"Session: {said.title}" if said.uri.startswith("session:") else said.title
+                str,
+                lambda reply: f"Session: {reply.title}" if reply.uri.startswith("session:") else reply.title,
             )
         },
-        resources.SessionResource: _TIMESTAMP
+        SessionResource: _TIMESTAMP
         | {
-            "name": Made(str, lambda said: f"Session: {said.session.purpose}"),
+            "name": Made(str, lambda reply: f"Session: {reply.session.purpose}"),
             "description": Made(
                 str,
-                lambda said: f"Shared context session with {said.statistics.message_count} visible messages",
+                lambda reply: (
+                    f"Shared context session with {reply.statistics.message_count} visible messages"
+                ),
             ),
         },
-        resources.MemoryResource: _TIMESTAMP
+        MemoryResource: _TIMESTAMP
         | {
-            "name": Made(str, lambda said: f"Agent Memory: {said.agent_id}"),
+            "name": Made(str, lambda reply: f"Agent Memory: {reply.agent_id}"),
             "description": Made(
-                str, lambda said: f"Private memory store with {said.statistics.total_entries} entries"
+                str, lambda reply: f"Private memory store with {reply.statistics.total_entries} entries"
             ),
         },
         resources.ResourceInfo: {"requesting_agent": "reader"},
         replies.MessageView: {"id": "message_id"},
         replies.SessionView: {
             "id": "session_id",
-            "is_active": Made(bool, lambda said: said.status not in CLOSED),
+            "is_active": Made(bool, lambda reply: reply.status not in CLOSED),
         },
         replies.SessionSummary: {"id": "session_id"},
         replies.SessionStatistics: {"visible_message_count": "message_count"},
-        replies.SessionRead: {"message_count": Made(int, lambda said: said.statistics.message_count)},
+        replies.SessionRead: {"message_count": Made(int, lambda reply: reply.statistics.message_count)},
         replies.MessagePage: {
             "total_count": "total",
-            "has_more": Made(bool, lambda said: said.next_cursor is not None),
+            "has_more": Made(bool, lambda reply: reply.next_cursor is not None),
         },
         replies.SearchResults: {
             "search_time_ms": Told(float, lambda moment: round(moment.seconds * 1_000, 2)),
             "cache_hit": Made(bool, lambda _: False),
             "performance_note": Made(
                 str,
-                lambda said: f"RapidFuzz enabled: {said.scanned} messages scanned on prepared text",
+                lambda reply: f"RapidFuzz enabled: {reply.scanned} messages scanned on prepared text",
             ),
         },
         replies.MemoryStored: {
-            "session_scoped": Made(bool, lambda said: said.scope == "session"),
+            "session_scoped": Made(bool, lambda reply: reply.scope == "session"),
             "expires_at": _EXPIRES_AT,
         },
         replies.MemoryRead: {"expires_at": _EXPIRES_AT},

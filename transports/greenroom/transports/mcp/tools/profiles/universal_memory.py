@@ -7,15 +7,20 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from greenroom.actors.core.validation.types import UNLISTED
+from greenroom.actors.knowledge.corpora.requests.resources import (
+    CommonPattern,
+    FileIndex,
+    KnowledgeGraph,
+    ProjectResource,
+)
 from greenroom.actors.memories.preferences.requests import PreferencesResource
 from greenroom.actors.memories.recall.replies import MemoryHit
-from greenroom.actors.schemas.conversations import CurrentSessionResource
-from greenroom.actors.schemas.projects import CommonPattern, FileIndex, KnowledgeGraph, ProjectResource
-from greenroom.actors.schemas.resources import PatternResource
-from greenroom.actors.sessions.requests import session_context as travel
+from greenroom.actors.sessions.requests import session_context
+from greenroom.actors.sessions.requests.session_views import CurrentSessionResource
 from greenroom.actors.sessions.workflows import requests as workflows
-from greenroom.transports.mcp.profiles.profile import Made, OlderParameter, ToolProfile
+from greenroom.actors.sessions.workflows.requests import PatternResource
 from greenroom.transports.mcp.tools.profiles.memory_search import EXAMPLES, FOUND_BOTH_FORMS
+from greenroom.transports.mcp.tools.profiles.profile import Made, OlderParameter, ToolProfile, tools_of_area
 
 _PAGED_MEMORIES = (
     "store_memory",
@@ -36,17 +41,9 @@ _TRAVELLING = (
     "export_session",
     "end_session",
 )
-_UTILITY = ("compress_text", "get_stats", "health_check")
-CODE: Final = (
-    "search_code_semantic",
-    "symbol_search",
-    "outline",
-    "dependency_search",
-    "similar_files",
-    "code_search",
-    "read_file",
-)
-"""The tools for code, which have a profile of their own, too."""
+_UTILITY = tools_of_area("server")
+CODE: Final = tools_of_area("code")
+"""The tools for code, which also have a profile of their own."""
 _WORKFLOW = ("record_workflow_step", "get_workflow_patterns", "suggest_next_action", "workflow_checkpoint")
 _PREFERENCES = OlderParameter(
     "by_preferences", Annotated[bool | None, Meta(extra_json_schema=UNLISTED)], lambda _: True
@@ -54,7 +51,7 @@ _PREFERENCES = OlderParameter(
 
 
 def _part_of_file(target: str | None) -> dict[str, Any] | None:
-    """Return which part of a file is read for what the original calls a target."""
+    """Return the part of a file that the original calls a target."""
     if target is None or target == "full":
         return None
     return {"overview": True} if target == "overview" else {"symbol": target}
@@ -70,20 +67,20 @@ _TARGET = OlderParameter(
 
 
 class SearchGiven(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A search that is recorded, as an object."""
+    """A recorded search, as an object."""
 
-    query: travel.Line
+    query: session_context.Line
 
 
 _PathGiven = Annotated[str, Meta(min_length=1, max_length=1_024)]
-_MOST = Meta(max_length=travel.MOST_GIVEN)
+_MOST = Meta(max_length=session_context.MOST_GIVEN)
 
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
 def _each(of_text: Callable[[str], T]) -> Callable[[list[str | T] | None], list[T] | None]:
-    """Return what makes objects of those of a list's members that are texts."""
+    """Return a function that converts the texts in a list to objects."""
 
     def read(given: list[str | T] | None) -> list[T] | None:
         if given is None:
@@ -100,36 +97,36 @@ def _searches(given: list[str | SearchGiven] | None) -> list[str] | None:
 _RECORDED = (
     OlderParameter(
         "files_accessed",
-        Annotated[list[_PathGiven | travel.FileUse], _MOST] | None,
-        _each(lambda text: travel.FileUse(path=text)),
-        listed=travel.Files,
+        Annotated[list[_PathGiven | session_context.FileUse], _MOST] | None,
+        _each(lambda text: session_context.FileUse(path=text)),
+        listed=session_context.Files,
     ),
     OlderParameter(
         "recent_searches",
-        Annotated[list[travel.Line | SearchGiven], _MOST] | None,
+        Annotated[list[session_context.Line | SearchGiven], _MOST] | None,
         _searches,
-        listed=travel.Searches,
+        listed=session_context.Searches,
     ),
     OlderParameter(
         "decisions",
-        Annotated[list[travel.Paragraph | travel.DecisionMade], _MOST] | None,
-        _each(lambda text: travel.DecisionMade(what=text)),
-        listed=travel.Decisions,
+        Annotated[list[session_context.Paragraph | session_context.DecisionMade], _MOST] | None,
+        _each(lambda text: session_context.DecisionMade(what=text)),
+        listed=session_context.Decisions,
     ),
 )
-"""What is recorded of work, each of it as a text or as an object; objects are listed, but for searches."""
+"""What is recorded of work, as texts or objects; the listing shows objects, except for searches."""
 
 
 class CurrentWork(msgspec.Struct, frozen=True, kw_only=True):
-    """The session that a client works in, as the original has it."""
+    """The current session of a client, in the original's form."""
 
     session_id: str
     tool_id: str | None
     workspace_path: str | None
-    files_accessed: list[travel.FileView]
-    recent_searches: list[travel.SearchView]
-    decisions: list[travel.DecisionView]
-    workflow_state: travel.WorkflowView | None
+    files_accessed: list[session_context.FileView]
+    recent_searches: list[session_context.SearchView]
+    decisions: list[session_context.DecisionView]
+    workflow_state: session_context.WorkflowView | None
 
 
 def _current_work(read: CurrentSessionResource) -> CurrentWork:
@@ -146,7 +143,7 @@ def _current_work(read: CurrentSessionResource) -> CurrentWork:
 
 
 class ProjectKnown(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a project, as the original has it."""
+    """The knowledge about a project, in the original's form."""
 
     project_id: str
     file_index: FileIndex

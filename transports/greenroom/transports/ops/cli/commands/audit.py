@@ -1,6 +1,6 @@
-"""`greenroom audit`: the audit log shown, exported and checked by whoever may read the folder.
+"""`greenroom audit`: the audit log, shown, exported and verified.
 
-A running server has the folder: then we attach to it, as any other process does.
+If a server is running, the command attaches to it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _PAGE: Final = 200
 
 
 class BadCheckpointError(GreenroomError):
-    """A file has no checkpoints."""
+    """A file contains no checkpoints."""
 
 
 async def audit(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carry one of the actions out; return the exit code."""
+    """Run one of the actions; return the exit code."""
     try:
         async with open_store(resolved.settings) as runtime:
             return await _ACTIONS[chosen.action](chosen, runtime, operator(resolved.settings))
@@ -95,7 +95,7 @@ def _brief(value: Any) -> str:
 
 
 async def _export(chosen: argparse.Namespace, runtime: SharedRuntime, principal: Principal) -> int:
-    """Write every linked record as a line of JSON, and a checkpoint as the last line."""
+    """Write each linked record as a line of JSON, and a checkpoint last."""
     name = chosen.file or STANDARD_OUTPUT
     descriptor = (
         os.dup(1) if name == STANDARD_OUTPUT else os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -111,7 +111,7 @@ async def _export(chosen: argparse.Namespace, runtime: SharedRuntime, principal:
     except BaseException:
         _drop(name)
         raise
-    await runtime.query(CheckpointAudit())  # it waits until the log has that it was exported
+    await runtime.query(CheckpointAudit())  # it waits until the export itself is recorded
     last = 0 if lines.checkpoint is None else lines.checkpoint.count
     remark(f"greenroom audit: {lines.count:,} records up to number {last:,}, and a checkpoint")
     return exit_codes.OK
@@ -134,7 +134,7 @@ async def _verify(chosen: argparse.Namespace, runtime: SharedRuntime, principal:
     known = () if chosen.checkpoint is None else _checkpoints(Path(chosen.checkpoint))
     found = await runtime.query(CheckAudit(checkpoints=known), principal=principal)
     wrong = [str(each) for each in found.report.findings] + [
-        f"records {each.first} to {each.last} had been seen and were not there when the store was opened"
+        f"records {each.first} to {each.last} had been seen and were missing when the store was opened"
         f" (at {each.time})"
         for each in found.breaks
         if not each.restored
@@ -152,8 +152,8 @@ def _show_check(found: AuditChecked, wrong: list[str]) -> None:
         if each.restored:
             say(f"records {each.first} to {each.last} went when a backup was restored")
     if not wrong:
-        what = "nothing was ever recorded" if not report.last else f"{report.rows:,} records are intact"
-        more = f"; {report.redacted:,} of them name nobody any more" if report.redacted else ""
+        what = "the log is empty" if not report.last else f"{report.rows:,} records are intact"
+        more = f"; {report.redacted:,} of them no longer name a person" if report.redacted else ""
         say(f"{what}, up to number {report.last:,}{more}")
         return
     for sentence in wrong:
@@ -162,7 +162,7 @@ def _show_check(found: AuditChecked, wrong: list[str]) -> None:
 
 
 def _checkpoints(path: Path) -> tuple[Checkpoint, ...]:
-    """Return the checkpoints in a file: what `checkpoint` printed, or an export."""
+    """Return the checkpoints in a file: output of `checkpoint`, or an export."""
     found = []
     with path.open("rb") as file:
         for line in file:

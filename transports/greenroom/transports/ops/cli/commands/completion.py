@@ -1,4 +1,4 @@
-"""`greenroom completion`: prints what teaches a shell to complete the program's command lines."""
+"""`greenroom completion`: prints the completion script for a shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`greenroom config`: the settings in force and where each came from."""
+"""`greenroom config`: the settings in force, with their sources."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from greenroom.actors.search.embedding.embedder import EmbedderChoice
-from greenroom.actors.search.embedding.models.installed_models import resolved as taken
+from greenroom.actors.search.embedding.models.installed_models import resolve_auto as taken
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.config.settings import all_settings
@@ -15,7 +15,7 @@ from greenroom.transports.ops.cli.output import say
 
 
 def config(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Print every setting; a value that is spelled as `greenroom` reads it, or a dash for none."""
+    """Print every setting in the form that `greenroom` reads, or a dash for none."""
     say(_json(resolved) if chosen.json else _table(resolved))
     return exit_codes.OK
 
@@ -52,7 +52,7 @@ def _json(resolved: Resolved) -> str:
 
 
 def _embedder(resolved: Resolved) -> dict[str, str] | None:
-    """Return which embedder ``auto`` stands for here, and why; None where another one is chosen."""
+    """Return the embedder that ``auto`` selects, and why; None for another setting."""
     if resolved.settings.embedder != "auto":
         return None
     choice, reason = taken(EmbedderChoice(kind="auto", models=resolved.settings.models), looks_inside=True)

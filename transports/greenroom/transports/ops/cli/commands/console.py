@@ -1,11 +1,11 @@
-"""`greenroom console`: a browser logged in at the console, by a link that works once.
+"""`greenroom console`: opens a browser, logged in to the console by a one-time link.
 
-The link stands in a file that only this user reads, and the browser is given the address of that file: what
-stands in the arguments of programs every user of the machine can read.
+The link is in a file that only this user can read, and the browser gets the file's path: all users of the
+machine can read programs' arguments.
 
-Where the folder's owner serves HTTP, the link leads there. Else this process shares the folder as any server
-does, and serves HTTP on a free loopback port as long as a browser is logged in. In a terminal it prints codes
-by which that browser confirms what it may not do alone, and stays for that.
+If the folder's owner serves HTTP, the link leads there. Otherwise this process attaches to or owns the
+folder, and serves HTTP on a free loopback port while a browser is logged in. In a terminal it stays to print
+codes, which confirm sensitive actions of that browser.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from greenroom.transports.web.rest.browser_sessions import BrowserSessions
 
 _PATIENCE: Final = 10.0  # seconds for the owner to answer
-_LAST_PAGE: Final = 2.0  # seconds in which who has logged out still gets the page that says so
+_LAST_PAGE: Final = 2.0  # seconds for a browser to load the page after its log-out
 
 
 def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Open a browser that is logged in, or print the link; return the exit code."""
-    browser = None if chosen.print_only else _found()
+    """Open a logged-in browser, or print the link; return the exit code."""
+    browser = None if chosen.print_only else _find_browser()
     terminal = secrets.token_urlsafe() if has_terminal() else None
     made = None
-    with suppress(ControlSocketError, NoOwnerError):  # it shows nothing to browsers, or there is none
+    with suppress(ControlSocketError, NoOwnerError):  # it does not serve browsers, or there is none
         link = Link(read_only=chosen.read_only, as_file=browser is not None, terminal=terminal)
         made = json.loads(call(resolved.settings.data, link, patience=_PATIENCE))
     if made is None:
@@ -60,15 +60,15 @@ def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
         print_code(new_code())
         explain_codes()
     file = None if made["file"] is None else Path(made["file"])
-    if browser is None or file is None or not _opened(browser, file):
+    if browser is None or file is None or not _open_browser(browser, file):
         _print(made["url"], is_wanted=chosen.print_only)
     return exit_codes.OK if terminal is None else _stay(new_code)
 
 
 def _stay(new_code: NewCode) -> int:
-    """Print a code of the owner's at each Enter; return the exit code.
+    """Print a new code of the owner at each Enter; return the exit code.
 
-    It ends with Ctrl-C or the end of input.
+    It ends with Ctrl-C or at the end of input.
     """
     try:
         remark("greenroom console: Ctrl-C ends this command; the browser stays logged in")
@@ -90,8 +90,8 @@ def _code_of_owner(folder: Path, terminal: str) -> str:
 def _serve_it(
     chosen: argparse.Namespace, resolved: Resolved, browser: Browser | None, terminal: str | None
 ) -> int:
-    """Serve the console until nobody looks at it any more."""
-    from greenroom.transports.ops.cli.commands.serve import Purpose, serve_for
+    """Serve the console until no browser is logged in."""
+    from greenroom.transports.ops.cli.commands.serve import Purpose, serve_for  # noqa: PLC0415 - takes 0.3 s
     from greenroom.transports.ops.cli.support.error_report import start_logging  # noqa: PLC0415 - likewise
 
     async def attend(link: Linker, sessions: BrowserSessions, stop: trio.Event) -> None:
@@ -106,7 +106,7 @@ def _serve_it(
             given = None if terminal is None else new_code
             nursery.start_soon(_open, url, browser, file, given, chosen.print_only)
             await sessions.wait_until_unused()
-            remark("greenroom console: nobody is logged in any more")
+            remark("greenroom console: no browser is logged in any more")
             await trio.sleep(_LAST_PAGE)
             stop.set()
             nursery.cancel_scope.cancel()
@@ -117,7 +117,7 @@ def _serve_it(
 
 
 def _on_loopback(settings: Settings) -> Settings:
-    """Return the settings of a server for one browser: on a free port, to others open by a key alone."""
+    """Return settings to serve one browser: a free loopback port that requires a key."""
     return replace(
         settings,
         http=HostPort("127.0.0.1", 0),
@@ -148,22 +148,22 @@ async def _open(
     if (
         browser is None
         or file is None
-        or not await trio.to_thread.run_sync(_opened, browser, file, abandon_on_cancel=True)
+        or not await trio.to_thread.run_sync(_open_browser, browser, file, abandon_on_cancel=True)
     ):
         _print(url, is_wanted=is_print_wanted)
-    remark("greenroom console: open until you log out or look at nothing for half an hour; Ctrl-C ends it")
+    remark("greenroom console: it ends at log-out, after half an hour without use, or with Ctrl-C")
     if new_code is not None:
         await print_at_enter_while_serving(new_code)
 
 
-def _found() -> Browser | None:
-    """Return the browser; None where none can read a file of ours."""
+def _find_browser() -> Browser | None:
+    """Return the browser; None if it cannot read a local file."""
     browser = Browser()
     return browser if browser.reads_files() else None
 
 
-def _opened(browser: Browser, file: Path) -> bool:
-    """Open a browser at the file of the link; return whether there surely is one."""
+def _open_browser(browser: Browser, file: Path) -> bool:
+    """Open a browser at the link's file; return whether one certainly opened."""
     if not browser.open_file(file):
         return False
     remark("greenroom console: if no browser shows it, `greenroom console --print` prints the address")
@@ -172,6 +172,6 @@ def _opened(browser: Browser, file: Path) -> bool:
 
 def _print(url: str, *, is_wanted: bool) -> None:
     if not is_wanted:
-        remark("greenroom console: no browser here opens a file of yours, so open this address:")
+        remark("greenroom console: no browser here can open a file of yours, so open this address:")
     say(url)
-    remark("greenroom console: the link works once, within a minute, in a browser that reaches the server")
+    remark("greenroom console: the link works once, within a minute, in any browser that reaches the server")

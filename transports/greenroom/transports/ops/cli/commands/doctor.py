@@ -1,4 +1,4 @@
-"""`greenroom doctor`: what may be wrong, with its remedies; nothing is changed."""
+"""`greenroom doctor`: problems and their remedies, found without any change."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from typing import Final
 import msgspec
 
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.cli.support.json_output import say_json
 from greenroom.transports.ops.cli.commands.doctor_clients import (
     check_clients,
     check_hooks,
     check_spool,
-    tried_clients,
+    try_clients,
 )
 from greenroom.transports.ops.cli.doctor.examination import CHECKS, examine
 from greenroom.transports.ops.cli.doctor.finding import Finding, Report, exit_code, worst
-from greenroom.transports.ops.cli.output import say
+from greenroom.transports.ops.cli.output import say, say_json
 from greenroom.transports.ops.cli.support.terminal import printable
 
 _CHECKS: Final = {**CHECKS, "clients": check_clients, "hooks": check_hooks, "spool": check_spool}
 
 
 async def doctor(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Look at everything and show what was found; return the exit code."""
+    """Run all checks and print the findings; return the exit code."""
     findings = await examine(resolved, os.environ, checks=_CHECKS)
     if chosen.try_clients:
-        findings += await tried_clients(resolved)
+        findings += await try_clients(resolved)
     findings = [_printable(each) for each in findings]
     if chosen.json:
         report = Report(
@@ -47,7 +46,7 @@ async def doctor(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 def _printable(finding: Finding) -> Finding:
-    """Return a finding without what commands a terminal or is no text: names of files may hold anything."""
+    """Make a finding's texts safe for a terminal, since names of files may contain anything."""
     remedy = None if finding.remedy is None else printable(finding.remedy)
     return msgspec.structs.replace(finding, finding=printable(finding.finding), remedy=remedy)
 

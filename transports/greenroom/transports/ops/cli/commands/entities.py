@@ -1,6 +1,6 @@
-"""`greenroom entities`: what documents speak of is declared, suggested, found and removed.
+"""`greenroom entities`: declares, suggests, finds and removes entities of documents.
 
-A running server has the folder: then we attach to it, as any other process does. Files are read here.
+If a server is running, the command attaches to it. This process reads the files.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from greenroom.actors import (
     SuggestEntities,
 )
 from greenroom.actors.core.auth.scopes import KNOWLEDGE
-from greenroom.actors.entities import MANIFESTS
+from greenroom.actors.knowledge.entities import MANIFESTS
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.ops.cli.output import complain, remark, say
+from greenroom.transports.ops.cli.support.authentication import acting_principal
 from greenroom.transports.ops.cli.support.error_report import with_flags
 from greenroom.transports.ops.cli.support.open_store import open_store
 from greenroom.transports.ops.cli.support.terminal import printable
 
 _MOST_BYTES: Final = 4_194_304
-"""Of a file: more than one that is taken may have."""
+"""Bytes of a file; more than an accepted one may have."""
 
 
 async def entities(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carry one of the actions out; return the exit code."""
+    """Run one of the actions; return the exit code."""
     settings = resolved.settings
     try:
         request = _request(chosen)
@@ -52,9 +52,9 @@ async def entities(chosen: argparse.Namespace, resolved: Resolved) -> int:
     except Refusal as refusal:
         return complain("entities", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
     if chosen.json:
-        said = msgspec.to_builtins(reply)
-        del said["success"]
-        say(json.dumps(said, indent=2))
+        document = msgspec.to_builtins(reply)
+        del document["success"]
+        say(json.dumps(document, indent=2))
     else:
         _show(reply)
     is_done = not (isinstance(reply, EntitiesDefined) and reply.unreadable)
@@ -62,7 +62,7 @@ async def entities(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 def _request(chosen: argparse.Namespace) -> Any:
-    """Return what is asked.
+    """Make the request of an action.
 
     Raises:
         OSError: a file cannot be read.
@@ -101,8 +101,8 @@ def _show(reply: EntitiesDefined | EntitiesSuggested | EntitiesFound) -> None:
             for sentence in reply.unreadable:
                 remark(f"greenroom entities: {printable(sentence)}")
             counts = {"added": reply.added, "changed": reply.changed, "removed": reply.removed}
-            said = ", ".join(f"{len(names):,} {what}" for what, names in counts.items())
-            say(f"{said}, {reply.unchanged:,} unchanged in {reply.corpus}")
+            words = ", ".join(f"{len(names):,} {what}" for what, names in counts.items())
+            say(f"{words}, {reply.unchanged:,} unchanged in {reply.corpus}")
         case EntitiesSuggested():
             for each in reply.suggestions:
                 say(f"{each.count:>7,}  in {each.chunks:,} chunks  {each.looks_like}  {printable(each.name)}")

@@ -1,6 +1,6 @@
-"""`greenroom erase`: a person counted, then erased by whoever may read the folder, and the file rewritten.
+"""`greenroom erase`: counts and erases a person's data, and rewrites the store's file.
 
-A running server has the folder: then we attach to it, it erases at once, and the file waits for `--finish`.
+If a server is running, the command attaches to it and erases at once; the file then waits for `--finish`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import trio
 
 from greenroom.actors import Agent, EraseUser, UserErased, finish_erasing
 from greenroom.runtime import ExpungeInfo, Refusal, StoreOwnedError, older_stores
+from greenroom.runtime.maintenance.temporary_copies import left_over
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.config.settings import Settings
-from greenroom.transports.cli.support.json_output import say_json
 from greenroom.transports.clients.hooks.spool import names_of, remove, remove_refused
-from greenroom.transports.ops.cli.output import complain, remark, say
+from greenroom.transports.ops.cli.output import complain, remark, say, say_json
 from greenroom.transports.ops.cli.support.audit_record import operator
 from greenroom.transports.ops.cli.support.error_report import with_flags
 from greenroom.transports.ops.cli.support.open_store import encryption, open_store, runtime_options
@@ -37,27 +37,27 @@ _WORDS: Final = {
     "api_keys": "API keys",
     "hook_events_waiting": "events of hooks that waited for a server",
     "given": "notes of what hooks gave",
-    "hook_events": "marks of events that hooks told",
+    "hook_events": "marks of events from hooks",
     "hook_sessions": "marks of sessions of clients that have hooks",
 }
-"""What counts are of, where their names do not say it well enough."""
+"""The texts of counts with unclear names."""
 
 
 async def erase(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Count, erase, or rewrite the file; return the exit code."""
     settings = resolved.settings
     if (chosen.person is None) != chosen.finish:
-        return complain("erase", "name somebody with --user, or give --finish alone", exit_codes.USAGE)
+        return complain("erase", "name a person with --user, or give --finish alone", exit_codes.USAGE)
     if chosen.finish:
         return await _finish(chosen, settings, None)
     request = EraseUser(user=chosen.person, agents=list(chosen.agents or ()))
     try:
         if not chosen.yes:
-            counted = (await _asked(request, settings))[0]
+            counted = (await _send(request, settings))[0]
             _show(chosen, settings.data, counted)
             if not await _is_confirmed(chosen):
                 return complain("erase", "nothing was erased; --yes does it", exit_codes.FAILED)
-        done, owned = await _asked(msgspec.structs.replace(request, confirm=True), settings)
+        done, owned = await _send(msgspec.structs.replace(request, confirm=True), settings)
     except Refusal as refusal:
         return complain("erase", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
     if not owned:
@@ -66,10 +66,10 @@ async def erase(chosen: argparse.Namespace, resolved: Resolved) -> int:
     return await _finish(chosen, settings, done)
 
 
-async def _asked(request: EraseUser, settings: Settings) -> tuple[UserErased, bool]:
-    """Return the answer, and whether no server has the store, so that the file can be rewritten.
+async def _send(request: EraseUser, settings: Settings) -> tuple[UserErased, bool]:
+    """Send the request; return its reply, and whether this process owns the store.
 
-    What hooks left for the next server is the person's as well; a server that runs has taken it.
+    Events in the spool belong to the person, too; a running server has taken them.
     """
     async with open_store(settings) as runtime:
         erased = await Agent(runtime, operator(settings)).ask(request)
@@ -87,19 +87,19 @@ async def _asked(request: EraseUser, settings: Settings) -> tuple[UserErased, bo
 
 
 async def _is_confirmed(chosen: argparse.Namespace) -> bool:
-    """Ask whoever sits at the terminal, if anybody does."""
+    """Ask the user at the terminal, if there is one."""
     if sys.stdin is None or not sys.stdin.isatty() or chosen.json:
         return False
-    remark("greenroom erase: that cannot be undone; to go on, type the user's name:")
+    remark("greenroom erase: that cannot be undone; to continue, type the user's name:")
     typed: str = await trio.to_thread.run_sync(sys.stdin.readline)
     wanted: str = chosen.person
     return typed.removesuffix("\n") == wanted
 
 
 async def _finish(chosen: argparse.Namespace, settings: Settings, done: UserErased | None) -> int:
-    """Rewrite the file, unless a server has it."""
+    """Rewrite the file, unless a server uses it."""
     try:
-        async with open_store(settings) as runtime:  # what is on its way to actors arrives
+        async with open_store(settings) as runtime:  # messages to actors are delivered before the rewrite
             if runtime.role != "owner":
                 return complain("erase", f"a server uses {settings.data}; stop it first", exit_codes.OWNED)
         rewrite = partial(
@@ -121,20 +121,23 @@ async def _finish(chosen: argparse.Namespace, settings: Settings, done: UserEras
 def _show(
     chosen: argparse.Namespace, folder: Path, erased: UserErased | None, info: ExpungeInfo | None = None
 ) -> None:
-    older = older_stores(folder)
+    older, left = older_stores(folder), left_over(folder)
     if chosen.json:
-        said = {"erased": erased, "file": info, "older_stores": older}
-        say_json(said)
+        say_json({"erased": erased, "file": info, "older_stores": older, "left_over": left})
         return
     if erased is not None:
         _show_counts(chosen, erased)
     if info is not None:
         say(
             f"the file was rewritten: {info.before:,} bytes before, {info.after:,} now; {info.redacted:,} "
-            "records of the audit log do not name anybody any more"
+            "records of the audit log no longer name a person"
         )
     for path in older:
         say(f"an older store still holds everything: {printable(str(path))}")
+    for path in left:
+        say(f"a command that was killed has left a copy that may hold everything: {printable(str(path))}")
+    if older or left or (erased is not None and erased.backups):
+        say("these copies, and others that were made of the files, are not changed: remove them yourself")
 
 
 def _show_counts(chosen: argparse.Namespace, erased: UserErased) -> None:

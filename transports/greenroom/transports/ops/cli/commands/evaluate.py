@@ -1,7 +1,7 @@
-"""`greenroom evaluate`: how well searches find what they should, on the user's own memories.
+"""`greenroom evaluate`: measures searches on the user's own memories.
 
-A line of the file is a query with the keys of the memories that it should find. Each is asked in each
-mode; nothing counts as used by that. With ``--template`` such a file is begun instead.
+Each line of the file is a query with the keys of the memories to find. Each query runs in each mode, without
+counting as use. ``--template`` writes such a file to fill in.
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ from greenroom.actors.memories.recall.evaluate import (
     RANKED,
     Judged,
     JudgedQuery,
-    judged,
+    Scored,
+    expected_error,
+    judge,
     read_query,
     ready,
+    tenths,
     unknown,
 )
 from greenroom.actors.memories.requests.transfer import MemoryLine
-from greenroom.actors.memories.transfer.export_actor import exported
-from greenroom.actors.recall.reliability import Scored, expected_error, tenths
+from greenroom.actors.memories.transfer.export_actor import export_lines
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.config.settings import Settings
-from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.ops.cli.output import complain, remark, say
+from greenroom.transports.ops.cli.support.authentication import acting_principal
 from greenroom.transports.ops.cli.support.open_store import embedder_choice, open_store
 from greenroom.transports.ops.cli.support.progress_bar import show_progress
 
@@ -47,7 +49,7 @@ _NEEDS: Final = ("greenroom evaluate", "memory:read")
 MODES: Final[tuple[SearchMode, ...]] = ("semantic", "hybrid", "exact")
 _NAME_WIDTH: Final = 24
 _ABOUT: Final = 300
-"""Characters of a memory that a template shows."""
+"""Characters of a memory in a template."""
 _ORDER: Final = (*(f"R@{depth}" for depth in DEPTHS), f"hit@{RANKED}", "MRR", f"nDCG@{RANKED}", NEWER, EMPTY)
 
 
@@ -81,7 +83,7 @@ async def _measure(chosen: argparse.Namespace, settings: Settings, queries: Sequ
             for mode in modes:
                 found[mode] = []
                 for number, query in enumerate(queries, start=1):
-                    found[mode].append(await judged(runtime, principal, query, mode, chosen.limit, depths))
+                    found[mode].append(await judge(runtime, principal, query, mode, chosen.limit, depths))
                     shows(mode, number, len(queries))
             strangers = await unknown(runtime, principal, _never_found(found))
     for name in strangers:
@@ -96,14 +98,14 @@ async def _measure(chosen: argparse.Namespace, settings: Settings, queries: Sequ
 
 
 def _never_found(found: dict[str, list[Judged]]) -> list[str]:
-    """Return what no mode found for the queries that name it, in the order in which they do."""
+    """Return the keys that no mode found, sorted."""
     missed = [set[str]().union(*(row.missed for row in rows)) for rows in found.values()]
     return sorted(set.intersection(*missed))
 
 
 async def _begin(path: Path, count: int, settings: Settings) -> int:
-    """Write a file of some memories, each with room for a query; return the exit code."""
-    drawn, seen = await _drawn(count, settings)
+    """Write a template with some memories; return the exit code."""
+    drawn, seen = await _draw(count, settings)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.writelines(json.dumps(_blank(each), ensure_ascii=False) + "\n" for each in drawn)
@@ -116,17 +118,17 @@ async def _begin(path: Path, count: int, settings: Settings) -> int:
     return exit_codes.OK
 
 
-async def _drawn(count: int, settings: Settings) -> tuple[list[MemoryLine], int]:
-    """Return so many memories, each drawn with the same chance, and of how many they are."""
+async def _draw(count: int, settings: Settings) -> tuple[list[MemoryLine], int]:
+    """Draw a number of memories at random; return them, and the number of all."""
     drawn: list[MemoryLine] = []
     seen = 0
     async with open_store(settings) as runtime:
         principal = await acting_principal(runtime, settings, *_NEEDS)
-        async with aclosing(exported(runtime, principal, None)) as pages:
+        async with aclosing(export_lines(runtime, principal, None)) as pages:
             async for page in pages:
                 for line in page:
                     seen += 1
-                    # The n-th takes the place of one drawn before with the chance count / n.
+                    # Reservoir sampling: the n-th replaces a drawn one with the probability count / n.
                     place = len(drawn) if len(drawn) < count else random.randrange(seen)  # noqa: S311  no secret
                     if place < count:
                         drawn[place : place + 1] = [msgspec.json.decode(line, type=MemoryLine)]
@@ -134,8 +136,8 @@ async def _drawn(count: int, settings: Settings) -> tuple[list[MemoryLine], int]
 
 
 def _blank(memory: MemoryLine) -> dict[str, object]:
-    said = msgspec.json.encode(memory.value).decode() if memory.content is None else memory.content
-    return {"query": "", "relevant": [memory.key], "about": said[:_ABOUT]}
+    text = msgspec.json.encode(memory.value).decode() if memory.content is None else memory.content
+    return {"query": "", "relevant": [memory.key], "about": text[:_ABOUT]}
 
 
 def _read(path: Path) -> Iterator[JudgedQuery]:
@@ -151,7 +153,7 @@ def _read(path: Path) -> Iterator[JudgedQuery]:
 
 
 def _figures(found: dict[str, list[Judged]]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the means by mode and group; the group of all is called ``all``."""
+    """Return the means by mode and group; the group ``all`` has every query."""
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for mode, rows in found.items():
         groups: dict[str, list[Judged]] = {"all": rows}
@@ -189,7 +191,7 @@ def _reliability(scored: Sequence[Scored]) -> dict[str, object]:
 
 
 def _score_table(scored: Sequence[Scored]) -> str:
-    """Return what share of the first memories of all semantic searches was right, by their scores."""
+    """Return the share of correct first results of semantic searches, by score."""
     lines = [f"{'score (semantic)':{_NAME_WIDTH}}{'found':>9}{'score':>9}{'right':>9}"]
     for each in reversed(tenths(scored)):
         cells = (f"{each.found:,}", *(_cell("", share) for share in (each.score, each.right)))

@@ -1,7 +1,7 @@
-"""`greenroom hook`: an event of a client answered, or kept for the next owner of the folder.
+"""`greenroom hook`: answers a client's event, or enqueues it for the next owner.
 
-An answer comes from the process that owns the folder, through its control socket; where none does, this one
-opens the store, without an embedder. `hooks.guard` sees to it that the client is never kept waiting.
+The owner of the folder replies through its control socket. Without an owner this process opens the store,
+without an embedder. `hooks.guard` ensures that the client never waits.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.config.settings import Settings
-from greenroom.transports.clients.hooks.dialects import DIALECTS, Said, answer, read
-from greenroom.transports.clients.hooks.failures import Failures, failures_of, note_told
+from greenroom.transports.clients.hooks.client_json import claim_output, read_object
+from greenroom.transports.clients.hooks.dialects import DIALECTS, HookInput, answer, read
+from greenroom.transports.clients.hooks.enqueue import enqueue, make_event
+from greenroom.transports.clients.hooks.failures import Failures, failures_of, note_reported
 from greenroom.transports.clients.hooks.guard import RUN, Run, sentence_of
-from greenroom.transports.hooks.events import make_event
-from greenroom.transports.hooks.streams import claim_output, read_object
-from greenroom.transports.hooks.telling import keep
 from greenroom.transports.ops.cli.output import complain
 from greenroom.transports.ops.cli.support.identity import principal_of
 from greenroom.transports.ops.control.client import ControlSocketError, Drain, Hook, NoOwnerError, call
@@ -33,14 +32,14 @@ from greenroom.transports.ops.control.client import ControlSocketError, Drain, H
 _ASKING: Final = frozenset({"session-start", "user-prompt"})
 _POKE_SECONDS: Final = 1.0
 _RESERVE_SECONDS: Final = 0.2
-"""Of the time limit, for what is done after the owner did not answer."""
+"""The part of the time limit that is reserved for the case that the owner does not reply."""
 _TAKING_SECONDS: Final = 0.5
-"""At most, and no more than a third of what is left of the time limit."""
+"""The most for draining the spool, besides a third of the remaining time."""
 _PARTIAL: Final = "(Greenroom: partial, since it was found by words alone.)"
 
 
 def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Answer or keep one event; return the exit code."""
+    """Answer or enqueue one event; return the exit code."""
     run = RUN.get()
     run.folder = resolved.settings.data
     run.allow(chosen.limit)
@@ -53,62 +52,64 @@ def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
     output = claim_output()
     context = message = ""
     try:
-        said = read(chosen.client, read_object(0))
-        context, found = _carry_out(chosen, resolved.settings, said, run)
+        hook_input = read(chosen.client, read_object(0))
+        context, found = _carry_out(chosen, resolved.settings, hook_input, run)
         message = _of_findings(found) if found else ""
-    except Exception as error:  # noqa: BLE001 - an answer is due all the same
+    except Exception as error:  # noqa: BLE001 - the client needs a reply in any case
         run.fail(sentence_of(error))
     if chosen.name == "session-start" and (failed := failures_of(resolved.settings.data)).untold:
-        note_told(resolved.settings.data)
+        note_reported(resolved.settings.data)
         if DIALECTS[chosen.client].message:
-            message = f"{_told_to_person(failed)} {message}".rstrip()
+            message = f"{_failures_for_person(failed)} {message}".rstrip()
         else:
-            context = f"{context}\n{_told_to_model(failed)}".lstrip()
+            context = f"{context}\n{_failures_for_model(failed)}".lstrip()
     with os.fdopen(output, "wb") as stream:
         stream.write(answer(chosen.client, chosen.name, context, message) + b"\n")
     return exit_codes.OK
 
 
-def _carry_out(chosen: argparse.Namespace, settings: Settings, said: Said, run: Run) -> tuple[str, int]:
-    """Answer or keep an event; return what the client's model is given, and how much was found meanwhile."""
+def _carry_out(
+    chosen: argparse.Namespace, settings: Settings, hook_input: HookInput, run: Run
+) -> tuple[str, int]:
+    """Answer or enqueue an event; return the model's text and the number of findings."""
     principal = principal_of(replace(settings, agent=settings.agent or chosen.client))
     if chosen.name in _ASKING:
-        event = make_event(chosen.name, chosen.client, said, [])
-        return _asked(settings, principal, event, run)
-    if keep(settings.data, principal, chosen.name, chosen.client, said, os.environ):
+        event = make_event(chosen.name, chosen.client, hook_input, [])
+        return _answer(settings, principal, event, run)
+    if enqueue(settings.data, principal, chosen.name, chosen.client, hook_input, os.environ):
         _poke(settings.data)
     return "", 0
 
 
-def _asked(settings: Settings, principal: Principal, event: HookEvent, run: Run) -> tuple[str, int]:
+def _answer(settings: Settings, principal: Principal, event: HookEvent, run: Run) -> tuple[str, int]:
     request = Hook(principal=principal, event=event)
     try:
-        told = call(settings.data, request, patience=max(run.rest - _RESERVE_SECONDS, _RESERVE_SECONDS))
+        reply = call(settings.data, request, patience=max(run.rest - _RESERVE_SECONDS, _RESERVE_SECONDS))
     except NoOwnerError:
-        if not (settings.data / DATA_FILE).exists():  # nothing is known yet
+        if not (settings.data / DATA_FILE).exists():  # there is no store yet
             return "", 0
-        found = _found_here(settings, principal, event, run)
+        found = _answer_here(settings, principal, event, run)
     else:
-        found = msgspec.json.decode(told, type=HookAnswer)
+        found = msgspec.json.decode(reply, type=HookAnswer)
     is_partial = found.context and found.partial
     return f"{found.context}\n{_PARTIAL}" if is_partial else found.context, found.found
 
 
-def _found_here(settings: Settings, principal: Principal, event: HookEvent, run: Run) -> HookAnswer:
-    """Ask a store without a control socket: attached to its owner, or as the owner, without an embedder.
+def _answer_here(settings: Settings, principal: Principal, event: HookEvent, run: Run) -> HookAnswer:
+    """Query the store without a control socket: attached, or as the owner without an embedder.
 
-    What other hooks left is taken before a session starts, so that it knows of the one before.
+    The spool is drained before a session starts, so that it knows of the one before.
     """
-    import trio  # noqa: PLC0415 - as long to import as all else, and an owner makes it needless
+    import trio  # noqa: PLC0415 - slow to import, and not needed with an owner
 
     from greenroom.actors import AnswerHook  # noqa: PLC0415 - likewise
-    from greenroom.transports.clients.hooks.drain import take_waiting  # noqa: PLC0415 - likewise
+    from greenroom.transports.clients.hooks.drain import drain_spool  # noqa: PLC0415 - likewise
     from greenroom.transports.ops.cli.support.open_store import open_store  # noqa: PLC0415 - likewise
 
     async def ask() -> HookAnswer:
         async with open_store(settings) as runtime:
             if event.name == "session-start":
-                await take_waiting(runtime, settings.data, min(run.rest / 3, _TAKING_SECONDS))
+                await drain_spool(runtime, settings.data, min(run.rest / 3, _TAKING_SECONDS))
             found = await runtime.query(AnswerHook(event=event), principal=principal)
             return msgspec.structs.replace(found, partial=found.partial or runtime.role == "owner")
 
@@ -116,7 +117,7 @@ def _found_here(settings: Settings, principal: Principal, event: HookEvent, run:
 
 
 def _poke(folder: Path) -> None:
-    """Tell the owner that something waits. Without one, or one that is busy, it waits for the next."""
+    """Notify the owner of a new event; without a free owner the event waits."""
     try:
         call(folder, Drain(), patience=_POKE_SECONDS)
     except (NoOwnerError, ControlSocketError):
@@ -131,15 +132,15 @@ def _of_findings(number: int) -> str:
     )
 
 
-def _told_to_person(failed: Failures) -> str:
+def _failures_for_person(failed: Failures) -> str:
     return (
-        f"Greenroom: {_counted(failed)} failed since you were last told; the last was {failed.last_hook}, "
-        f"{failed.last_at:%Y-%m-%d %H:%M} UTC: {failed.last_sentence}. `greenroom doctor` says more."
+        f"Greenroom: {_counted(failed)} failed since the last report; the last was {failed.last_hook}, "
+        f"{failed.last_at:%Y-%m-%d %H:%M} UTC: {failed.last_sentence}. `greenroom doctor` has details."
     )
 
 
-def _told_to_model(failed: Failures) -> str:
-    """Return as much for the model of a client that shows its user nothing, in words that are ours alone."""
+def _failures_for_model(failed: Failures) -> str:
+    """Report failures to the model, for clients without messages to the user; no foreign text."""
     return f"(Greenroom: {_counted(failed)} failed lately. Tell the user that `greenroom doctor` says why.)"
 
 

@@ -1,6 +1,6 @@
-"""`greenroom ingest`: files and folders into a corpus, once or as they change.
+"""`greenroom ingest`: puts files and folders into a corpus, once or as they change.
 
-A running server has the store: then we attach to it, as any other process does. The files are read here.
+If a server is running, the command attaches to it. This process reads the files.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import NoReturn
 import msgspec
 
 from greenroom.actors.knowledge.corpora.requests.ingestion import DocumentsIngested
-from greenroom.actors.knowledge.ingest.files.places import Reach, checked_place
-from greenroom.actors.knowledge.ingest.files.watch import NotWatchedError, watching
+from greenroom.actors.knowledge.ingest.files.places import Reach, check_place
+from greenroom.actors.knowledge.ingest.files.watch import NotWatchedError, watch
 from greenroom.actors.knowledge.ingest.run import Ingestion, Progress, open_ingestion
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.config.settings import Settings
-from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.ops.cli.output import complain, remark, say
+from greenroom.transports.ops.cli.support.authentication import acting_principal
 from greenroom.transports.ops.cli.support.error_report import (
     run_on_trio,
     run_until_signal,
@@ -34,11 +34,11 @@ from greenroom.transports.ops.cli.support.progress_bar import ProgressDisplay, s
 from greenroom.transports.ops.cli.support.terminal import printable
 
 _SHOWN = 20
-"""Files that are left out and named, where people read."""
+"""Files left out that are named in the text output."""
 
 
 def ingest(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Fill a corpus, and with ``--watch`` keep it up; return the exit code."""
+    """Fill a corpus, and with ``--watch`` keep it up to date; return the exit code."""
     if not chosen.watch:
         return run_on_trio(_ingest, chosen, resolved)
     start_logging(resolved.settings.log_level)
@@ -49,12 +49,12 @@ async def _ingest(chosen: argparse.Namespace, resolved: Resolved) -> int:
     settings = resolved.settings
     try:
         reach = reach_of(settings)
-        roots = [checked_place(path, reach) for path in chosen.paths]
+        roots = [check_place(path, reach) for path in chosen.paths]
         with show_progress() as shows:
             async with open_store(settings, embedder_choice(settings, os.environ), may="create") as runtime:
                 principal = await acting_principal(runtime, settings, "greenroom ingest", "knowledge:write")
                 async with open_ingestion(
-                    runtime, principal, chosen.corpus, closed=reach.closed, progress=_told(shows)
+                    runtime, principal, chosen.corpus, closed=reach.closed, progress=_file_progress(shows)
                 ) as ingestion:
                     if chosen.watch:
                         await _keep_up(chosen, ingestion, roots)
@@ -71,8 +71,8 @@ async def _ingest(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 async def _keep_up(chosen: argparse.Namespace, ingestion: Ingestion, roots: list[str]) -> NoReturn:
-    """Put in and remove what changes, until that is ended."""
-    async with watching(roots) as changes:  # from the beginning, so that nothing is missed meanwhile
+    """Apply changes of the files until interrupted."""
+    async with watch(roots) as changes:  # before the first ingest, so that no change is missed
         _show(chosen, await ingestion.files(roots))
         remark(f"greenroom ingest: watching {', '.join(map(printable, roots))}")
         while True:
@@ -83,27 +83,27 @@ async def _keep_up(chosen: argparse.Namespace, ingestion: Ingestion, roots: list
 
 
 def reach_of(settings: Settings) -> Reach:
-    """Return what the user of a command may have read: anything but what is our own."""
+    """Return what a command's user may ingest: anything except the program's own folders."""
     return Reach(roots=None, closed=own_folders(settings))
 
 
-def _told(shows: ProgressDisplay) -> Progress:
+def _file_progress(shows: ProgressDisplay) -> Progress:
     return partial(shows, "files")
 
 
 def _show(chosen: argparse.Namespace, done: DocumentsIngested) -> None:
     if chosen.json:
-        said = msgspec.to_builtins(done)
-        del said["success"]
-        say(json.dumps(said, indent=None if chosen.watch else 2))
+        document = msgspec.to_builtins(done)
+        del document["success"]
+        say(json.dumps(document, indent=None if chosen.watch else 2))
         return
     for each in done.named[:_SHOWN]:
         remark(f"greenroom ingest: {printable(each.path)} is left out: {each.reason}")
     if len(done.named) > _SHOWN:
         remark(f"greenroom ingest: {len(done.named) - _SHOWN:,} more are left out; --json names them")
     counts = {state: getattr(done, state) for state in ("added", "changed", "removed", "unchanged")}
-    said = ", ".join(f"{count:,} {state}" for state, count in counts.items())
-    say(f"{said} in {done.corpus}: {done.bytes:,} bytes in {done.chunks:,} chunks")
+    words = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+    say(f"{words} in {done.corpus}: {done.bytes:,} bytes in {done.chunks:,} chunks")
     if done.left_out:
         reasons = ", ".join(f"{count:,} since {reason}" for reason, count in sorted(done.left_out.items()))
         remark(f"greenroom ingest: left out {reasons}")

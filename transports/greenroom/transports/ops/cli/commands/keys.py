@@ -1,7 +1,6 @@
-"""`greenroom keys`: API keys made, listed, rotated and revoked by whoever may read the folder.
+"""`greenroom keys`: creates, lists, rotates and revokes API keys.
 
-A running server has the folder: then we attach to it, as any other process does, and it and every other
-process hear of the change at once.
+If a server is running, the command attaches to it; the change takes effect at once in every process.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from greenroom.transports.ops.cli.support.terminal import printable
 
 
 async def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carry one of the actions out; return the exit code."""
+    """Run one of the actions; return the exit code."""
     settings = resolved.settings
     request, show = _request(chosen, settings)
     async with open_store(settings, may="create" if chosen.action == "create" else "own") as runtime:
@@ -46,7 +45,7 @@ async def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 def _request(chosen: argparse.Namespace, settings: Settings) -> tuple[Any, Callable[[Any], None]]:
-    """Return what is asked, and what shows the answer to people."""
+    """Make the request of an action, and return the function that prints its reply."""
     show_made = partial(_show_made, settings=settings)
     match chosen.action:
         case "create":
@@ -65,9 +64,9 @@ def _request(chosen: argparse.Namespace, settings: Settings) -> tuple[Any, Calla
                 "tools": None if chosen.tools is None else list(chosen.tools),
                 "schemas": chosen.schemas,
             }
-            said = {name: value for name, value in given.items() if value is not None}
+            options = {name: value for name, value in given.items() if value is not None}
             return CreateApiKey(
-                name=chosen.name or "unnamed", scopes=_parts(chosen.scopes), **said
+                name=chosen.name or "unnamed", scopes=_parts(chosen.scopes), **options
             ), show_made
         case "rotate":
             overlap = {} if chosen.overlap is None else {"overlap_seconds": chosen.overlap}
@@ -86,7 +85,7 @@ def _parts(text: str) -> list[str]:
 def _show_made(reply: ApiKeyMade, settings: Settings) -> None:
     key = reply.key
     say(reply.api_key)
-    remark(f"greenroom keys: that is the key {key.key_id}, shown this once; keep it as you keep a password")
+    remark(f"greenroom keys: this is the key {key.key_id}, shown only once; keep it like a password")
     remark(f"greenroom keys: {', '.join(key.scopes)}; until {key.expires_at:%Y-%m-%d}; {_holder(key)}")
     rate = key.limits.get("rate", settings.rate_limit)
     burst = key.limits.get("burst", settings.rate_burst)
@@ -95,12 +94,12 @@ def _show_made(reply: ApiKeyMade, settings: Settings) -> None:
         "--rate and --burst"
     )
     if key.replaces is not None:
-        remark(f"greenroom keys: it takes the place of {key.replaces}, which goes on for a while")
-        remark("greenroom keys: `greenroom keys list` tells until when")
+        remark(f"greenroom keys: it replaces {key.replaces}, which stays valid for a while")
+        remark("greenroom keys: `greenroom keys list` shows until when")
 
 
 def _show_revoked(reply: Any) -> None:
-    say(f"the key {reply.key.key_id} ({printable(reply.key.name)}) opens nothing any more")
+    say(f"the key {reply.key.key_id} ({printable(reply.key.name)}) is no longer valid")
 
 
 def _show_list(reply: Any) -> None:

@@ -1,4 +1,4 @@
-"""What an operator does with a store that no server uses; each takes the owner's lock meanwhile."""
+"""Commands on a stopped store; each takes the owner's lock while it runs."""
 
 from __future__ import annotations
 
@@ -43,27 +43,26 @@ from greenroom.transports.ops.cli.support.audit_record import operator, record, 
 from greenroom.transports.ops.cli.support.open_store import encryption, open_store, runtime_options
 from greenroom.transports.ops.control.client import NoOwnerError, as_json, merge_verify_results
 
-_STARTING_SECONDS: Final = 5.0  # how long a server may hold the lock before it listens
+_STARTING_SECONDS: Final = 5.0  # a starting server may hold the lock for so long before it listens
 _RETRY_SECONDS: Final = 0.05
 
 
 def run_as_owner(
     chosen: argparse.Namespace, settings: Settings, ask_owner: Callable[[], dict[str, Any]] | None
 ) -> dict[str, Any]:
-    """Carry a command out on the folder itself and return the result as JSON's values.
+    """Run a command on the folder itself and return the result as JSON values.
 
-    A server that is just starting holds the lock already and listens a little later; until
-    then both are tried.
+    A starting server holds the lock before it listens; until it does, both ways are tried in turn.
 
     Args:
         chosen: The command and its arguments.
         settings: The settings in force.
-        ask_owner: Asks the server that owns the folder; None when the command is not for a server.
+        ask_owner: Sends the request to the owner; None if a server cannot do it.
 
     Raises:
-        StoreOwnedError: a server uses the folder and does not answer at its control socket.
-        ControlSocketError: a server that started meanwhile did not carry the command out.
-        GreenroomError: the command cannot be carried out.
+        StoreOwnedError: a server uses the folder and does not reply at its control socket.
+        ControlSocketError: a server that started meanwhile did not carry out the command.
+        GreenroomError: the command failed.
     """
     patience_ends = time.monotonic() + _STARTING_SECONDS
     while True:
@@ -84,7 +83,7 @@ async def _verify_memories(settings: Settings, rebuild: bool) -> MemoriesVerifie
 
 
 def _key(settings: Settings) -> Encryption:
-    """Return the key of a command that is of no use without one."""
+    """Return the key for a command that requires one."""
     found = encryption(settings)
     if found is None:
         raise StoreKeyError("this command needs the store's key; name it with --encryption-key")
@@ -148,6 +147,6 @@ def _backup(destination: Path, settings: Settings) -> BackupInfo:
 
 def _restore(source: Path, settings: Settings) -> RestoreInfo:
     done = restore(source, settings.data, encryption=encryption(settings), secrets=settings.secrets)
-    if done.has_secret:  # else another one would be made, and the right one may still be brought
+    if done.has_secret:  # otherwise a new secret would be made, and the right one may still be restored
         record_afterwards(settings, "restore_store", source=str(source)[:LONGEST])
     return done

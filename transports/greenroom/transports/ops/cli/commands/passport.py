@@ -1,6 +1,6 @@
-"""`greenroom passport`: sessions written into files and made of files, and whose passports are taken.
+"""`greenroom passport`: exports sessions to files and restores them, and shows signers.
 
-A running server has the folder: then we attach to it, as any other process does, and it does the work.
+If a server is running, the command attaches to it, and it does the work.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.config.settings import PASSPHRASE_VARIABLE, Settings
 from greenroom.transports.base.errors import FileAccessError
-from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.ops.cli.output import complain, say
+from greenroom.transports.ops.cli.support.authentication import acting_principal
 from greenroom.transports.ops.cli.support.open_store import (
     embedder_choice,
     open_for_dry_run,
@@ -39,11 +39,11 @@ _OWN_ALONE: Final = 0o600
 
 
 class _PassportCommandError(GreenroomError):
-    """What was asked for cannot be done; the message says why."""
+    """The action cannot be done; the message says why."""
 
 
 async def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carry one action out; return the exit code."""
+    """Run one of the actions; return the exit code."""
     settings = resolved.settings
     try:
         embedder = embedder_choice(settings, os.environ)
@@ -53,17 +53,15 @@ async def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
         else:
             opening = open_store(settings, embedder, may="create" if chosen.action == "restore" else "own")
         async with opening as runtime:
-            said = await _ACTIONS[chosen.action](chosen, settings, runtime, text)
+            document = await _ACTIONS[chosen.action](chosen, settings, runtime, text)
     except ValueError as error:
         return complain("passport", str(error), exit_codes.FAILED)
     if chosen.json:
-        say(json.dumps(said, indent=2))
+        say(json.dumps(document, indent=2))
     else:
-        for name, value in said.items():
-            if (
-                value is not None
-            ):  # as of a session that was here already, which no passport brought messages to
-                say(f"{name}: {value}" if len(said) > 1 else str(value))
+        for name, value in document.items():
+            if value is not None:  # None for example if the session was here already
+                say(f"{name}: {value}" if len(document) > 1 else str(value))
     return exit_codes.OK
 
 
@@ -170,7 +168,7 @@ def _read(path: Path) -> str:
 
 
 def _passphrase(is_wanted: bool, *, twice: bool) -> str | None:  # noqa: FBT001  the first word says it
-    """Return the passphrase from the environment, else from the terminal; never from the command line."""
+    """Return the passphrase from the environment or the terminal, never from the command line."""
     if not is_wanted:
         return None
     given = os.environ.get(PASSPHRASE_VARIABLE)
@@ -180,5 +178,5 @@ def _passphrase(is_wanted: bool, *, twice: bool) -> str | None:  # noqa: FBT001 
         raise _PassportCommandError(f"the passphrase is read from {PASSPHRASE_VARIABLE}, or from a terminal")
     words = getpass.getpass("Passphrase: ")
     if twice and getpass.getpass("Again: ") != words:
-        raise _PassportCommandError("these are two passphrases; nothing was exported")
+        raise _PassportCommandError("the passphrases differ; nothing was exported")
     return words

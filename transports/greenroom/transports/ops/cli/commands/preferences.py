@@ -1,6 +1,6 @@
-"""`greenroom preferences`: what a user prefers in every tool, shown and changed.
+"""`greenroom preferences`: shows and changes a user's preferences for every tool.
 
-A running server has the folder: then we attach to it, as any other process does.
+If a server is running, the command attaches to it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from greenroom.actors import Agent, SetPreferences
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.ops.cli.output import complain, say
+from greenroom.transports.ops.cli.support.authentication import acting_principal
 from greenroom.transports.ops.cli.support.error_report import with_flags
 from greenroom.transports.ops.cli.support.open_store import open_store
 
@@ -24,7 +24,7 @@ _INDENT: Final = 2
 
 
 async def preferences(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carry one of the actions out; return the exit code."""
+    """Run one of the actions; return the exit code."""
     settings = resolved.settings
     request = SetPreferences(
         preferences=_patch(chosen), expected_version=getattr(chosen, "expected_version", None)
@@ -37,8 +37,7 @@ async def preferences(chosen: argparse.Namespace, resolved: Resolved) -> int:
         return complain("preferences", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
     document = json.loads(bytes(reply.preferences))
     if chosen.json:
-        said = {"preferences": document, "version": reply.version}
-        say(json.dumps(said, indent=_INDENT))
+        say(json.dumps({"preferences": document, "version": reply.version}, indent=_INDENT))
     elif chosen.action == "get":
         say(json.dumps(document, indent=_INDENT))
     else:
@@ -47,7 +46,7 @@ async def preferences(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 def _patch(chosen: argparse.Namespace) -> msgspec.Raw:
-    """Return the merge patch that an action means; one that changes nothing only asks."""
+    """Return the merge patch of an action; an empty one only reads."""
     if chosen.action == "get":
         return msgspec.Raw(b"{}")
     patch = "null" if chosen.action == "remove" else _as_json(chosen.value)
@@ -57,7 +56,7 @@ def _patch(chosen: argparse.Namespace) -> msgspec.Raw:
 
 
 def _as_json(text: str) -> str:
-    """Return a text that is JSON as it is, another one as a string."""
+    """Return a text that is JSON unchanged, and any other text as a string."""
     try:
         json.loads(text)
     except ValueError:

@@ -1,7 +1,6 @@
-"""`greenroom review`: memories that rules found in transcripts, looked at by the person they are of.
+"""`greenroom review`: the user's review of memories that rules found in transcripts.
 
-A running server has the folder: then we attach to it, as any other process does. What hooks left is
-taken first.
+If a server is running, the command attaches to it. The spool is drained first.
 """
 
 from __future__ import annotations
@@ -19,24 +18,23 @@ from greenroom.actors.memories.requests.replies import MemoryFilters, MemoryView
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.cli.support.acting import acting_principal
-from greenroom.transports.cli.support.json_output import say_json
-from greenroom.transports.clients.hooks.drain import take_waiting
-from greenroom.transports.ops.cli.output import complain, say
+from greenroom.transports.clients.hooks.drain import drain_spool
+from greenroom.transports.ops.cli.output import complain, say, say_json
+from greenroom.transports.ops.cli.support.authentication import acting_principal
 from greenroom.transports.ops.cli.support.error_report import with_flags
 from greenroom.transports.ops.cli.support.open_store import open_store
 from greenroom.transports.ops.cli.support.terminal import printable
 
 _UNREVIEWED: Final = MemoryFilters(unreviewed=True)
 _PAGE: Final = 200
-_TAKING_SECONDS: Final = 5.0  # for what hooks left
+_TAKING_SECONDS: Final = 5.0  # for draining the spool
 
 
 async def review(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carry one of the actions out; return the exit code."""
+    """Run one of the actions; return the exit code."""
     async with open_store(resolved.settings) as runtime:
         principal = await acting_principal(runtime, resolved.settings, "greenroom review", "memory:read")
-        await take_waiting(runtime, resolved.settings.data, _TAKING_SECONDS)
+        await drain_spool(runtime, resolved.settings.data, _TAKING_SECONDS)
         agent = Agent(runtime, principal)
         found = await _unreviewed(agent, principal)
         if chosen.action == "list":
@@ -53,7 +51,7 @@ async def review(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 async def _unreviewed(agent: Agent, principal: Principal) -> list[MemoryView]:
-    """Return all that are, newest first."""
+    """Return all unreviewed memories, newest first."""
     found: list[MemoryView] = []
     request = ListMemories(namespace=user_namespace(principal), filters=_UNREVIEWED, limit=_PAGE)
     while True:
@@ -65,10 +63,10 @@ async def _unreviewed(agent: Agent, principal: Principal) -> list[MemoryView]:
 
 
 async def _decide(agent: Agent, action: str, memory: MemoryView | None, memory_id: str) -> None:
-    """Accept or forget one memory, and say so.
+    """Accept or forget one memory, and print that.
 
     Raises:
-        Refusal: It is not unreviewed, or was changed since it was listed.
+        Refusal: It is not unreviewed, or was changed since the list.
     """
     if memory is None:
         raise Refusal(
@@ -94,19 +92,19 @@ def _show(found: list[MemoryView], *, as_json: bool) -> None:
 
 
 def _source(memory: MemoryView) -> str:
-    """Return where a memory comes from, as far as it says so."""
-    told = json.loads(bytes(memory.metadata or b"{}"))
-    provenance = told.get("provenance")
+    """Return the source of a memory, as far as known."""
+    metadata = json.loads(bytes(memory.metadata or b"{}"))
+    provenance = metadata.get("provenance")
     if not isinstance(provenance, dict):
         changed_by = changer(memory.author, memory.updated_by)
         written = author_text(memory.author, memory.imported, changed_by)
-        return printable(written if memory.imported else f"by {written or 'nobody'}")
+        return printable(written if memory.imported else f"by {written or 'unknown'}")
     client, rule = (printable(str(provenance.get(name, "?"))) for name in ("client", "rule"))
     return f"{rule}, from {client}, in {printable(memory.namespace)}"
 
 
 def _text(memory: MemoryView) -> str:
-    """Return what a memory says, whole: whoever accepts it must have seen all of it."""
+    """Return the whole text of a memory: a reviewer must see all of it."""
     if memory.withheld:
         return f"({memory.size_bytes:,} bytes, too large for a list; `greenroom export` writes it)"
     return memory.text

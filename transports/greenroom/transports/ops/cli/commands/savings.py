@@ -1,7 +1,7 @@
-"""`greenroom savings`: what agents did not have to read, as a table, and as bars by day.
+"""`greenroom savings`: tokens that agents did not have to read, by operation and day.
 
-A running server has the store: then we attach to it, as any other process does. What servers counted within
-the last minute is not written yet, and not shown.
+If a server is running, the command attaches to it. Counts of the last minute are not written yet, and not
+shown.
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from greenroom.actors.app.administration.server_stats import savings_of
 from greenroom.actors.app.savings.actor import EVERYBODY
 from greenroom.actors.app.savings.ledger import Ledger
 from greenroom.actors.app.savings.requests import DaySavings, OperationSavings, SavingsReport
+from greenroom.actors.app.savings.resource import savings_of
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.cli.support.json_output import say_json
-from greenroom.transports.ops.cli.output import say
+from greenroom.transports.ops.cli.output import say, say_json
 from greenroom.transports.ops.cli.support.open_store import open_store
 from greenroom.transports.ops.cli.support.terminal import painted
 
 _BAR: Final = 40
-"""Characters of the largest day's bar."""
+"""Characters of the longest bar."""
 _FULL: Final = "\u2588"
 _HEAD: Final = (
     *("operation", "calls", "would have read", "read", "saved", "half within"),
@@ -33,28 +32,28 @@ _HEAD: Final = (
 
 
 async def savings(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Print what everybody saved; return the exit code."""
+    """Print the savings of all agents; return the exit code."""
     settings = resolved.settings
     async with open_store(settings) as runtime:
         ledger = Ledger(runtime, time.time_ns, token_price=settings.token_price)
-        said = await savings_of(ledger, EVERYBODY, "all", chosen.days)
+        report = await savings_of(ledger, EVERYBODY, "all", chosen.days)
     if chosen.json:
-        say_json(said)
+        say_json(report)
     else:
-        say(_text(said))
+        say(_text(report))
     return exit_codes.OK
 
 
-def _text(said: SavingsReport) -> str:
-    """Return a report for people."""
-    if not said.calls:
-        return f"nothing was counted from {said.since} to {said.until}"
+def _text(report: SavingsReport) -> str:
+    """Render a report for people."""
+    if not report.calls:
+        return f"nothing was counted from {report.since} to {report.until}"
     head = (
-        f"{said.since} to {said.until}: {said.saved_tokens:,} tokens saved in {said.calls:,} calls, "
-        f"{said.saved_cost:,.2f} at {said.token_price:g} a million"
+        f"{report.since} to {report.until}: {report.saved_tokens:,} tokens saved in {report.calls:,} calls, "
+        f"{report.saved_cost:,.2f} at {report.token_price:g} a million"
     )
-    table = _operations(said.operations)
-    return "\n".join([head, "", *table, *_caches(said), "", "saved by day", *_days(said.days)])
+    table = _operations(report.operations)
+    return "\n".join([head, "", *table, *_caches(report), "", "saved by day", *_days(report.days)])
 
 
 def _operations(operations: Sequence[OperationSavings]) -> list[str]:
@@ -71,17 +70,17 @@ def _operations(operations: Sequence[OperationSavings]) -> list[str]:
     ]
 
 
-def _caches(said: SavingsReport) -> list[str]:
+def _caches(report: SavingsReport) -> list[str]:
     lines = [
         f"{each.level} cache of {each.operation}: {each.rate:.0%} of {each.hits + each.misses:,} lookups "
         f"found it ({each.cache})"
-        for each in said.caches
+        for each in report.caches
     ]
     return ["", *lines] if lines else []
 
 
 def _days(days: Sequence[DaySavings]) -> list[str]:
-    """Return a bar for each day: green for tokens that were saved, red for those that answers cost more."""
+    """Render a bar per day: green for saved tokens, red if answers cost more."""
     most = max(1, *(abs(each.saved_tokens) for each in days))
     lines: list[str] = []
     for each in days:

@@ -1,8 +1,7 @@
-"""`greenroom serve`: the store opened, MCP on standard input and output, WebSocket or HTTP, clean ends.
+"""`greenroom serve`: opens the store and serves MCP on stdio, WebSocket and HTTP.
 
-The order of an end: input is over (where nothing else is served) or a signal came; requests
-in flight are answered; the control socket goes; the runtime drains and closes the store; the
-lock is released.
+The order at the end: the input ends (if nothing else is served) or a signal comes; open requests are
+answered; the control socket closes; the runtime drains and closes the store; the lock is released.
 """
 
 from __future__ import annotations
@@ -30,15 +29,16 @@ from greenroom.actors import (
     open_savings,
     open_work_notes,
 )
+from greenroom.actors.app.client.open_link import open_link
 from greenroom.actors.app.savings.baselines import read_baseline
-from greenroom.actors.core.audit.actor import tell
+from greenroom.actors.core.audit.actor import record_action
+from greenroom.actors.core.base.freed_memory import limit_freed_memory
 from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.knowledge.ingest.files.places import Reach
 from greenroom.actors.knowledge.ingest.renewal import renew_documents
 from greenroom.actors.knowledge.workspaces.index_lease import Workspaces, open_workspaces
-from greenroom.actors.orchestrations.client_session import SessionLocator
-from greenroom.actors.orchestrations.passport_link import open_link
-from greenroom.actors.sessions.client_tools import client_tool
+from greenroom.actors.sessions.requests.current_session import SessionLocator
+from greenroom.actors.sessions.storage.migrations import client_tool
 from greenroom.runtime import SharedRuntime
 from greenroom.runtime.base.arguments import did_you_mean
 from greenroom.transports.auth.caller import Caller
@@ -53,8 +53,8 @@ from greenroom.transports.base.observability.snapshot import ObservedServer
 from greenroom.transports.clients.hooks import spool
 from greenroom.transports.clients.hooks.drain import Drain
 from greenroom.transports.mcp.clients.roots import MAX_PATH
+from greenroom.transports.mcp.clients.subscriptions import ListChanges
 from greenroom.transports.mcp.connection import Limits
-from greenroom.transports.mcp.list_changes import ListChanges
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.tools.tool_profiles import DEFAULT
 from greenroom.transports.mcp.tools.tools import TOOLS
@@ -88,19 +88,19 @@ from greenroom.transports.web.rest.link_files import FOLDER, LinkFiles
 
 logger = logging.getLogger(__name__)
 _START_US_WHERE_THEY_WORK: Final = frozenset({"codex"})
-"""Tools that start their servers in the folder that they work in, and tell it in no other way."""
+"""Tools that start their servers in their working folder, and report it in no other way."""
 
 
 class Opened(Protocol):
-    """Attends to what a command serves for, once it can be reached; `stop` ends it."""
+    """The purpose of a server that a command starts; `stop` ends the server."""
 
     def __call__(self, link: Linker, sessions: BrowserSessions, stop: trio.Event) -> Awaitable[None]:
-        """Attend to it until the server ends.
+        """Run until the server ends.
 
         Args:
-            link: Makes links by which a browser logs in.
+            link: Makes links that log a browser in.
             sessions: The browsers that have logged in.
-            stop: Ends the server gracefully when it is set.
+            stop: Ends the server gracefully when set.
         """
 
 
@@ -110,7 +110,7 @@ class Purpose(NamedTuple):
     Attributes:
         command: The command.
         may: As in `open_shared_runtime`.
-        opened: Attends to it; None for a server, which says where clients reach it.
+        opened: Its purpose; None for `serve`, which prints where clients reach it.
     """
 
     command: str = "serve"
@@ -126,7 +126,7 @@ def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
     else:
         start_logging(settings.log_level)
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
-        if stream is None and _on_stdio(settings):  # the descriptor was closed when we were started
+        if stream is None and _on_stdio(settings):  # the descriptor was closed at the start
             return _complain(settings)(
                 "serve", f"standard {name} is closed, and MCP is spoken over it", exit_codes.FAILED
             )
@@ -138,7 +138,7 @@ def _complain(settings: Settings) -> Complain:
 
 
 def serve_for(purpose: Purpose, resolved: Resolved) -> int:
-    """Serve for a command, as its settings say, until there is an end to it; return the exit code."""
+    """Serve for a command until it ends; return the exit code."""
     settings = resolved.settings
     try:
         embedder = embedder_choice(settings, os.environ)
@@ -152,6 +152,7 @@ def serve_for(purpose: Purpose, resolved: Resolved) -> int:
         )
     if settings.durability == "process":
         logger.warning("with durability `process` a power cut or a system crash may destroy the store")
+    limit_freed_memory()
     try:
         with export_spans(os.environ):
             return run_reported(
@@ -160,7 +161,7 @@ def serve_for(purpose: Purpose, resolved: Resolved) -> int:
                 _complain(settings),
             )
     finally:
-        gc.freeze()  # the interpreter's last collection would take 0.3 s of the second that a signal has
+        gc.freeze()  # the interpreter's last collection would take 0.3 of the second after a signal
 
 
 async def _serve(
@@ -170,13 +171,13 @@ async def _serve(
     code = exit_codes.OK
     stop = trio.Event()
     limits = Limits(
-        frame=settings.max_frame,
+        max_message_bytes=settings.max_frame,
         in_flight=settings.max_in_flight,
         drain=settings.request_timeout + 1,  # long enough for every tool call
         stop=_STOP_SECONDS,
     )
     async with AsyncExitStack() as stack:
-        # Before the store: an address that is taken is told at once.
+        # Before the store: an address that is in use is reported at once.
         sockets = await open_sockets(settings, stack)
         runtime = await stack.enter_async_context(
             open_store(settings, embedder, may=purpose.may, serves=True)
@@ -214,7 +215,9 @@ async def _serve(
         lists = None if library is None else ListChanges()
         linking = passports._replace(base_url=sockets.base_url())
         files = _link_files(nursery, settings)
-        sessions = BrowserSessions(authenticator, authentication.owner(), partial(tell, runtime), files)
+        sessions = BrowserSessions(
+            authenticator, authentication.owner(), partial(record_action, runtime), files
+        )
 
         link = _linker(sockets.base_url(), partial(sockets.browser_path, runtime), sessions)
 
@@ -259,7 +262,7 @@ async def _serve(
         drain = Drain(runtime, settings.data)
         control = partial(serve_control, settings.data, observed, drain, link, files, sessions.new_code)
         await _start_control(nursery, runtime, drain, control)
-        gc.freeze()  # what the imports made stays: no collection while serving need look at it
+        gc.freeze()  # imported objects stay, so collections need not look at them
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
                 serving,
@@ -294,7 +297,7 @@ async def _serve(
 async def _open_indexes(
     stack: AsyncExitStack, nursery: trio.Nursery, settings: Settings, runtime: SharedRuntime, reach: Reach
 ) -> Workspaces | None:
-    """Keep the indexes of folders of code, and read documents again that are read better now; or neither."""
+    """Keep the indexes of workspaces and renew documents for newer readers, unless disabled."""
     if settings.no_index:
         return None
     nursery.start_soon(renew_documents, runtime, reach._replace(takes_client_folders=_on_stdio(settings)))
@@ -302,20 +305,20 @@ async def _open_indexes(
 
 
 def _link_files(nursery: trio.Nursery, settings: Settings) -> LinkFiles:
-    """Return the files of links, which go in time while the nursery is open."""
+    """Return the redirect files of links; expired ones are removed while the nursery is open."""
     files = LinkFiles(settings.secrets / FOLDER, LINK_SECONDS)
     nursery.start_soon(files.run)
     return files
 
 
 def _linker(base_url: str | None, path: Callable[[], str | None], sessions: BrowserSessions) -> Linker:
-    """Return what makes links to the console.
+    """Return the function that makes links to the console.
 
     Args:
-        base_url: The server's; None where it shows nothing to browsers.
-        path: Returns the secret path below which the console lies, if it does; asked when a link is made,
-            since a server starts also where the folder's owner does not answer.
-        sessions: Whose links they are.
+        base_url: The server's URL; None if browsers cannot reach it.
+        path: Returns the secret path of the console, if any. It is called per link, since a server also
+            starts if the folder's owner does not answer.
+        sessions: Makes and checks the links.
     """
 
     def link(*, read_only: bool, terminal: str | None = None) -> str | None:
@@ -328,7 +331,7 @@ def _linker(base_url: str | None, path: Callable[[], str | None], sessions: Brow
 
 
 def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> None:
-    # Programs that start us read these lines for the ports; they stay as they are.
+    # Programs parse these lines for the ports, so the format is stable.
     for _, url in sockets.urls():
         if resolved.settings.log_format == "json":
             logger.info("listening", extra={EVENT: {"event": "listening", "url": url}})
@@ -338,15 +341,15 @@ def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> Non
         explain_sockets(resolved, sockets.urls(), needs_key=needs_key)
 
 
-_STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part of the second, too
+_STOP_SECONDS: Final = 0.5  # the rest of the second is for close frames and the runtime
 _REFUSAL_SECONDS: Final = 5.0
-"""How long a client on standard input may take for its first request, if all that it hears is why not."""
+"""Seconds for a client on standard input to send its first request, if it only gets a refusal."""
 
 
 async def _start_control(
     nursery: trio.Nursery, runtime: SharedRuntime, drain: Drain, control: Callable[..., Awaitable[None]]
 ) -> None:
-    """Serve the control socket and take what hooks left, as the folder's owner or once it is that."""
+    """Serve the control socket and drain the spool while this process owns the folder."""
     if runtime.role == "owner":
         nursery.start_soon(drain.run)
         await nursery.start(control)
@@ -357,7 +360,7 @@ async def _start_control(
 async def _control_when_owner(
     runtime: SharedRuntime, drain: Drain, control: Callable[..., Awaitable[None]]
 ) -> None:
-    """Answer at the control socket, and take what hooks left, once this process has taken the folder over."""
+    """Serve the control socket and drain the spool once this process owns the folder."""
     await runtime.wait_until_owner()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(drain.run)
@@ -371,10 +374,10 @@ def _tell_presence(
     sessions: BrowserSessions,
     folder: Path,
 ) -> None:
-    """Have the owner of the folder know who is connected to this process."""
-    observed.told.add_clients(server.connected.seen)
-    observed.told.add_clients(sessions.connected, sessions.end_by_id)
-    nursery.start_soon(observed.told.run, partial(_hooks_waiting, folder))
+    """Report the clients of this process to the owner of the folder."""
+    observed.reporter.add_clients(server.connected.list_clients)
+    observed.reporter.add_clients(sessions.connected, sessions.end_by_id)
+    nursery.start_soon(observed.reporter.run, partial(_hooks_waiting, folder))
 
 
 async def _hooks_waiting(folder: Path) -> tuple[int, int]:
@@ -389,7 +392,7 @@ def _on_stdio(settings: Settings) -> bool:
 async def _enter_or_refuse(
     stack: AsyncExitStack, opening: AbstractAsyncContextManager[Authentication], settings: Settings
 ) -> Authentication:
-    """Open who is let in; if the key on standard input opens nothing, its client is answered that."""
+    """Open the authentication; if the key on standard input is invalid, tell its client."""
     try:
         return await stack.enter_async_context(opening)
     except* AuthenticationError as refused:
@@ -402,7 +405,7 @@ async def _enter_or_refuse(
 async def _serve_stdio(
     server: McpServer, limits: Limits, stop: trio.Event, authentication: Authentication
 ) -> int:
-    """Serve the client on standard input and output until it ends, or until its key does."""
+    """Serve the client on standard input and output until it or its key ends."""
     with trio.CancelScope() as scope:
 
         def lose(sentence: str) -> None:
@@ -416,10 +419,10 @@ async def _serve_stdio(
 
 
 def _client_folder(name: str | None) -> str | None:
-    """Return the folder that a client works in which offers no roots: by a variable, or as our own folder."""
+    """Return the working folder of a client without roots: a variable's, or our own."""
     folder = os.environ.get("CLAUDE_PROJECT_DIR", "")
     if not folder and client_tool(name).tool_id in _START_US_WHERE_THEY_WORK:
-        with suppress(FileNotFoundError):  # it was removed meanwhile
+        with suppress(FileNotFoundError):  # the folder was removed
             folder = str(Path.cwd())
     return folder if 0 < len(folder) <= MAX_PATH and Path(folder).is_absolute() else None
 
@@ -427,16 +430,16 @@ def _client_folder(name: str | None) -> str | None:
 async def _stop_on_signal(
     stop: trio.Event, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Set `stop` at the first signal, and leaves the second one to the system, which ends us at once."""
+    """Set `stop` at the first signal, and let the second one kill the process."""
     signals = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` wants us to outlive the terminal
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` ignores it
         signals.append(signal.SIGHUP)
     with trio.open_signal_receiver(*signals) as received:
         task_status.started()
         number = await anext(received)
     for each in signals:
         signal.signal(each, signal.SIG_DFL)
-    # At the default level nothing is written here: a client that does not read our standard
-    # error must not keep us from ending.
-    logger.debug("%s: answering what was asked, then ending", signal.Signals(number).name)
+    # At the default level nothing is logged here: a client that does not read standard error must not keep
+    # this process from ending.
+    logger.debug("%s: answering open requests, then ending", signal.Signals(number).name)
     stop.set()

@@ -1,4 +1,4 @@
-"""`greenroom setup`: clients are told of Greenroom in their own files, tried, and untold."""
+"""`greenroom setup`: adds Greenroom to clients' files, tries it, and undoes that."""
 
 from __future__ import annotations
 
@@ -10,35 +10,34 @@ import msgspec
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.cli.support.client_entry import started
-from greenroom.transports.cli.support.client_files import is_agreed, show_change
 from greenroom.transports.clients.setup.change import (
     Record,
     SetupError,
     entry_before,
     put_in,
-    shown,
-    taken_out,
+    render_masked,
+    take_out,
 )
 from greenroom.transports.clients.setup.files import check_below, keep_record, read, record_of, replace
-from greenroom.transports.clients.setup.own_command import put_by_client, taken_by_client
+from greenroom.transports.clients.setup.own_command import put_by_client, remove_by_client
+from greenroom.transports.clients.setup.programs import try_start
 from greenroom.transports.clients.table import BY_HAND, CLIENTS, SERVER, Client
 from greenroom.transports.ops.cli.commands.setup_check import check
 from greenroom.transports.ops.cli.commands.setup_hooks import hooks_record, set_up_hooks, take_back_hooks
 from greenroom.transports.ops.cli.commands.setup_plugin import write_plugin
 from greenroom.transports.ops.cli.output import complain, remark, say
+from greenroom.transports.ops.cli.support.client_files import is_agreed, show_change, start_command
 from greenroom.transports.ops.cli.support.terminal import printable
-from greenroom.transports.setup.trial import tried
 
 
 async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Set up, check or undo each client; what fails for one is said, and the others go on."""
+    """Set up, check or undo each client; one's failure does not stop the others."""
     unfit = _unfit(chosen)
     if unfit is not None:
         return complain("setup", unfit, exit_codes.USAGE)
     if chosen.plugin:
         return write_plugin(chosen, resolved)
-    names = list(dict.fromkeys(chosen.clients)) or _found(every=chosen.check, recorded=chosen.undo)
+    names = list(dict.fromkeys(chosen.clients)) or _find_clients(every=chosen.check, recorded=chosen.undo)
     if not names:
         known = f"no client is found here; name the one to set up: {_known_names()}"
         nothing = "nothing is set up" if chosen.undo else known
@@ -57,7 +56,7 @@ async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 def _unfit(chosen: argparse.Namespace) -> str | None:
-    """Return what does not go together on the command line."""
+    """Return why the options of the command line conflict, or None."""
     if chosen.undo + chosen.check + chosen.only_print > 1:
         return "take one of --undo, --check and --print"
     if chosen.plugin and (chosen.clients or chosen.undo or chosen.check):
@@ -74,7 +73,7 @@ def _known_names() -> str:
     return ", ".join([*CLIENTS, *BY_HAND])
 
 
-def _found(*, every: bool, recorded: bool) -> list[str]:
+def _find_clients(*, every: bool, recorded: bool) -> list[str]:
     if recorded:
         return [name for name, client in CLIENTS.items() if record_of(client.path()) or hooks_record(name)]
     return [
@@ -84,7 +83,7 @@ def _found(*, every: bool, recorded: bool) -> list[str]:
 
 async def _one(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
     if name in BY_HAND:
-        command, arguments = started(name, resolved)
+        command, arguments = start_command(name, resolved)
         entry = {"mcpServers": {SERVER: {"command": command, "args": arguments}}}
         say(BY_HAND[name])
         say(json.dumps(entry, indent=2, ensure_ascii=False))
@@ -100,7 +99,7 @@ async def _one(name: str, chosen: argparse.Namespace, resolved: Resolved) -> Non
 
 async def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolved: Resolved) -> None:
     path, text = client.path(), read(client.path())
-    command, arguments = started(name, resolved)
+    command, arguments = start_command(name, resolved)
     entry, known = client.entry(command, arguments), record_of(path)
     wanted, record = put_in(client, text, entry, known)
     if wanted == text:
@@ -113,24 +112,24 @@ async def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolve
             return
         if not await is_agreed(name, chosen):
             raise SetupError("nothing was written; --yes does it")
-        keep_record(path, record)  # first, so that whatever is written can be taken back
+        keep_record(path, record)  # first, so that every change can be undone
         await _put(name, client, text, wanted, record)
         say(f"{name}: written")
     if not chosen.only_print:
-        found = await tried(command, arguments)
+        found = await try_start(command, arguments)
         say(f"{name}: greenroom {found.version} starts and lists {found.tools} tools")
         say(f"{name}: now {client.after}")
 
 
 async def _put(name: str, client: Client, text: str | None, wanted: str | None, record: Record) -> None:
-    """Put the entry in with the client's own command, where it has one; else into its file."""
+    """Add the entry by the client's own command if possible, else to its file."""
     path, program = client.path(), client.program()
     if client.own is not None and program is not None:
         try:
             written = await put_by_client(client, program, record.entry)
         except SetupError as error:
             remark(f"greenroom setup: {name}: {printable(str(error))}; its file is edited instead")
-            text = read(path)  # it may have done half of it
+            text = read(path)  # the command may have made a part of the change
             wanted, _ = put_in(client, text, record.entry, None)
             keep_record(path, msgspec.structs.replace(record, written=wanted or ""))
         else:
@@ -140,7 +139,7 @@ async def _put(name: str, client: Client, text: str | None, wanted: str | None, 
 
 
 async def _undo(name: str, client: Client, chosen: argparse.Namespace) -> None:
-    """Take back what was set up last first: both may be in one file."""
+    """Undo the last setup first, since entry and hooks may be in one file."""
     path, record = client.path(), None if chosen.hooks else record_of(client.path())
     if record is None and hooks_record(name) is None:
         raise SetupError("it was not set up by this command, so nothing is taken back")
@@ -148,7 +147,7 @@ async def _undo(name: str, client: Client, chosen: argparse.Namespace) -> None:
     if record is None:
         return
     text = read(path)
-    without = None if text is None else taken_out(client, text, record)
+    without = None if text is None else take_out(client, text, record)
     if without != text:
         _show(client, text, without, ours_before=True, ours_after=False)
         if not await is_agreed(name, chosen):
@@ -159,15 +158,15 @@ async def _undo(name: str, client: Client, chosen: argparse.Namespace) -> None:
 
 
 async def _take(name: str, client: Client, text: str | None, without: str | None, record: Record) -> None:
-    """Take the entry out with the client's own command, where that put it in; else out of its file."""
+    """Remove the entry by the client's command if that added it, else from its file."""
     path, program = client.path(), client.program()
     if record.by_client and program is not None:
         try:
-            await taken_by_client(client, program, entry_before(client, record))
+            await remove_by_client(client, program, entry_before(client, record))
         except SetupError as error:
             remark(f"greenroom setup: {name}: {printable(str(error))}; its file is edited instead")
             text = read(path)
-            without = None if text is None else taken_out(client, text, record)
+            without = None if text is None else take_out(client, text, record)
         else:
             return
     if without != text:
@@ -177,5 +176,9 @@ async def _take(name: str, client: Client, text: str | None, without: str | None
 def _show(
     client: Client, before: str | None, after: str | None, *, ours_before: bool, ours_after: bool
 ) -> None:
-    """Show what changes. The values of other servers, which may be keys, are left out."""
-    show_change(client.path(), shown(client, before, ours=ours_before), shown(client, after, ours=ours_after))
+    """Print the change; other servers' values, which may be keys, are masked."""
+    show_change(
+        client.path(),
+        render_masked(client, before, ours=ours_before),
+        render_masked(client, after, ours=ours_after),
+    )

@@ -1,4 +1,4 @@
-"""`greenroom setup --hooks`: the hooks of a client, in its own file."""
+"""`greenroom setup --hooks`: the hooks in a client's own file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import argparse
 from typing import Any, Final
 
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.cli.support.client_entry import whose
-from greenroom.transports.cli.support.client_files import is_agreed, show_change
 from greenroom.transports.clients.setup.change import Record, SetupError
 from greenroom.transports.clients.setup.files import keep_record, read, record_of, replace
 from greenroom.transports.clients.setup.hook_files import (
@@ -16,13 +14,14 @@ from greenroom.transports.clients.setup.hook_files import (
     hook_entries,
     hooks_path,
     put_in,
-    shown,
+    render_masked,
     stray_events,
-    taken_out,
+    take_out,
     untrusted_events,
 )
-from greenroom.transports.hooks.clients import HOOK_CLIENTS
+from greenroom.transports.clients.table import HOOK_CLIENTS
 from greenroom.transports.ops.cli.output import say
+from greenroom.transports.ops.cli.support.client_files import is_agreed, owner_options, show_change
 from greenroom.transports.ops.cli.support.startup_notice import program
 from greenroom.transports.ops.cli.support.terminal import printable
 
@@ -30,7 +29,7 @@ _PART: Final = "hooks"
 
 
 async def set_up_hooks(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
-    """Put the hooks into a client's file, or say that there are none for it."""
+    """Add the hooks to a client's file, or print that it has none."""
     if name not in HOOK_CLIENTS:
         nothing = f"its hooks are not known; those that can be set up are {', '.join(HOOK_CLIENTS)}"
         if name in chosen.clients:
@@ -42,26 +41,26 @@ async def set_up_hooks(name: str, chosen: argparse.Namespace, resolved: Resolved
     if record.written == text:
         say(f"{name}: {printable(str(path))} has them already")
     else:
-        show_change(path, shown(name, text, known), shown(name, record.written, record))
+        show_change(path, render_masked(name, text, known), render_masked(name, record.written, record))
         if chosen.only_print:
             return
         if not await is_agreed(name, chosen):
             raise SetupError("no hooks were written; --yes does it")
-        keep_record(path, record, _PART)  # first, so that whatever is written can be taken back
+        keep_record(path, record, _PART)  # first, so that every change can be undone
         replace(path, text, record.written)
     if not chosen.only_print:
         say(f"{name}: hooks are set up; now {HOOK_CLIENTS[name].after}")
 
 
 async def take_back_hooks(name: str, chosen: argparse.Namespace) -> None:
-    """Take a client's hooks out of its file, if this command has put them there."""
+    """Remove the hooks from a client's file if this command added them."""
     record = hooks_record(name)
     if record is None:
         return
     path, text = hooks_path(name), read(hooks_path(name))
-    left = None if text is None else taken_out(name, text, record)
+    left = None if text is None else take_out(name, text, record)
     if left != text:
-        show_change(path, shown(name, text, record), shown(name, left, None))
+        show_change(path, render_masked(name, text, record), render_masked(name, left, None))
         if not await is_agreed(name, chosen):
             raise SetupError("no hooks were taken back; --yes does it")
         replace(path, text, left)
@@ -70,7 +69,7 @@ async def take_back_hooks(name: str, chosen: argparse.Namespace) -> None:
 
 
 def hooks_state(name: str, resolved: Resolved) -> tuple[str | None, list[str]]:
-    """Return what a client has of hooks, and what is wrong with them; None where it has none.
+    """Return the state of a client's hooks and their problems; None without hooks.
 
     Raises:
         SetupError: The file cannot be read.
@@ -96,7 +95,7 @@ def hooks_state(name: str, resolved: Resolved) -> tuple[str | None, list[str]]:
 
 
 def _stopped(name: str, text: str | None, entries: dict[str, Any]) -> list[str]:
-    """Return why a client does not run hooks that are there."""
+    """Return the reasons why a client does not run existing hooks."""
     wrong = []
     if are_off(name, text):
         wrong.append("its hooks are switched off, all of them, by the client's own setting")
@@ -115,11 +114,11 @@ def _stopped(name: str, text: str | None, entries: dict[str, Any]) -> list[str]:
 
 
 def hooks_record(name: str) -> Record | None:
-    """Return what was done to the file of a client's hooks, if anything was and is not taken back."""
+    """Return the record of the hooks in a client's file, if any."""
     return record_of(hooks_path(name), _PART) if name in HOOK_CLIENTS else None
 
 
 def own_hook_entries(name: str, resolved: Resolved) -> dict[str, Any]:
-    """Return what a client's file has for each event, when this program is what runs."""
+    """Return the hooks that run this program, for each event of a client."""
     command, before = program()
-    return hook_entries(name, [command, *before], whose(resolved))
+    return hook_entries(name, [command, *before], owner_options(resolved))

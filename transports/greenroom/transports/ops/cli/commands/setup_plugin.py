@@ -8,20 +8,22 @@ from pathlib import Path
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.cli.support.client_entry import started
 from greenroom.transports.clients.setup.change import SetupError
 from greenroom.transports.clients.setup.files import read, record_of, replace
 from greenroom.transports.clients.setup.plugin import MANIFEST, PLUGIN, is_plugin, plugin_files
 from greenroom.transports.clients.table import CLIENTS
 from greenroom.transports.ops.cli.commands.setup_hooks import hooks_record, own_hook_entries
 from greenroom.transports.ops.cli.output import complain, say
+from greenroom.transports.ops.cli.support.client_files import start_command
 from greenroom.transports.ops.cli.support.terminal import printable
 
 
 def write_plugin(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Write the folder of a plugin, which is new, empty or the one that was written before."""
+    """Write the plugin into a new or empty folder, or over an earlier plugin."""
     name, folder = "claude-code", Path(chosen.plugin).absolute()
-    files = plugin_files(CLIENTS[name].entry(*started(name, resolved)), own_hook_entries(name, resolved))
+    files = plugin_files(
+        CLIENTS[name].entry(*start_command(name, resolved)), own_hook_entries(name, resolved)
+    )
     try:
         _check_free(folder)
         for path, text in files.items():

@@ -1,7 +1,7 @@
-"""`backup`, `restore`, `repair`, `verify`, `stats`, `readmit` and others: what an operator does with a store.
+"""`backup`, `restore`, `repair`, `verify`, `stats`, `readmit` and other commands on a store.
 
-A running store is asked through its control socket, which needs neither trio nor the
-runtime here; a stopped one is opened by `offline`, which takes the owner's lock.
+The owner of a running store gets a request at its control socket, which needs neither trio nor the runtime
+here. `offline` opens a stopped store with the owner's lock.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from greenroom.transports.ops.control.client import (
     call,
 )
 
-_PATIENCE: Final = 8.0  # seconds for an answer that takes the owner no work
+_PATIENCE: Final = 8.0  # seconds without a reply or a sign of the owner
 
 
 def run(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carry the chosen command out, by the owner or as the owner; return the exit code."""
+    """Run the command through the owner or as the owner; return the exit code."""
     request = _request(chosen)
     ask = partial(_ask_owner, resolved.settings, request) if request is not None else None
     if ask is not None:
@@ -42,7 +42,7 @@ def run(chosen: argparse.Namespace, resolved: Resolved) -> int:
             return complain(chosen.command, str(error), error.code)
         except NoOwnerError:
             pass
-    # Imports trio, which takes longer than all that was done so far.
+    # This imports trio, which takes longer than everything before it.
     from greenroom.transports.ops.cli.commands.offline import run_as_owner  # noqa: PLC0415
     from greenroom.transports.ops.cli.support.error_report import run_reported, start_logging  # noqa: PLC0415
 
@@ -52,15 +52,12 @@ def run(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 def _ask_owner(settings: Settings, request: Request) -> dict[str, Any]:
     patience = None if settings.wait else _PATIENCE
-    if isinstance(request, Backup | Verify):  # they take their time, and so are asked of one that answers
-        call(settings.data, Stats(often=True), patience=patience)
-        patience = None
     found: dict[str, Any] = json.loads(call(settings.data, request, patience=patience))
     return found
 
 
 def _request(chosen: argparse.Namespace) -> Request | None:
-    """Return the request to the owner; None for a restore, which only a stopped store can have."""
+    """Make the request to the owner; None for commands that need a stopped store."""
     match chosen.command:
         case "backup":
             return Backup(destination=os.path.abspath(chosen.destination))  # noqa: PTH100 - follows no link
@@ -80,4 +77,5 @@ def _show(chosen: argparse.Namespace, result: dict[str, Any]) -> int:
     say(text)
     if chosen.command == "secret":
         remark("greenroom secret: API keys and passports made before end; keep a copy of the file")
-    return exit_codes.DAMAGED if differs(result) or result.get("ranges") else exit_codes.OK
+    is_damaged = differs(result) or result.get("ranges") or result.get("damaged")
+    return exit_codes.DAMAGED if is_damaged else exit_codes.OK

@@ -1,18 +1,20 @@
-"""`greenroom top`: a running server's figures as they change, asked at its control socket.
+"""`greenroom top`: a running server's figures, updated from its control socket.
 
-On a terminal a frame that is drawn anew, until q is pressed; anywhere else a line for each
-sample. A server that goes away is waited for. Needs neither trio nor the runtime, so it starts
-at once also where the machine is busy.
+On a terminal it redraws a frame until q is pressed; elsewhere it prints a line per sample. If the server goes
+away, it waits. It imports neither trio nor the runtime, so it starts fast even on a busy machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from threading import Event
 from types import FrameType
@@ -20,18 +22,24 @@ from typing import Any, Final
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.cli.commands.top_screen import screen
 from greenroom.transports.ops.cli.output import complain, say
-from greenroom.transports.ops.cli.support import top_screen as gauges
-from greenroom.transports.ops.cli.support.terminal import understands_escapes, wait_for_key
+from greenroom.transports.ops.cli.support import top_screen
+from greenroom.transports.ops.cli.support.terminal import (
+    painted,
+    printable,
+    understands_escapes,
+    wait_for_key,
+    whole_screen,
+)
 from greenroom.transports.ops.cli.support.top_screen import Sample
 from greenroom.transports.ops.control.client import ControlSocketError, NoOwnerError, Stats, call
 
-_PATIENCE: Final = 5.0  # seconds that a server may keep one sample waiting
+_HISTORY: Final = 60  # samples in the row of bars
+_PATIENCE: Final = 5.0  # seconds to wait for one sample
 
 
 class _NoServerError(Exception):
-    """There is no server to ask now; the message says why."""
+    """No server answers now; the message says why."""
 
 
 def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -44,18 +52,18 @@ def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
         if chosen.json or not understands_escapes(sys.stdout):
             return _lines(samples(folder, chosen.interval, over), as_json=chosen.json)
         with wait_for_key("q", over) as wait:
-            screen(folder, samples(folder, chosen.interval, over, wait))
+            _screen(folder, samples(folder, chosen.interval, over, wait))
     except KeyboardInterrupt:
         pass  # the way to end it
     return exit_codes.OK
 
 
 def _end_on_signals() -> Event:
-    """Make signals end this program as Ctrl-C does, so that the terminal is left as it was found.
+    """Turn signals into KeyboardInterrupt, so that the terminal is restored.
 
     Returns:
-        Set by the first signal. Python drops what a handler raises while a generator or an object is
-        disposed of, and drawing disposes of many.
+        An event that the first signal sets. Python drops exceptions of a handler that runs while a generator
+        or an object is finalized, and drawing finalizes many.
     """
     over = Event()
 
@@ -72,7 +80,7 @@ def _end_on_signals() -> Event:
 def samples(
     folder: Path, interval: float, over: Event, wait: Callable[[float], object] = time.sleep
 ) -> Iterator[Sample | str]:
-    """Yield a sample each `interval` seconds until `over`, or a sentence that says why there is none."""
+    """Yield a sample each `interval` seconds until `over`, or a sentence without one."""
     while not over.is_set():
         begun = time.monotonic()
         try:
@@ -93,14 +101,14 @@ def _sample(folder: Path) -> Sample:
 
 
 def _once(folder: Path, interval: float, *, as_json: bool) -> int:
-    """Look twice, as a rate needs two moments, and print one frame."""
+    """Take two samples, which rates need, and print one frame."""
     try:
         before = _sample(folder)
         time.sleep(interval)
         now = _sample(folder)
     except _NoServerError as error:
         return complain("top", str(error), exit_codes.FAILED)
-    say(_as_json(now, before) if as_json else gauges.plain(gauges.groups(now, before)))
+    say(_as_json(now, before) if as_json else top_screen.plain(top_screen.groups(now, before)))
     return exit_codes.OK
 
 
@@ -109,7 +117,7 @@ def _lines(samples: Iterator[Sample | str], *, as_json: bool) -> int:
     for now in samples:
         if isinstance(now, Sample):
             earlier = before if isinstance(before, Sample) else None
-            text = _as_json(now, earlier) if as_json else f"{_clock()}  {gauges.line(now, earlier)}"
+            text = _as_json(now, earlier) if as_json else f"{_clock()}  {top_screen.line(now, earlier)}"
         else:
             text = json.dumps({"running": False, "reason": now}) if as_json else f"{_clock()}  {now}"
         if now != before and not say(text):
@@ -119,9 +127,33 @@ def _lines(samples: Iterator[Sample | str], *, as_json: bool) -> int:
 
 
 def _as_json(now: Sample, before: Sample | None) -> str:
-    found: dict[str, Any] = now.figures | {"per_second": gauges.rates(now, before)}
+    found: dict[str, Any] = now.figures | {"per_second": top_screen.rates(now, before)}
     return json.dumps(found)
 
 
 def _clock() -> str:
     return time.strftime("%H:%M:%S")
+
+
+def _screen(folder: Path, samples: Iterable[Sample | str]) -> None:
+    """Draw each sample on the full screen, and restore the terminal at the end."""
+    paint = partial(painted, sys.stdout)
+    history: deque[float] = deque(maxlen=_HISTORY)
+    before: Sample | None = None
+    frame: list[str] = []
+    with whole_screen() as draw:
+        for now in samples:
+            if isinstance(now, Sample):
+                history.append(top_screen.rates(now, before)["handled"] or 0.0)
+                frame = [
+                    paint("handled  ", "dim") + paint(top_screen.bars(list(history)), "cyan"),
+                    *top_screen.tables(
+                        top_screen.groups(now, before), shutil.get_terminal_size().columns, paint
+                    ),
+                ]
+                state = paint(printable(f"a server uses {folder}"), "green")
+                before = now
+            else:
+                state = paint(printable(now), "bold", "red")
+                before = None
+            draw([paint(time.strftime("%H:%M:%S"), "dim") + "  " + state, *frame])

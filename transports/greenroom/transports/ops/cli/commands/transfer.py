@@ -1,6 +1,6 @@
-"""`greenroom import` and `greenroom export`: memories from files and into files.
+"""`greenroom import` and `greenroom export`: memories from and to files.
 
-A running server has the folder: then we attach to it, as any other process does, and it does the work.
+If a server is running, the command attaches to it, and it does the work.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Final
 
 import trio
 
+from greenroom.actors.core.replies.damage import Damaged, merge_damage
 from greenroom.actors.memories.requests.import_lines import LineError, check_below
-from greenroom.actors.memories.transfer.export_actor import exported
+from greenroom.actors.memories.transfer.export_actor import export_lines
 from greenroom.actors.memories.transfer.import_export import ExportWriter
 from greenroom.actors.memories.transfer.import_run import Imported, Importer, ImportRefusedError
 from greenroom.actors.memories.transfer.normalize import SourceError, SourceUnreadableError
@@ -27,8 +28,8 @@ from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.config.settings import API_KEY_VARIABLE, Settings
-from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.ops.cli.output import complain, remark, say
+from greenroom.transports.ops.cli.support.authentication import acting_principal
 from greenroom.transports.ops.cli.support.error_report import with_flags
 from greenroom.transports.ops.cli.support.identity import principal_of
 from greenroom.transports.ops.cli.support.open_store import embedder_choice, open_for_dry_run, open_store
@@ -69,8 +70,8 @@ async def import_memories(chosen: argparse.Namespace, resolved: Resolved) -> int
         for problem in error.problems:
             _name(path, problem.place, problem.sentence)
         if chosen.json:
-            said = {"lines": 0, "counts": {}, "refused": _places(error.problems), "more": error.more}
-            say(json.dumps({**said, "format": source.format, "dry_run": chosen.dry_run}, indent=2))
+            document = {"lines": 0, "counts": {}, "refused": _places(error.problems), "more": error.more}
+            say(json.dumps({**document, "format": source.format, "dry_run": chosen.dry_run}, indent=2))
         more = "; there may be more" if error.more else ""
         return complain(
             "import", f"nothing was imported, since {path} has such lines{more}", exit_codes.FAILED
@@ -115,10 +116,10 @@ def _show_import(chosen: argparse.Namespace, path: Path, source: Source, done: I
     if done.counts.keys() == {"skipped"}:
         remark("greenroom import: nothing is new: the store has every key already (see --on-conflict)")
     if chosen.json:
-        said = {**done._asdict(), "format": source.format, "dry_run": chosen.dry_run}
-        said["left_out"] = _places(done.left_out)
-        said["remarks"] = [{"place": each.place, "remark": each.sentence} for each in done.remarks]
-        say(json.dumps(said, indent=2))
+        document = {**done._asdict(), "format": source.format, "dry_run": chosen.dry_run}
+        document["left_out"] = _places(done.left_out)
+        document["remarks"] = [{"place": each.place, "remark": each.sentence} for each in done.remarks]
+        say(json.dumps(document, indent=2))
         return
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(done.counts.items()))
     places = f"{len(done.namespaces):,} namespaces" if len(done.namespaces) > 1 else "".join(done.namespaces)
@@ -133,7 +134,7 @@ def _show_import(chosen: argparse.Namespace, path: Path, source: Source, done: I
 
 
 async def export_memories(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Export what the agent may see to a file; return the exit code."""
+    """Export the visible memories to a file; return the exit code."""
     path = None if chosen.file == TO_STANDARD_OUTPUT else Path(chosen.file)
     if path is not None and path.exists():
         return complain("export", f"{path} exists already; choose another name", exit_codes.NO_ACCESS)
@@ -141,9 +142,10 @@ async def export_memories(chosen: argparse.Namespace, resolved: Resolved) -> int
         check_below(chosen.namespace)
     part = None if path is None else path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        count, size, digest, unwritten = await _written(chosen, resolved.settings, part)
+        damage: list[Damaged] = []
+        count, size, digest, unwritten = await _write(chosen, resolved.settings, part, damage)
         if path is not None and part is not None:
-            os.link(part, path)  # which leaves one alone that came meanwhile
+            os.link(part, path)  # unlike a rename, it fails if the file exists by now
     except OSError as error:
         return complain(
             "export", f"{path} cannot be written: {error.strerror or error}", exit_codes.NO_ACCESS
@@ -157,21 +159,36 @@ async def export_memories(chosen: argparse.Namespace, resolved: Resolved) -> int
             f"greenroom export: an import into {root} is decided and could not yet be written: a part of it "
             "may be missing; the server's log says why"
         )
-    said = {"memories": count, "bytes": size, "sha256": digest, "unwritten": unwritten}
+    document = {"memories": count, "bytes": size, "sha256": digest, "unwritten": unwritten}
+    document |= _name_lost(damage)
     if path is None:
         remark(f"greenroom export: {_memories(count)}, {size:,} bytes, SHA-256 {digest}")
     elif chosen.json:
-        say(json.dumps({"file": str(path), **said}, indent=2))
+        say(json.dumps({"file": str(path), **document}, indent=2))
     else:
         verb = "is" if count == 1 else "are"
         say(f"{_memories(count)} {verb} in {path}: {size:,} bytes, SHA-256 {digest}")
-    return exit_codes.OK
+    return exit_codes.LEFT_OUT if damage else exit_codes.OK
 
 
-async def _written(
-    chosen: argparse.Namespace, settings: Settings, part: Path | None
+def _name_lost(damage: Sequence[Damaged]) -> dict[str, object]:
+    """Print the memories that are damaged on disk and left out; return them as JSON."""
+    found = merge_damage(damage)
+    if not isinstance(found, Damaged):
+        return {}
+    entries = [one for each in damage for one in each.entries]
+    for entry in entries:
+        known = ", ".join(f"{name} {value!r}" for name, value in entry.items())
+        remark(printable(f"greenroom export: left out, as it is damaged on disk: {known}"))
+    are = "memory is" if found.count == 1 else "memories are"
+    remark(f"greenroom export: {found.count:,} {are} damaged on disk and left out; {found.remedy}")
+    return {"damaged": {"count": found.count, "entries": entries}}
+
+
+async def _write(
+    chosen: argparse.Namespace, settings: Settings, part: Path | None, damage: list[Damaged]
 ) -> tuple[int, int, str, list[str]]:
-    """Write the export; return how many memories, how many bytes, their digest, and what may be missing."""
+    """Write the export; return counts of memories and bytes, the digest, and incomplete roots."""
     unwritten: list[str] = []
     writer, digest = ExportWriter(chosen.format), sha256()
     count = size = 0
@@ -179,7 +196,14 @@ async def _written(
     with show_progress() as shows, os.fdopen(descriptor, "wb") as file:
         async with open_store(settings, embedder_choice(settings, os.environ)) as runtime:
             principal = await acting_principal(runtime, settings, "greenroom export", "memory:read")
-            found = exported(runtime, principal, chosen.namespace, progress=_told(shows), unwritten=unwritten)
+            found = export_lines(
+                runtime,
+                principal,
+                chosen.namespace,
+                progress=_export_progress(shows),
+                unwritten=unwritten,
+                damage=damage,
+            )
             async with aclosing(found) as pages:
                 async for page in pages:
                     piece = writer.lines(page)
@@ -195,8 +219,8 @@ async def _written(
     return count, size + len(piece), digest.hexdigest(), unwritten
 
 
-def _told(shows: ProgressDisplay) -> Callable[[int, int, int], None]:
-    def told(memories: int, roots: int, of: int) -> None:
+def _export_progress(shows: ProgressDisplay) -> Callable[[int, int, int], None]:
+    def show(memories: int, roots: int, of: int) -> None:
         shows(_memories(memories), roots, of)
 
-    return told
+    return show

@@ -1,8 +1,7 @@
-"""`greenroom watch`: a session as it grows, read where its server is: on the folder, or at a WebSocket.
+"""`greenroom watch`: follows a session on a folder's server, or at a WebSocket.
 
-Messages go to standard output; what is said about the session and the connection goes to
-standard error. What is new is what comes after the last message, so none is missed and none is
-printed twice, whatever becomes of the server meanwhile.
+Messages go to standard output, and remarks on session and connection to standard error. Each read continues
+after the last message, so none is missed or printed twice, even if the server restarts.
 """
 
 from __future__ import annotations
@@ -39,9 +38,7 @@ _VISIBILITIES: Final[Mapping[str, tuple[str, ...]]] = {
     "private": ("bold", "yellow"),
     "agent_only": ("bold", "magenta"),
 }
-_MARGIN: Final = (
-    "    | "  # before each further line of a message, so that none looks like a message of its own
-)
+_MARGIN: Final = "    | "  # before each further line of a message, so that none looks like a new message
 _ENDED: Final = frozenset({"terminated", "archived"})
 
 
@@ -61,7 +58,7 @@ def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
 def _place(
     session_id: str, url: str | None, settings: Settings
 ) -> AbstractAsyncContextManager[SessionSource]:
-    """Return the source that the session is read from."""
+    """Return the source of the session."""
     if url is None:
         from greenroom.transports.ops.cli.commands.watch_folder import open_folder_source  # noqa: PLC0415 - only one is needed
 
@@ -72,19 +69,18 @@ def _place(
 
 
 def _start_logging(level: str) -> None:
-    """Send what is said of the connection to standard error, without a log's ornaments."""
+    """Log connection problems to standard error, without a log's prefix."""
     logging.basicConfig(stream=sys.stderr, level="WARNING", format="greenroom watch: %(message)s")
     logging.getLogger("greenroom").setLevel(level.upper())
 
 
 @dataclass
 class _Session:
-    """What is known of the session.
+    """The state of the session.
 
     Attributes:
         id: Its id.
-        last: The newest message that was printed; 0 before the first, and nothing was printed yet
-            while it is None.
+        last: The id of the last printed message; 0 before the first one, None before the first read.
     """
 
     id: str
@@ -92,7 +88,7 @@ class _Session:
 
     @property
     def uri(self) -> str:
-        """The resource whose changes are followed."""
+        """The resource to follow."""
         return SCHEME + self.id
 
 
@@ -105,11 +101,11 @@ async def _follow(
         async with place as seen:
             try:
                 return await _print_all(seen, session, line)
-            except WatchError as error:  # what is around it would put it into a group
+            except WatchError as error:  # caught here, because nurseries would wrap it into a group
                 return complain("watch", str(error), exit_codes.FAILED)
     except WatchError as error:
         return complain("watch", str(error), exit_codes.FAILED)
-    except ValueError as error:  # a URL that is none
+    except ValueError as error:  # the URL is invalid
         return complain("watch", str(error), exit_codes.USAGE)
 
 
@@ -141,7 +137,7 @@ def _introduce(session: _Session, read: dict[str, Any]) -> None:
 async def _new_messages(
     seen: SessionSource, session: _Session, read: dict[str, Any]
 ) -> AsyncIterator[Message]:
-    """Yield the messages after the last one, oldest first, and note them."""
+    """Yield the messages after the last one, oldest first, and update the state."""
     newest: list[Message] = read["messages"]
     if session.last is not None and read["has_more"] and newest[0]["message_id"] > session.last:
         while True:
@@ -159,12 +155,12 @@ async def _new_messages(
 
 
 async def _say(text: str) -> bool:
-    # In a thread: a reader who pauses must not keep us from answering the server's pings.
+    # In a thread: a paused reader must not keep this process from answering pings.
     return await trio.to_thread.run_sync(say, text, abandon_on_cancel=True)
 
 
 def plain(message: Message) -> str:
-    """Return a message on one line without a terminal's commands."""
+    """Render a message as one plain line."""
     return "  ".join(
         [
             printable(str(message["timestamp"])),
@@ -176,7 +172,7 @@ def plain(message: Message) -> str:
 
 
 def coloured(message: Message) -> str:
-    """Return a message for a terminal, its time that of this place."""
+    """Render a message for a terminal, with local time."""
     sender, visibility = printable(message["sender"]), printable(message["visibility"])
     colour = _SENDERS[zlib.crc32(sender.encode(errors="replace")) % len(_SENDERS)]
     first, *others = message["content"].split("\n")
@@ -190,7 +186,7 @@ def coloured(message: Message) -> str:
 
 
 def _style(*, as_json: bool, colours: bool) -> Callable[[Message], str]:
-    """Return the way to print messages."""
+    """Return the function that renders messages."""
     if as_json:
         return json.dumps
     return coloured if colours else plain

@@ -1,6 +1,6 @@
-"""The source of `greenroom watch` on a folder, attached to whichever server has it open.
+"""The source of `greenroom watch` on a folder, attached to the server that owns it.
 
-It never owns the folder: when that server ends, it waits for the next one.
+It never owns the folder: when the server ends, it waits for the next one.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from greenroom.actors import Agent, GetMessages, ReadResource
 from greenroom.actors.core.auth.scopes import SESSIONS
 from greenroom.runtime import Message, OverloadedError, Refusal, StoreIdleError
 from greenroom.transports.base.config.settings import Settings
-from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.ops.cli.commands.watch_source import SCHEME, WatchError
+from greenroom.transports.ops.cli.support.authentication import acting_principal
 from greenroom.transports.ops.cli.support.open_store import open_store
 
 R = TypeVar("R")
 _NAME: Final = "greenroom-watch"
-_PAGE: Final = 100  # messages at once when many were written since the last look
+_PAGE: Final = 100  # messages per request if there are many new ones
 
 
 @asynccontextmanager
 async def open_folder_source(session_id: str, settings: Settings) -> AsyncIterator[_FolderSource]:
-    """Attach to the server that uses the folder, and return the session as it shows it.
+    """Attach to the server of the folder, and return the session there.
 
     Raises:
         WatchError: there is no server.
@@ -51,15 +51,15 @@ class _FolderSource:
 
     async def read(self) -> dict[str, Any]:
         """Return the resource."""
-        return await self._asked(ReadResource(uri=SCHEME + self._session_id))
+        return await self._ask(ReadResource(uri=SCHEME + self._session_id))
 
     async def page(self, after: int) -> dict[str, Any]:
-        """Return messages that are newer than one."""
-        return await self._asked(GetMessages(session_id=self._session_id, since_id=after, limit=_PAGE))
+        """Return messages after one."""
+        return await self._ask(GetMessages(session_id=self._session_id, since_id=after, limit=_PAGE))
 
     @asynccontextmanager
     async def changes(self) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
-        """Return a block in which one may wait for changes; a server that takes over tells of one."""
+        """Return a block in which changes can be awaited; a takeover counts as a change."""
         with self._agent.subscriber() as changes:
             changes.add(SCHEME + self._session_id)
 
@@ -69,11 +69,11 @@ class _FolderSource:
 
             yield next_change
 
-    async def _asked(self, request: Message[R]) -> dict[str, Any]:
+    async def _ask(self, request: Message[R]) -> dict[str, Any]:
         while True:
             try:
                 reply = await self._agent.ask(request)
-            except OverloadedError as error:  # no server has the folder just now
+            except OverloadedError as error:  # no server has the folder at the moment
                 await trio.sleep(error.retry_after_ms / 1000)
                 continue
             except Refusal as refusal:

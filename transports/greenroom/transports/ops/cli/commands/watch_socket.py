@@ -1,6 +1,6 @@
-"""The source of `greenroom watch` at a WebSocket, through the client that programs use.
+"""The source of `greenroom watch` at a WebSocket, through the client for programs.
 
-The transport connects again by itself and then tells of one change.
+The transport reconnects automatically and then reports one change.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from greenroom.transports.ops.cli.commands.watch_source import SCHEME, WatchErro
 from greenroom.transports.ops.cli.support.terminal import printable
 from greenroom.transports.sockets.websocket.client import WebSocketRefusedError, websocket_client
 
-_PAGE: Final = 100  # messages at once when many were written since the last look
+_PAGE: Final = 100  # messages per request if there are many new ones
 
 
 @asynccontextmanager
 async def open_socket_source(session_id: str, url: str, settings: Settings) -> AsyncIterator[_SocketSource]:
-    """Connect, and return the session as the server at the socket shows it.
+    """Connect to a server, and return the session there.
 
     Raises:
-        ValueError: the URL is none.
-        WatchError: nobody is there, or we are not let in.
+        ValueError: the URL is invalid.
+        WatchError: there is no server, or it refuses the connection.
     """
     us = Implementation(name="greenroom-watch", version=version("greenroom"))
     key = (os.environ.get(API_KEY_VARIABLE) or "").strip()
@@ -45,7 +45,7 @@ async def open_socket_source(session_id: str, url: str, settings: Settings) -> A
         try:
             client = await stack.enter_async_context(Client(transport, client_info=us, cache=None))
         except WebSocketRefusedError as error:
-            raise WatchError(f"{url} does not take us: {printable(str(error))}") from None
+            raise WatchError(f"{url} refuses the connection: {printable(str(error))}") from None
         except OSError as error:
             raise WatchError(f"no server was reached at {url}: {error}") from None
         yield _SocketSource(client, session_id)
@@ -60,20 +60,20 @@ class _SocketSource:
 
     async def read(self) -> dict[str, Any]:
         """Return the resource."""
-        with self._told():
+        with self._translate_errors():
             (content,) = (await self._client.read_resource(self._uri)).contents
         assert isinstance(content, TextResourceContents), "a session is text"
         found: dict[str, Any] = json.loads(content.text)
         return found
 
     async def page(self, after: int) -> dict[str, Any]:
-        """Return messages that are newer than one."""
+        """Return messages after one."""
         if not self._knows_tools:
-            # Says which tools only read, so that a lost connection is no failure.
+            # The list says which tools only read, so that they are retried after a lost connection.
             await self._client.list_tools()
             self._knows_tools = True
         arguments = {"session_id": self._session_id, "since_id": after, "limit": _PAGE}
-        with self._told():
+        with self._translate_errors():
             result = await self._client.call_tool("get_messages", arguments)
         content = result.content[0]
         assert isinstance(content, TextContent), "tools answer with text"
@@ -84,8 +84,8 @@ class _SocketSource:
 
     @asynccontextmanager
     async def changes(self) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
-        """Return a block in which one may wait for changes; the server may close the stream of them."""
-        with self._told():
+        """Return a block in which changes can be awaited; the server may close the stream."""
+        with self._translate_errors():
             async with self._client.listen(resource_subscriptions=[self._uri]) as changes:
 
                 async def next_change() -> bool:
@@ -94,11 +94,11 @@ class _SocketSource:
                 yield next_change
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Put into a sentence what the client raises."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Translate the client's errors into sentences."""
         try:
             yield
         except MCPError as error:
             raise WatchError(f"{self._uri}: {printable(error.message)}") from None
         except SubscriptionLost:
-            raise WatchError("the connection is lost for good") from None
+            raise WatchError("the connection is lost permanently") from None

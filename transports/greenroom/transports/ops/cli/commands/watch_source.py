@@ -1,4 +1,4 @@
-"""Where `greenroom watch` reads a session: the interface of `watch_folder` and `watch_socket`."""
+"""The interface of the session sources of `greenroom watch`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ SCHEME: Final = "session://"
 
 
 class WatchError(Exception):
-    """The session cannot be followed, or not any more; the message says why."""
+    """The session cannot be followed; the message says why."""
 
 
 class SessionSource(Protocol):
-    """A session as its server shows it; what it does raises `WatchError`."""
+    """A session on its server; the methods raise `WatchError`."""
 
     async def read(self) -> dict[str, Any]:
         """Return the resource: the session with its newest messages."""
 
     async def page(self, after: int) -> dict[str, Any]:
-        """Return messages that are newer than one, the oldest of them first."""
+        """Return messages after one, oldest first."""
 
     def changes(self) -> AbstractAsyncContextManager[Callable[[], Awaitable[bool]]]:
-        """Return a block in which one may wait for the next change, False when a new block is needed."""
+        """Return a block in which to await the next change; False requires a new block."""

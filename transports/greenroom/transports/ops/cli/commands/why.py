@@ -1,7 +1,6 @@
-"""`greenroom why`: what hooks and recalls gave to whom, when, for which reason, and whether it was used.
+"""`greenroom why`: what hooks and recalls gave to agents, why, and whether it was used.
 
-A running server has the folder: then we attach to it, as any other process does. What hooks left is
-taken first.
+If a server is running, the command attaches to it. The spool is drained first.
 """
 
 from __future__ import annotations
@@ -13,39 +12,38 @@ from typing import Final
 from greenroom.actors import GivenRead, GivenView, MemoryGiven, WhyGiven
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.cli.support.acting import acting_principal
-from greenroom.transports.cli.support.json_output import say_json
-from greenroom.transports.clients.hooks.drain import take_waiting
-from greenroom.transports.ops.cli.output import say
+from greenroom.transports.clients.hooks.drain import drain_spool
+from greenroom.transports.ops.cli.output import say, say_json
+from greenroom.transports.ops.cli.support.authentication import acting_principal
 from greenroom.transports.ops.cli.support.open_store import open_store
 from greenroom.transports.ops.cli.support.terminal import printable
 
-_TAKING_SECONDS: Final = 5.0  # for what hooks left
+_TAKING_SECONDS: Final = 5.0  # for draining the spool
 
 
 async def why(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Print what was given, newest first; return the exit code."""
+    """Print the injections, newest first; return the exit code."""
     settings = resolved.settings
-    asked = WhyGiven(session=chosen.session or "", limit=chosen.limit)
+    request = WhyGiven(session=chosen.session or "", limit=chosen.limit)
     async with open_store(settings) as runtime:
-        await take_waiting(runtime, settings.data, _TAKING_SECONDS)
+        await drain_spool(runtime, settings.data, _TAKING_SECONDS)
         principal = await acting_principal(runtime, settings, "greenroom why", "memory:read")
-        said = await runtime.query(asked, principal=principal)
+        reply = await runtime.query(request, principal=principal)
     if chosen.json:
-        say_json(said)
+        say_json(reply)
     else:
-        say("\n".join(_text(said, chosen.session)))
+        say("\n".join(_text(reply, chosen.session)))
     return exit_codes.OK
 
 
-def _text(said: GivenRead, session: str | None) -> Iterable[str]:
-    if not said.given:
+def _text(reply: GivenRead, session: str | None) -> Iterable[str]:
+    if not reply.given:
         yield f"nothing was given to {f'a session {printable(session)}' if session else 'any session'}"
         return
-    for given in said.given:
+    for given in reply.given:
         yield from _row(given)
-    if said.total > len(said.given):
-        yield f"({said.total - len(said.given):,} more; --limit shows more)"
+    if reply.total > len(reply.given):
+        yield f"({reply.total - len(reply.given):,} more; --limit shows more)"
 
 
 def _row(given: GivenView) -> Iterable[str]:

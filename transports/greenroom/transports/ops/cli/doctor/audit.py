@@ -1,4 +1,4 @@
-"""The audit log: whether records were seen that are gone, and when the last one was."""
+"""The check of the audit log: whether known records are missing, and the newest one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MICROSECONDS: Final = 1_000_000
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Tell what is known beside the store of its audit log, and hold the store against that."""
+    """Compare the store's audit log with the checkpoints beside the store."""
     if facts.head is None:
         return
     seen = seen_of(facts)
@@ -27,7 +27,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield warning(
                 _TOPIC,
                 f"records {gap.first:,} to {gap.last:,} had been seen and were gone at a start on "
-                f"{day(gap.time / _MICROSECONDS)}: somebody had put an older store there, or cut the log",
+                f"{day(gap.time / _MICROSECONDS)}: someone had put an older store there, or cut the log",
                 "see what there is: greenroom audit verify",
             )
     checkpoints = seen.checkpoints(JOURNAL)
@@ -43,11 +43,11 @@ def check(facts: Facts) -> Iterator[Finding]:
     elif checkpoints:
         yield ok(_TOPIC, f"{last:,} records were seen up to {day(checkpoints[-1].time / _MICROSECONDS)}")
     else:
-        yield ok(_TOPIC, "no end of it has been noted beside the store's secret yet")
+        yield ok(_TOPIC, "its end has not been recorded beside the store's secret yet")
 
 
 def seen_of(facts: Facts) -> CheckpointFile:
-    """Return what was seen of the store's journals."""
+    """Return the checkpoints of the store's journals."""
     assert facts.head is not None
     name = f"{facts.head.identity.store_id}{SUFFIX}"
     places = (facts.settings.secrets / name, facts.place.path / name)
@@ -55,16 +55,16 @@ def seen_of(facts: Facts) -> CheckpointFile:
 
 
 def stored_count(facts: Facts) -> int | None:
-    """Return the number of the last record by what a stopped store says; None if that cannot be read."""
+    """Return the number of the last record in a stopped store; None if unreadable."""
     if facts.owner is not None or facts.head is None:
         return None
     try:
         with facts.survey() as found:
             return found.journal_head(JOURNAL, found.codec(encryption(facts.settings))).count
     except GreenroomError:
-        return None  # other checks say what is wrong with the store or its key
+        return None  # other checks report the problem of the store or its key
 
 
 def day(time: float) -> str:
-    """Return a time in seconds since 1970 as date and time in UTC."""
+    """Format seconds since 1970 as date and time in UTC."""
     return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,4 +1,4 @@
-"""The embedder: which one it is, whether it can be had, and whether the store's vectors are its own."""
+"""The check of the embedder: which one, whether it loads, and whether the vectors match."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import trio
 from greenroom.actors.search.embedding.embedder import EmbedderChoice
 from greenroom.actors.search.embedding.embedder_loader import check_choice, load
 from greenroom.actors.search.embedding.errors import EmbedderError
-from greenroom.actors.search.embedding.models.installed_models import resolved
+from greenroom.actors.search.embedding.models.installed_models import resolve_auto
 from greenroom.actors.search.embedding.rows import INDEX, MINILM, SPACES, STATIC, Space, Waiting, serving_key
 from greenroom.runtime import GreenroomError
 from greenroom.runtime.lmdb.codec import RecordCodec
@@ -29,19 +29,19 @@ _LOADED: Final = frozenset({"static", "minilm", "http"})
 
 
 async def check(facts: Facts) -> list[Finding]:
-    """Tell what the owner says of its embedder, or load the one that a server started now would have."""
+    """Report the owner's embedder, or load the one that a new server would use."""
     if facts.parts is not None:
         return list(_of_owner(facts))
     try:
         wanted = embedder_choice(facts.settings, facts.environment)
-        choice, reason = await trio.to_thread.run_sync(partial(resolved, wanted, looks_inside=True))
+        choice, reason = await trio.to_thread.run_sync(partial(resolve_auto, wanted, looks_inside=True))
         await trio.to_thread.run_sync(check_choice, choice)
     except EmbedderError as failure:
         return [refused(_TOPIC, failure, _REMEDY)]
     except ValueError as failure:
         return [error(_TOPIC, str(failure), _REMEDY, exit_codes.USAGE)]
     if choice.kind == "none":
-        return [ok(_TOPIC, "none is wanted, so searches go by words alone")]
+        return [ok(_TOPIC, "none is chosen, so searches go by words alone")]
     found = [await _loaded(choice, f"{choice}, for {reason}" if wanted.kind == "auto" else str(choice))]
     if facts.head is not None and facts.owner is None:
         found += await trio.to_thread.run_sync(lambda: list(_stored(facts, choice)))
@@ -49,13 +49,13 @@ async def check(facts: Facts) -> list[Finding]:
 
 
 async def _loaded(choice: EmbedderChoice, name: str) -> Finding:
-    """Load an embedder; one that runs others' code, or may take long, is only looked at."""
+    """Load an embedder; one that runs foreign code or is slow is only checked."""
     if choice.kind not in _LOADED:
-        return ok(_TOPIC, f"it will be {name}; it was not loaded, and what can be looked at is there")
+        return ok(_TOPIC, f"it will be {name}; it was not loaded, but its parts are there")
     try:
         embedder = await load(choice)
     except EmbedderError as failure:
-        sentence = f"it will be {name}, which cannot be had now, so searches go by words alone: {failure}"
+        sentence = f"it will be {name}, which is not available now, so searches go by words alone: {failure}"
         return warning(_TOPIC, sentence, _REMEDY)
     await embedder.aclose()
     return ok(_TOPIC, f"it will be {name}; it was loaded")
@@ -73,18 +73,18 @@ def _of_owner(facts: Facts) -> Iterator[Finding]:
         waiting = figures.get("texts_waiting", 0)
         yield ok(
             _TOPIC,
-            f"vectors of an earlier embedder ({', '.join(older)}) are being made anew, about {waiting:,} are "
-            "left; until then searches go by both",
+            f"vectors of an earlier embedder ({', '.join(older)}) are being replaced, about {waiting:,} are "
+            "left; until then searches use both",
         )
 
 
 def _stored(facts: Facts, choice: EmbedderChoice) -> Iterator[Finding]:
-    """Compare the store's vectors with those that the embedder would make."""
+    """Compare the store's vectors with those of the embedder."""
     with facts.survey() as found:
         try:
             codec = found.codec(encryption(facts.settings))
         except GreenroomError:
-            return  # the check of the encryption says so
+            return  # the check of the encryption reports it
         makers = dict(found.rows(SPACES, Space, codec))
         used = list(_spaces(found, codec))
     own = Space(str(choice), choice.model)
@@ -93,13 +93,13 @@ def _stored(facts: Facts, choice: EmbedderChoice) -> Iterator[Finding]:
         yield warning(
             _TOPIC,
             f"the store has vectors of another embedder ({', '.join(map(str, others))}), which a server with "
-            f"{choice} makes anew by and by",
-            "let it, or choose the earlier one with --embedder or `greenroom embedder install`",
+            f"{choice} replaces over time",
+            "let it do so, or choose the earlier one with --embedder or `greenroom embedder install`",
         )
 
 
 def _spaces(found: Survey, codec: RecordCodec) -> Iterator[str]:
-    """Yield the spaces that some actor searches in; the rows of each are left out but the first."""
+    """Yield the vector spaces in use, reading only one row of each."""
     start = _SERVING
     for _ in range(_MOST_SPACES):
         key, _row = next(found.rows(INDEX, Waiting, codec, start=start), (b"", None))

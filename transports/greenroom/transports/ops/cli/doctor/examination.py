@@ -1,4 +1,4 @@
-"""The checks of `greenroom doctor`, each within its time, all of them beside each other."""
+"""The checks of `greenroom doctor`, run concurrently, each with a time limit."""
 
 from __future__ import annotations
 
@@ -13,49 +13,50 @@ import trio
 from greenroom.runtime import GreenroomError
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.cli.doctor import (
-    clock,
-    disk,
-    encryption,
-    limits,
-    packages,
-    server,
-    settings,
-    versions,
+from greenroom.transports.ops.cli.doctor import (
+    audit,
+    embedder,
+    folder,
+    locks,
+    machine,
+    permissions,
+    program,
+    store,
 )
-from greenroom.transports.ops.cli.doctor import audit, embedder, folder, locks, permissions
 from greenroom.transports.ops.cli.doctor.facts import Facts, Mounts, Place, gather
 from greenroom.transports.ops.cli.doctor.finding import Finding, error, refused
 
 Check = Callable[[Facts], Iterable[Finding] | Awaitable[Iterable[Finding]]]
 
 CHECKS: Final[Mapping[str, Check]] = {
-    "versions": versions.check,
+    "versions": program.check_versions,
     "folder": folder.check,
     "locks": locks.check,
-    "server": server.check,
-    "settings": settings.check,
+    "records": store.check_records,
+    "server": program.check_server,
+    "settings": program.check_settings,
     "permissions": permissions.check,
-    "encryption": encryption.check,
+    "encryption": store.check_encryption,
     "audit": audit.check,
     "embedder": embedder.check,
-    "disk": disk.check,
-    "clock": clock.check,
-    "limits": limits.check,
-    "packages": packages.check,
+    "disk": machine.check_disk,
+    "clock": machine.check_clock,
+    "limits": machine.check_limits,
+    "packages": program.check_packages,
+    "masked": store.check_masked_files,
 }
-"""The checks by topic, in the order in which they are shown."""
+"""The checks by topic, in the order of the output."""
 
 SECONDS: Final = 15.0
-"""How long one check may take."""
+"""Seconds that one check may take."""
 _HUNG: Final = "something hangs, such as a disk on the network"
 _NOTHING: Final = f"nothing came for {SECONDS:g} s; {_HUNG}"
 logger = logging.getLogger(__name__)
 
 
 def mounted() -> Mounts:
-    """Return mount points and the kinds of their file systems, in the order of mounting."""
-    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; only this needs it
+    """Return the mount points and their types, in order of mounting."""
+    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types, and is only needed here
 
     return [(each.mountpoint, each.fstype) for each in psutil.disk_partitions(all=True)]
 
@@ -69,7 +70,7 @@ async def examine(
     patience: float = 5.0,
     now: Callable[[], float] = time.time,
 ) -> list[Finding]:
-    """Return what every check found, by topic in the order of the checks.
+    """Run all checks; return their findings by topic, in the order of the checks.
 
     Args:
         resolved: The settings in force.
@@ -96,7 +97,7 @@ async def examine(
 
 
 async def _checked(topic: str, check: Check, facts: Facts, limiter: trio.CapacityLimiter) -> list[Finding]:
-    """Run one check; that it hangs or fails is a finding, and the others go on."""
+    """Run one check; a hang or a failure becomes a finding."""
     with trio.move_on_after(SECONDS):
         try:
             if iscoroutinefunction(check):
@@ -108,14 +109,14 @@ async def _checked(topic: str, check: Check, facts: Facts, limiter: trio.Capacit
             )
         except OSError as failure:
             place = f"{failure.filename}: " if failure.filename else ""
-            sentence = f"this could not be looked at ({place}{failure.strerror or failure})"
-            return [error(topic, sentence, "see to it that this user may read it", exit_codes.NO_ACCESS)]
-        except GreenroomError as failure:  # of a store of which a part is damaged
+            sentence = f"this could not be checked ({place}{failure.strerror or failure})"
+            return [error(topic, sentence, "give this user the right to read it", exit_codes.NO_ACCESS)]
+        except GreenroomError as failure:  # for example a part of the store is damaged
             return [refused(topic, failure, "see what is damaged: greenroom verify")]
         except Exception as failure:
             logger.debug("the check of %s failed", topic, exc_info=True)
             sentence = f"the check itself failed ({type(failure).__name__}: {failure})"
             return [error(topic, sentence, "report this as a fault of Greenroom", exit_codes.INTERNAL)]
-    sentence = f"this could not be looked at within {SECONDS:g} s; {_HUNG}"
+    sentence = f"this could not be checked within {SECONDS:g} s; {_HUNG}"
     remedy = "see whether `ls` of the folders that `greenroom config` names hangs, too"
     return [error(topic, sentence, remedy, exit_codes.NO_ACCESS)]

@@ -1,6 +1,6 @@
-"""What all checks go by, gathered once: the folder, who owns it, what the owner says, what the store says.
+"""Facts for all checks, gathered once: the folder, its owner and the store.
 
-Nothing here makes a file, changes one or takes a lock. What waits is cancelled by whoever calls.
+Nothing here creates or changes a file or takes a lock. The caller cancels what takes too long.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from greenroom.actors.search.embedding.embedding_service import EmbeddingStatist
 from greenroom.runtime import GreenroomError, RuntimeStatistics, StoreDamagedError
 from greenroom.runtime.lmdb.files import BESIDES, DATA_FILE, OWNER_FILE, mount_of
 from greenroom.runtime.lmdb.lock_state import LockState, lock_state
-from greenroom.runtime.maintenance.survey import Head, Survey, surveyed
+from greenroom.runtime.maintenance.survey import Head, Survey, open_survey
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.ops.control.client import ControlSocketError, NoOwnerError, Stats, call
 
 PlaceKind = Literal["missing", "no folder", "closed", "empty", "foreign", "no store", "store"]
 _RETRY_SECONDS: Final = 0.1
-_TRIES: Final = 5  # of reading a file that a server is writing
+_TRIES: Final = 5  # reads of a file while a server writes it
 T = TypeVar("T")
 Mounts = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """The folder of the store, as it was found.
+    """The state of the store's folder.
 
     Attributes:
         path: Its real path.
-        kind: ``missing``; ``no folder`` but something else; ``closed`` to this user; ``empty``; ``foreign``:
-            with other things; ``no store``: with a lock file alone; or a ``store``.
-        mount: Where its file system is mounted.
-        file_system: The kind of that, as the kernel names it.
-        file_bytes: The length of the store's file.
-        modified: When that was last changed, in seconds since 1970 UTC.
-        trouble: Why it is closed.
+        kind: ``missing``; ``no folder`` but another file; ``closed`` to this user; ``empty``; ``foreign``:
+            with other files; ``no store``: with only a lock file; or ``store``.
+        mount: The mount point of its file system.
+        file_system: The kernel's name of the file system's type.
+        file_bytes: The size of the store's file.
+        modified: The time of the file's last change, in seconds since 1970 UTC.
+        trouble: The reason if it is closed.
     """
 
     path: Path
@@ -62,7 +62,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What all checks go by.
+    """The facts for all checks.
 
     Attributes:
         resolved: The settings in force.
@@ -70,13 +70,13 @@ class Facts:
         now: The time in seconds since 1970 UTC.
         place: The folder.
         patience: Seconds to wait for each sign of the owner.
-        lock: What its lock file says; None where there is none.
-        lock_trouble: Why that cannot be read.
-        figures: What the owner says of itself, as `greenroom stats --json` has it; None without an answer.
-        owner_trouble: Why there is no answer, if there is an owner; empty if it does not listen.
-        head: What the store says of itself; None where that was not read.
-        head_trouble: Why it cannot be read.
-        parts: How the parts of the owner are, by their names.
+        lock: The state of the lock file; None without one.
+        lock_trouble: The reason if it cannot be read.
+        figures: The owner's figures as in `greenroom stats --json`; None without a reply.
+        owner_trouble: The reason if an owner did not reply; empty if it does not listen.
+        head: The head of the store; None if it was not read.
+        head_trouble: The reason if it cannot be read.
+        parts: The health of the owner's parts, by name.
     """
 
     resolved: Resolved
@@ -99,22 +99,22 @@ class Facts:
 
     @property
     def owner(self) -> int | None:
-        """The id of the process that owns the folder; 0 if it is not known, None if there is none."""
+        """The process id of the folder's owner; 0 if unknown, None without one."""
         return None if self.lock is None else self.lock.owner
 
     @contextmanager
     def survey(self) -> Iterator[Survey]:
-        """Look at the store while the block runs; raises as `surveyed`."""
-        with surveyed(self.place.path) as found:
+        """Open a survey of the store for a block; raises as `surveyed`."""
+        with open_survey(self.place.path) as found:
             yield found
 
 
 async def gather(facts: Facts, mounts: Callable[[], Mounts]) -> Facts:
-    """Return facts with all that the folder, its owner and the store tell.
+    """Add the facts about the folder, its owner and the store.
 
     Args:
-        facts: Those that are known before.
-        mounts: Returns mount points and the kinds of their file systems, in the order of mounting.
+        facts: The facts so far.
+        mounts: Returns the mount points and their types, in order of mounting.
     """
     place = await _in_thread(lambda: look_at(facts.settings.data, mounts()))
     facts = replace(facts, place=place)
@@ -126,7 +126,7 @@ async def gather(facts: Facts, mounts: Callable[[], Mounts]) -> Facts:
 
 
 def look_at(folder: Path, mounts: Mounts) -> Place:
-    """Look at a folder; whatever is there or not is no error."""
+    """Return the state of a folder; nothing about it is an error."""
     path = Path(os.path.realpath(folder))
     mount, file_system = mount_of(path, mounts)
     place = Place(path=path, kind="missing", mount=mount, file_system=file_system)
@@ -148,9 +148,9 @@ def look_at(folder: Path, mounts: Mounts) -> Place:
 def _with_file(place: Place) -> Place:
     try:
         status = (place.path / DATA_FILE).stat()
-    except OSError:  # a link to nowhere
+    except OSError:  # a broken link
         return replace(place, kind="foreign")
-    if not stat.S_ISREG(status.st_mode):  # to open a pipe would wait for ever
+    if not stat.S_ISREG(status.st_mode):  # opening a pipe would block for ever
         return replace(place, kind="foreign")
     return replace(place, kind="store", file_bytes=status.st_size, modified=status.st_mtime)
 
@@ -160,17 +160,17 @@ async def _in_thread(function: Callable[[], T]) -> T:
 
 
 async def _with_owner(facts: Facts) -> Facts:
-    """Ask the owner; one that holds the lock and does not listen yet is waited for a moment."""
+    """Query the owner; wait a moment for one that does not listen yet."""
     patience_ends = trio.current_time() + facts.patience
     while True:
-        facts = await _in_thread(partial(_asked, facts))
+        facts = await _in_thread(partial(_query_owner, facts))
         is_starting = facts.owner is not None and facts.figures is None and not facts.owner_trouble
         if not is_starting or trio.current_time() >= patience_ends:
             return facts
         await trio.sleep(_RETRY_SECONDS)
 
 
-def _asked(facts: Facts) -> Facts:
+def _query_owner(facts: Facts) -> Facts:
     folder = facts.place.path
     try:
         facts = replace(facts, lock=lock_state(folder))
@@ -188,7 +188,7 @@ def _asked(facts: Facts) -> Facts:
 
 
 def _parts(figures: Mapping[str, Any]) -> Mapping[str, PartHealth] | None:
-    """Return how the parts of a server are; None if it is of a version with other figures."""
+    """Return the health of a server's parts; None if its version has other figures."""
     try:
         statistics = msgspec.convert(figures, RuntimeStatistics)
         embedding = msgspec.convert(figures["embedding"], EmbeddingStatistics)
@@ -199,16 +199,16 @@ def _parts(figures: Mapping[str, Any]) -> Mapping[str, PartHealth] | None:
 
 
 def _with_head(facts: Facts) -> Facts:
-    """Read what the store says of itself; a server that writes meanwhile makes it seem damaged."""
+    """Read the store's head; concurrent writes of a server may look like damage."""
     trouble: GreenroomError | None = None
     for _ in range(_TRIES):
         try:
-            with surveyed(facts.place.path) as found:
+            with open_survey(facts.place.path) as found:
                 return replace(facts, head=found.head)
         except GreenroomError as failure:
             trouble = failure
         if facts.owner is None:
             break
     if facts.owner is not None and isinstance(trouble, StoreDamagedError):
-        return facts  # its owner reads it whole by and by, and says what it finds
+        return facts  # the owner reads all of the store over time, and reports damage
     return replace(facts, head_trouble=trouble)

@@ -1,4 +1,4 @@
-"""What `greenroom doctor` finds, how grave it is, and the exit code for all of it."""
+"""Findings of `greenroom doctor`, their levels, and the exit code."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _GRAVEST_FIRST: Final = (
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        topic: What it is about.
-        level: ``ok``; ``warning``: it works, and something is not as it should be; ``error``: something does
+        topic: The topic.
+        level: ``ok``; ``warning``: it works, but something is not as it should be; ``error``: something does
             not work, or will not at the next start.
-        finding: What was found, in a sentence.
-        remedy: What to do about it, a command or a sentence; None of what is ok.
-        code: Of an error, the exit code that stands for it.
+        finding: The finding, in a sentence.
+        remedy: A command or a sentence that helps; None if it is ok.
+        code: The exit code of an error.
     """
 
     topic: str
@@ -39,13 +39,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was found.
+    """All findings.
 
     Attributes:
-        version: That of this program.
+        version: The version of this program.
         folder: The folder of the store.
-        worst: The gravest level of all findings.
-        findings: These, by topic.
+        worst: The worst level of all findings.
+        findings: The findings, by topic.
     """
 
     version: str
@@ -55,27 +55,27 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ok(topic: str, finding: str) -> Finding:
-    """Return a finding of something that is well."""
+    """Make a finding about something in order."""
     return Finding(topic=topic, level="ok", finding=finding)
 
 
 def warning(topic: str, finding: str, remedy: str) -> Finding:
-    """Return a finding of something that works and is not as it should be."""
+    """Make a finding about something that works but is not as it should be."""
     return Finding(topic=topic, level="warning", finding=finding, remedy=remedy)
 
 
 def error(topic: str, finding: str, remedy: str, code: int) -> Finding:
-    """Return a finding of something that does not work; the code is one of `exit_codes`."""
+    """Make a finding about a failure; the code is one of `exit_codes`."""
     return Finding(topic=topic, level="error", finding=finding, remedy=remedy, code=code)
 
 
 def refused(topic: str, failure: GreenroomError, remedy: str) -> Finding:
-    """Return the finding for what a server would be refused with.
+    """Make a finding from the error that a server would fail with.
 
     Args:
-        topic: What it is about.
-        failure: The error; where its sentence says what to do, it does so after its last semicolon.
-        remedy: What to do where it does not.
+        topic: The topic.
+        failure: The error; a remedy in its sentence follows the last semicolon.
+        remedy: The remedy if the sentence has none.
     """
     code, sentence = exit_code_for([failure]) or (exit_codes.INTERNAL, str(failure))
     what, _, own = sentence.rpartition("; ")
@@ -83,12 +83,12 @@ def refused(topic: str, failure: GreenroomError, remedy: str) -> Finding:
 
 
 def worst(findings: Sequence[Finding]) -> Level:
-    """Return the gravest level."""
+    """Return the worst level."""
     return max((each.level for each in findings), key=LEVELS.index, default="ok")
 
 
 def exit_code(findings: Sequence[Finding]) -> int:
-    """Return the exit code: that of the gravest error; 1 where there are warnings alone, 0 for neither."""
+    """Return the code of the worst error; 1 for warnings only, 0 for neither."""
     codes = [each.code for each in findings if each.level == "error"]
     if codes:
         return min(codes, key=_GRAVEST_FIRST.index)

@@ -1,15 +1,16 @@
-"""The folder: whether it is a store, on which file system, in which format and how large."""
+"""The check of the folder: its state, file system, format and size."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from typing import Final
 
 from greenroom.runtime import older_stores
 from greenroom.runtime.lmdb.environment import FORMAT_VERSION, REMEDY
 from greenroom.runtime.lmdb.files import DATA_FILE, is_remote
-from greenroom.runtime.maintenance.backup import LEFT_OVER
+from greenroom.runtime.maintenance.temporary_copies import left_over
 from greenroom.transports.base import exit_codes
 from greenroom.transports.ops.cli.doctor.facts import Facts, Place
 from greenroom.transports.ops.cli.doctor.finding import Finding, error, ok, refused, warning
@@ -21,7 +22,7 @@ _ELSEWHERE: Final = "name another folder with --data"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Tell what the folder is."""
+    """Report the state of the folder."""
     yield from _file_system(facts.place)
     match facts.place.kind:
         case "store":
@@ -81,7 +82,7 @@ def _store(facts: Facts) -> Iterator[Finding]:
         remedy = "run servers as the user whose folder it is, or mount its disk for writing"
         yield error(_TOPIC, sentence, remedy, exit_codes.NO_ACCESS)
     if facts.head_trouble is not None:
-        yield refused(_TOPIC, facts.head_trouble, "see to it that this user may read it")
+        yield refused(_TOPIC, facts.head_trouble, "give this user the right to read it")
     elif not place.file_bytes:
         yield error(_TOPIC, f"{place.path / DATA_FILE} is empty", REMEDY, exit_codes.DAMAGED)
     else:
@@ -110,9 +111,10 @@ def _left_over(facts: Facts) -> Iterator[Finding]:
             f"older stores that `greenroom restore` has kept: {', '.join(each.name for each in kept)} "
             f"({size(taken)}); remove them when they are not needed",
         )
-    if facts.owner is None and (left := [name for name in LEFT_OVER if (path / name).exists()]):
+    if left := [str(each) for each in left_over(path) if facts.owner is None or each.parent != path]:
         yield warning(
             _TOPIC,
-            f"a command that was killed has left {', '.join(left)}",
-            f"remove it when no command works on the folder: cd {path} && rm -r {' '.join(left)}",
+            f"a command that was killed has left copies of the store, or parts of one: {', '.join(left)}",
+            "the next start of a server removes what it can reach; remove the rest when no command works on "
+            f"the folder: rm -r {shlex.join(left)}",
         )

@@ -1,4 +1,4 @@
-"""Locks: who owns the folder, whether that process answers, and how the last one left."""
+"""The check of the locks: the owner's state, and how the last one ended."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _RESTORE: Final = "bring a backup back with `greenroom restore`, or see `greenro
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Tell who owns the folder, or how it was left."""
+    """Report the owner of the folder, or how the last one left it."""
     if facts.lock_trouble:
         sentence = f"who owns the folder cannot be found out: {facts.lock_trouble}"
-        yield error(_TOPIC, sentence, "see to it that this user may read it", exit_codes.NO_ACCESS)
+        yield error(_TOPIC, sentence, "give this user the right to read it", exit_codes.NO_ACCESS)
     elif facts.owner is not None:
         yield from _owner(facts, facts.owner)
     elif facts.place.kind in {"store", "no store"}:
@@ -35,9 +35,9 @@ def _owner(facts: Facts, owner: int) -> Iterator[Finding]:
             yield warning(_TOPIC, relay.cause, remedy)
     elif facts.owner_trouble and _is_stopped(owner):
         sentence = f"{name} owns the folder and was suspended: {facts.owner_trouble}"
-        yield error(_TOPIC, sentence, f"let it go on: kill -CONT {owner}", exit_codes.OWNED)
+        yield error(_TOPIC, sentence, f"continue it: kill -CONT {owner}", exit_codes.OWNED)
     elif _NOT_UNDERSTOOD in facts.owner_trouble:
-        sentence = f"{name} owns the folder and is of a version that was asked in vain: {facts.owner_trouble}"
+        sentence = f"{name} owns the folder and its version does not know this request: {facts.owner_trouble}"
         yield warning(_TOPIC, sentence, "restart the clients that started it, so that all have one version")
     elif facts.owner_trouble:
         remedy = (
@@ -63,7 +63,7 @@ def _attached(facts: Facts) -> str:
 
 
 def _is_stopped(owner: int) -> bool:
-    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; only a silent owner needs it
+    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; rarely needed
 
     try:
         return owner > 0 and psutil.Process(owner).status() == psutil.STATUS_STOPPED
@@ -79,14 +79,14 @@ def _left(facts: Facts) -> Iterator[Finding]:
             remedy = f"{_RESTORE}; or remove owner.lock there to begin anew"
             yield error(_TOPIC, sentence, remedy, exit_codes.DAMAGED)
         case "doubt":
-            sentence = "the last owner found the store damaged; the next start reads all of it first"
+            sentence = "the last owner found damage in the store; the next start reads all of it first"
             yield error(_TOPIC, sentence, _RESTORE, exit_codes.DAMAGED)
         case "fault":
             fault = lock.fault if lock is not None else ""
             sentence = f"the last owner died of a fault of its own ({fault}), perhaps of a damaged file"
             yield warning(_TOPIC, sentence, "check the store: greenroom verify")
         case "changed":
-            sentence = "the store was changed or replaced while nobody owned it"
+            sentence = "the store was changed or replaced while no process owned it"
             yield warning(_TOPIC, sentence, "check the store: greenroom verify")
         case "died":
             yield ok(

@@ -1,4 +1,4 @@
-"""Permissions: whose the folder, its files and the secrets are, and whether others may read them."""
+"""The check of permissions: owners and modes of the folder, its files and secrets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_NAMED: Final = 3
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Tell what others may read or change, and what is another user's."""
+    """Report what others may read or change, and what belongs to another user."""
     found = [*_folder(facts), *_secret(facts), *_tls_key(facts)]
     yield from found
     if not any(each.level != "ok" for each in found) and facts.place.kind == "store":
@@ -79,7 +79,7 @@ def _of_another(path: Path, user: int) -> Iterator[Finding]:
 
 
 def _secret(facts: Facts) -> Iterator[Finding]:
-    """Find the store's secret as a server does, which reads it, and refuses one that others may read."""
+    """Read the store's secret as a server does; it refuses one that others may read."""
     places = [facts.settings.secrets, facts.place.path]
     if facts.head is None:
         return

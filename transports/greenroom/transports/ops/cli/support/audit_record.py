@@ -1,4 +1,4 @@
-"""The audit record of a command, which is on the disk before the command ends."""
+"""Audit records of commands, durable before the command ends."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from greenroom.transports.ops.cli.support.error_report import leaf_errors
 from greenroom.transports.ops.cli.support.open_store import open_store
 
 AGENT: Final = "command-line"
-"""Who is said to have done it; the user is that of the settings."""
+"""The agent in these records; the user comes from the settings."""
 
 
 def operator(settings: Settings) -> Principal:
-    """Return who works at the command line."""
+    """Return the principal of the command line."""
     return Principal(agent_id=AGENT, user=settings.user)
 
 
 async def record(runtime: SharedRuntime, principal: Principal, action: str, **details: Any) -> None:
-    """Have a deed in the log, and on the disk if this process owns the folder."""
+    """Record an action in the audit log, durably if this process owns the folder."""
     await runtime.ask(LOG, NoteDeed(action=action, details=details), principal=principal)
-    await runtime.query(CheckpointAudit())  # it waits for the notes before it
+    await runtime.query(CheckpointAudit())  # it waits for the records before it
 
 
 def record_afterwards(settings: Settings, action: str, **details: Any) -> None:
-    """Have in the log what a command did that had the folder to itself.
+    """Record an action after a command that needed the folder for itself.
 
-    It is done, so whatever is in the way of the record is only remarked.
+    The action is done, so a failure to record it is only a message.
     """
 
     async def open_and_record() -> None:

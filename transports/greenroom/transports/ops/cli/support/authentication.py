@@ -1,10 +1,12 @@
-"""Authentication of `greenroom serve`, as its settings and the store's keys say."""
+"""Authentication of `greenroom serve`, from its settings and the store's keys."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from ipaddress import ip_network
@@ -13,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from greenroom.actors import KeyCache, KeyRefusedError, Principal, open_key_cache
-from greenroom.actors.core.audit.actor import tell
+from greenroom.actors.core.audit.actor import record_action
+from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.grants import (
     Credential,
     Grant,
@@ -22,7 +25,7 @@ from greenroom.actors.core.auth.grants import (
     credential_of,
     principal_of,
 )
-from greenroom.actors.core.auth.scopes import EVERYTHING
+from greenroom.actors.core.auth.scopes import EVERYTHING, allows
 from greenroom.actors.memories.storage.quota import Quota
 from greenroom.runtime import GreenroomError, Refusal, RuntimeClient
 from greenroom.transports.auth.authenticator import (
@@ -31,7 +34,7 @@ from greenroom.transports.auth.authenticator import (
     Authenticator,
     KeyAuthenticator,
 )
-from greenroom.transports.auth.caller import Caller
+from greenroom.transports.auth.caller import NAMELESS_AGENT, Caller
 from greenroom.transports.base.config.settings import API_KEY_VARIABLE, Settings, flag
 from greenroom.transports.base.net.addresses import HostPort
 from greenroom.transports.base.observability.access import AccessMeter
@@ -46,22 +49,22 @@ logger = logging.getLogger(__name__)
 
 
 class AuthenticationError(GreenroomError):
-    """The server cannot be started so, or the key that it was started with opens nothing."""
+    """The server cannot start with these settings, or its key is not valid."""
 
 
 class Authentication:
-    """Who is let in.
+    """Decides who may connect, and as which principal.
 
     Args:
-        settings: The server's.
-        key_cache: The keys; None where nobody can come by one.
-        tokens: Checks tokens of an issuer, if there is one.
-        shown: What the client on standard input and output has shown, if anything.
-        heard: Notes in the audit log who was let in and who was not.
+        settings: The server's settings.
+        key_cache: The API keys; None if no client can use one.
+        tokens: Verifies tokens of an issuer, if there is one.
+        shown: The credential of the client on standard input and output, if any.
+        heard: Records successful and denied attempts in the audit log.
         access: Counts both.
 
     Attributes:
-        authenticator: Decides who comes in over sockets.
+        authenticator: Authenticates clients of sockets.
         on_stdio: The client on standard input and output.
     """
 
@@ -86,14 +89,14 @@ class Authentication:
 
     @property
     def needs_key(self) -> bool:
-        """Whether nobody is let in over sockets without a key."""
+        """Whether sockets require a key."""
         return self._key_cache is not None and self._key_cache.required
 
     def principal(self, client_name: str, caller: Caller) -> Principal:
-        """Return who a client is.
+        """Return the principal of a client.
 
-        That is what it was given, else what it says when it connects, else what the settings say, else
-        its own name. The settings speak for this machine's user, so not for whoever comes by a key.
+        Its grant has precedence, then what it claims at connect, then the settings, then its own name. The
+        settings describe this machine's user, so they do not apply to a client with a key.
         """
         settings = self._settings
         if caller.credential is not None:
@@ -113,7 +116,7 @@ class Authentication:
         )
 
     def owner(self) -> Grant:
-        """Return who the folder's owner is, as whom a browser comes by a link: who the settings say."""
+        """Return the folder owner's grant, from the settings; a browser with a link gets it."""
         settings = self._settings
         return Grant(
             name="console",
@@ -125,7 +128,7 @@ class Authentication:
         )
 
     def quota(self, caller: Caller) -> Quota | None:
-        """Return what a client may have; None where that is not limited."""
+        """Return a client's quota; None without limits."""
         credential = caller.credential
         if credential is None or credential.grant.limits == _NO_LIMITS:
             return None
@@ -135,7 +138,7 @@ class Authentication:
         return quota
 
     def hold_stdio(self, end: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Hold the place of the client on standard input and output, which only a key can lose."""
+        """Hold the client on standard input and output; its key can end it."""
         shown = self.on_stdio.credential
         return (
             nullcontext() if self._key_cache is None or shown is None else self._key_cache.hold(shown.id, end)
@@ -143,10 +146,10 @@ class Authentication:
 
 
 def check_auth_settings(settings: Settings) -> None:
-    """Check that the settings of who is let in go together, and that nothing is sent in the clear.
+    """Check that the settings are consistent, and that nothing is sent in the clear.
 
     Raises:
-        ValueError: they do not, or it would be.
+        ValueError: they are not, or something would be.
     """
     for pair in (("tls_cert", "tls_key"), ("oauth_issuer", "oauth_resource")):
         missing = [flag(key) for key in pair if getattr(settings, key) is None]
@@ -170,18 +173,18 @@ async def open_authentication(
     access: AccessMeter,
     by_link: bool = False,
 ) -> AsyncIterator[Authentication]:
-    """Return who is let in, kept up with the store's keys while the block runs.
+    """Return the authentication, kept up to date with the store's keys during the block.
 
     Args:
-        settings: The server's.
-        runtime: What `open_greenroom` opened.
-        environment: The process's, in which the key of a client on standard input and output may stand.
+        settings: The server's settings.
+        runtime: The result of `open_greenroom`.
+        environment: The environment, which may have the key of a client on standard input and output.
         on_stdio: Whether there is such a client.
-        access: Counts who comes in over sockets.
-        by_link: Whether it is for browsers that come by a link, so that no key is needed.
+        access: Counts the clients of sockets.
+        by_link: Whether it is only for browsers with a link, so that no key is needed.
 
     Raises:
-        AuthenticationError: others could come in who should not, or the key opens nothing.
+        AuthenticationError: others could connect without a key, or the key is not valid.
     """
     text = (environment.get(API_KEY_VARIABLE) or "").strip() if on_stdio else ""
     listens = settings.ws is not None or settings.http is not None
@@ -194,11 +197,11 @@ async def open_authentication(
     async with open_key_cache(runtime, required=required) as key_cache, _verifying(settings) as tokens:
         if listens and key_cache.is_empty and not has_issuer and not by_link:
             _check_without_keys(settings, beyond=beyond)
-        heard = partial(tell, runtime)
+        heard = partial(record_action, runtime)
         shown = None
         if text:
             try:
-                shown = _shown(key_cache, text, settings)
+                shown = _check_key(key_cache, text, settings)
             except AuthenticationError:
                 heard("authenticate", outcome="denied", on="stdio")
                 raise
@@ -207,7 +210,7 @@ async def open_authentication(
 
 
 def is_reachable_by_others(settings: Settings) -> bool:
-    """Return whether others than this machine's programs reach the server."""
+    """Return whether programs of other machines can reach the server."""
     return settings.behind_proxy or bool(_beyond(settings))
 
 
@@ -231,7 +234,7 @@ def _authenticator(
         tokens=tokens,
         challenge=challenge,
         heard=heard,
-        frame=settings.max_frame,
+        max_message_bytes=settings.max_frame,
         access=access,
     )
 
@@ -241,7 +244,7 @@ async def _verifying(settings: Settings) -> AsyncIterator[TokenVerifier | None]:
     if settings.oauth_issuer is None or settings.oauth_resource is None:
         yield None
         return
-    await trio.to_thread.run_sync(import_module, _SDK)  # a second, in which others are served
+    await trio.to_thread.run_sync(import_module, _SDK)  # takes a second; others are served meanwhile
     from greenroom.transports.auth.jwt import JwtVerifier  # noqa: PLC0415 - as in `auth.authenticator`
 
     verifier = JwtVerifier(settings.oauth_issuer, settings.oauth_resource)
@@ -264,15 +267,15 @@ def _check_without_keys(settings: Settings, *, beyond: bool) -> None:
             "`greenroom keys create` makes one"
         )
     if settings.require_key:
-        logger.warning("there is no API key yet, so nobody can connect; `greenroom keys create` makes one")
+        logger.warning("there is no API key yet, so no client can connect; `greenroom keys create` makes one")
     else:
         logger.warning(
             "there is no API key, so every program of this machine may connect and do everything; "
-            "from the first `greenroom keys create` on, everybody needs one"
+            "from the first `greenroom keys create` on, every program needs one"
         )
 
 
-def _shown(key_cache: KeyCache, text: str, settings: Settings) -> Credential:
+def _check_key(key_cache: KeyCache, text: str, settings: Settings) -> Credential:
     try:
         shown = credential_of(key_cache.authenticate(text))
         check_claims(
@@ -286,3 +289,27 @@ def _shown(key_cache: KeyCache, text: str, settings: Settings) -> Credential:
     except Refusal as refusal:
         raise AuthenticationError(f"{API_KEY_VARIABLE}: {refusal.sentence}") from None
     return shown
+
+
+async def acting_principal(
+    runtime: RuntimeClient, settings: Settings, what: str, scope: str, *, agent: str = NAMELESS_AGENT
+) -> Principal:
+    """Return a command's principal: of the key in the environment, or the settings.
+
+    Args:
+        runtime: The open store, which has the keys.
+        settings: The command's settings.
+        what: The command's name in a refusal.
+        scope: The scope that a key must have.
+        agent: The agent's name if neither key nor settings have one.
+
+    Raises:
+        AuthenticationError: the key in the environment is not valid, or does not allow the settings.
+        Refusal: ``PERMISSION_DENIED``: the key lacks the scope.
+    """
+    local = replace(settings, ws=None, http=None)
+    async with open_authentication(local, runtime, os.environ, on_stdio=True, access=AccessMeter()) as found:
+        principal = found.principal(agent, found.on_stdio)
+    if not allows(principal.scopes, scope):
+        raise auth_errors.scope_missing(what, scope)
+    return principal

@@ -1,8 +1,7 @@
-"""The browser of this machine's user, and whether it can read a file of theirs.
+"""The user's browser, and whether it can read a local file.
 
-A browser in a sandbox (Snap, Flatpak) reads few folders, and one of another system (Windows' beside WSL, or
-that of a remote editor) has other paths. Where nothing tells which browser comes, it is taken for an ordinary
-one.
+A sandboxed browser (Snap, Flatpak) reads few folders, and one on another system (Windows with WSL, a remote
+editor's) has other paths. If the browser is unknown, it counts as an ordinary one.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ from typing import Final
 _HANDLERS: Final = frozenset(
     {"xdg-open", "gio", "gvfs-open", "gnome-open", "kde-open", "kde-open5", "exo-open"}
 )
-"""Programs that open what the desktop says."""
+"""Programs that open the desktop's default program."""
 _CONFINED_PARTS: Final = frozenset({"snap", "snapd", "flatpak"})
 _ELSEWHERE: Final = re.compile(r"wslview|wsl-open|explorer|.*\.exe", re.IGNORECASE)
 _CONFINED_SCRIPT: Final = re.compile(
     rb"/snap/|\bsnap +run\b|\bflatpak +run\b|\.exe\b|\bwslview\b|vscode|cursor-server", re.IGNORECASE
 )
 _REMOTE_SCRIPT: Final = "helpers/browser.sh"
-"""What editors that work on another machine set as the browser there."""
+"""The browser script of editors that work on a remote machine."""
 _MOST_SCRIPT: Final = 1 << 16
-_PATIENCE: Final = 5.0  # seconds for the desktop to say which browser it has
+_PATIENCE: Final = 5.0  # seconds for the desktop to name its browser
 _TYPE: Final = "text/html"
 
 
 class Browser:
-    """The browser that a file would be opened in."""
+    """The browser that opens a file."""
 
     def __init__(self) -> None:
         try:
@@ -47,7 +46,7 @@ class Browser:
             self._browser = None
 
     def reads_files(self) -> bool:
-        """Return whether there is one, and it can read files of this user."""
+        """Return whether there is a browser that can read this user's files."""
         if self._browser is None or _is_sandboxed(os.environ):
             return False
         words = [self._browser.name, *self._browser.args]
@@ -59,7 +58,7 @@ class Browser:
         return not _is_confined(words[0], scripts=in_wsl)
 
     def open_file(self, path: Path) -> bool:
-        """Open a file; return whether a browser surely has it.
+        """Open a file; return whether a browser certainly has it.
 
         Some browsers run in the terminal until they end.
         """
@@ -67,12 +66,12 @@ class Browser:
 
 
 def _is_sandboxed(environment: Mapping[str, str]) -> bool:
-    """Return whether this program runs in a sandbox, whose files no browser outside sees."""
+    """Return whether this program runs in a sandbox; browsers outside do not see its files."""
     return Path("/.flatpak-info").exists() or "SNAP" in environment
 
 
 def _run_by_desktop(environment: Mapping[str, str]) -> list[str]:
-    """Return the desktop's entry for pages, and the programs that it names."""
+    """Return the desktop's entry for web pages, and the programs that it names."""
     entry = _desktop_entry(environment)
     return [] if entry is None else [str(entry), *_run_by(entry)]
 
@@ -82,11 +81,11 @@ def _is_wsl(environment: Mapping[str, str]) -> bool:
 
 
 def _is_confined(program: str, *, scripts: bool = False) -> bool:
-    """Return whether a program leads to a browser that reads no files of ours.
+    """Return whether a program is a browser that cannot read our files.
 
     Args:
         program: Its name or path.
-        scripts: Whether every script is taken for one that does.
+        scripts: Whether every script counts as one.
     """
     found = Path(shutil.which(program) or program)
     real = Path(os.path.realpath(found))
@@ -102,15 +101,15 @@ def _is_confined(program: str, *, scripts: bool = False) -> bool:
 
 
 def _desktop_entry(environment: Mapping[str, str]) -> Path | None:
-    """Return the desktop's entry of what opens pages, if it has one."""
+    """Return the desktop's entry for web pages, if it has one."""
     try:
         command = ["xdg-mime", "query", "default", _TYPE]
-        said = subprocess.run(  # noqa: S603 - the line is a constant
+        found = subprocess.run(  # noqa: S603 - the command is a constant
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    name = said.stdout.decode(errors="replace").strip()
+    name = found.stdout.decode(errors="replace").strip()
     if not name or "/" in name:
         return None
     home = Path(environment.get("HOME") or Path.home())
@@ -126,7 +125,7 @@ def _desktop_entry(environment: Mapping[str, str]) -> Path | None:
 
 
 def _run_by(entry: Path) -> list[str]:
-    """Return the programs that a desktop entry names, `env` and what it runs included."""
+    """Return the programs in a desktop entry, including `env` and what it runs."""
     parser = ConfigParser(interpolation=None, strict=False)
     with suppress(OSError, ConfigError, UnicodeDecodeError, ValueError):
         parser.read_string(entry.read_text(encoding="utf-8"))

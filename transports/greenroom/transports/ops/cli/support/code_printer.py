@@ -1,4 +1,4 @@
-"""The terminal of `greenroom console`, which prints codes for its browser to confirm with."""
+"""The terminal of `greenroom console`: it prints codes that confirm actions in its browser."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from greenroom.transports.ops.cli.output import remark, say
 from greenroom.transports.ops.cli.support.terminal import is_ours
 
 _LINE: Final = 4_096
-_BACKGROUND: Final = 1.0  # seconds after which a program in the background looks whether it is in front again
+_BACKGROUND: Final = 1.0  # seconds between checks of a background process whether it is in front again
 
 NewCode = Callable[[], str]
 
 
 def has_terminal() -> bool:
-    """Return whether input and output are a terminal that we may read from."""
+    """Return whether input and output are a terminal that this process may read from."""
     streams = sys.stdin, sys.stdout
     return all(stream is not None and stream.isatty() for stream in streams) and is_ours(sys.stdin.fileno())
 
 
 def print_code(code: str) -> None:
-    """Print a code: where the link went, and never where a log may be kept."""
+    """Print a code to standard output like the link, not to a log."""
     say(f"Code: {code}")
 
 
 def explain_codes() -> None:
-    """Say what codes are for."""
+    """Print what codes are for."""
     remark(
-        "greenroom console: type the code in the browser to make a key, export, or see as another agent; "
+        "greenroom console: type the code in the browser to make a key, export, or read as another agent; "
         "it works once, within ten minutes, and Enter prints a new one"
     )
 
@@ -44,11 +44,11 @@ def print_at_enter(new_code: NewCode) -> None:
 
 
 async def print_at_enter_while_serving(new_code: NewCode) -> None:
-    """Do the same in a process that serves meanwhile."""
+    """Print a code at each Enter, in a process that also serves."""
     descriptor = sys.stdin.fileno()
     while True:
         await trio.lowlevel.wait_readable(descriptor)
-        if not is_ours(descriptor):  # to read in the background would stop us, and what we serve
+        if not is_ours(descriptor):  # reading in the background would stop this process
             await trio.sleep(_BACKGROUND)
         elif _has_line(descriptor):
             print_code(new_code())
@@ -57,7 +57,7 @@ async def print_at_enter_while_serving(new_code: NewCode) -> None:
 
 
 def _has_line(descriptor: int) -> bool:
-    """Read a line, and return whether there was one."""
+    """Read a line; return whether there was one."""
     try:
         return bool(os.read(descriptor, _LINE))
     except OSError:  # the terminal is gone

@@ -1,9 +1,10 @@
-"""Error reports of commands: one sentence on standard error, and an exit code."""
+"""Reports of errors, as a sentence with an exit code, and in logs."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import logging
 import os
 import re
@@ -11,13 +12,16 @@ import select
 import signal
 import traceback
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
+from greenroom.actors.core.auth.key_format import mask_keys
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.exit_codes import exit_code_for
+from greenroom.transports.base.observability.request_log import EVENT
 from greenroom.transports.base.tool_names import with_tools
 from greenroom.transports.ops.cli.output import complain
 from greenroom.transports.ops.control.client import ControlSocketError
@@ -27,14 +31,14 @@ logger = logging.getLogger(__name__)
 STANDARD_ERROR = 2
 
 Complain = Callable[[str, str, int], int]
-"""Says why a command, by its name, could not be carried out, in a sentence; returns the exit code."""
+"""Prints why a command, by its name, failed, in a sentence; returns the exit code."""
 
 
 class _NeverWaits:
-    """Standard error as a stream that drops what finds no room there.
+    """Standard error as a stream that drops entries if there is no room.
 
-    A client need not read it. Waiting for room in a full pipe would hold the event loop, and with it
-    every request and every signal, for good.
+    A client may not read it. Waiting for room in a full pipe would block the event loop, with all requests
+    and signals, for ever.
     """
 
     def __init__(self, dropped: Callable[[int], str]) -> None:
@@ -48,8 +52,8 @@ class _NeverWaits:
             text = f"{self._notice(self._dropped)}\n{text}"
             self._dropped = 0
         data = text.encode(errors="backslashreplace")
-        with contextlib.suppress(OSError):  # its reader has gone
-            # A descriptor that is ready takes this many bytes without waiting.
+        with contextlib.suppress(OSError):  # the reader has gone
+            # A ready descriptor takes this many bytes without blocking.
             for start in range(0, len(data), select.PIPE_BUF):
                 if not self._room.poll(0):
                     self._dropped += 1
@@ -58,55 +62,51 @@ class _NeverWaits:
 
 
 class _WithoutKeys(logging.Formatter):
-    """Whatever is logged, no API key is: the last line of defence, behind code that never has one to log."""
+    """Removes API keys from log entries: the last defence behind code that never logs one."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the entry's text."""
         text = super().format(record)
         if "gr_" not in text:
             return text
-        from greenroom.actors.core.auth.key_format import without_keys  # noqa: PLC0415 - needed by few entries
-
-        return without_keys(text)
+        return mask_keys(text)
 
 
 def start_logging(level: str) -> None:
-    """Send the program's log to standard error, which is all that MCP leaves for it."""
+    """Send the log to standard error, the only stream that MCP leaves for it."""
     handler = logging.StreamHandler(_NeverWaits(_dropped))
     handler.setFormatter(_WithoutKeys("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler], level=level.upper())
 
 
 def start_json_log(level: str) -> None:
-    """Send the program's log there as JSON, a line an entry, and Python's warnings with it."""
-    from greenroom.transports.cli.support import json_log  # noqa: PLC0415 - few want it
-
-    handler = logging.StreamHandler(_NeverWaits(json_log.dropped))
-    handler.setFormatter(json_log.JsonLines())
+    """Send the log and Python's warnings as JSON lines to standard error."""
+    handler = logging.StreamHandler(_NeverWaits(json_of_dropped))
+    handler.setFormatter(JsonLines())
     logging.basicConfig(handlers=[handler], level=level.upper())
     logging.captureWarnings(capture=True)
 
 
 def _dropped(count: int) -> str:
-    return f"({count} entries before this one were dropped: nobody read them)"
+    return f"({count} entries before this one were dropped: they were not read)"
 
 
 def log_complaint(command: str, sentence: str, code: int) -> int:
-    """Log why a command could not be carried out, where the log is JSON; return its exit code."""
+    """Log why a command failed, for a JSON log; return its exit code."""
     logger.error("greenroom %s: %s", command, sentence)
     return code
 
 
 def run_reported(command: str, action: Callable[[], int], complain: Complain = complain) -> int:
-    """Run a command's action; an error on purpose becomes its sentence on standard error.
+    """Run a command's action; print an expected error as a sentence on standard error.
 
-    The traceback of such an error is only shown at log level debug. Any other error is a
-    fault of this program and always shows it.
+    The traceback of an expected error appears only at log level debug. Any other error is a fault of this
+    program and always has its traceback.
 
     Args:
         command: The command.
-        action: What it does.
-        complain: Says what was wrong, `log_complaint` where the log is JSON.
+        action: The action.
+        complain: Prints the error; `log_complaint` for a JSON log.
 
     Returns:
         The exit code.
@@ -134,8 +134,8 @@ def run_on_trio(
     chosen: argparse.Namespace,
     resolved: Resolved,
 ) -> int:
-    """Run a command's work on trio, its log on standard error; return the exit code."""
-    import trio  # noqa: PLC0415 - takes longer than what the commands do that need none
+    """Run an async command on trio and log to standard error; return its exit code."""
+    import trio  # noqa: PLC0415 - slow, and many commands do not need it
 
     async def reporting_refusals() -> int:
         try:
@@ -148,10 +148,10 @@ def run_on_trio(
 
 
 def run_until_signal(command: str, work: Callable[[], Awaitable[int]], interrupted: int) -> int:
-    """Run a command's work on trio; end it, with everything let go, when SIGINT or SIGTERM comes.
+    """Run async work; cancel it when SIGINT or SIGTERM comes.
 
     Returns:
-        Its exit code, or `interrupted` when a signal came before its end.
+        Its exit code, or `interrupted` if a signal came first.
     """
     import trio  # noqa: PLC0415 - as above
 
@@ -177,22 +177,59 @@ _COMMANDS: Final = {
     "list_api_keys": "`greenroom keys list`",
     "list_corpora": "`greenroom corpora list`",
 }
-"""The command that does what a tool does."""
+"""The commands that do what these tools do."""
 
 
 def with_flags(sentence: str, chosen: argparse.Namespace) -> str:
-    """Return a refusal's sentence with the flag for the request's field that it begins with.
+    """Replace the field's name at the beginning of a refusal by its flag.
 
-    In the place of tools it names commands.
+    Names of tools become commands.
     """
     sentence = with_tools(sentence, _COMMANDS.get)
     name = re.match(r"\w*", sentence)
-    assert name is not None, "it matches nothing, too"
+    assert name is not None, "the pattern also matches nothing"
     return str(chosen.flags.get(name[0], name[0])) + sentence[name.end() :]
 
 
 def leaf_errors(error: BaseException) -> list[BaseException]:
-    """Return the errors that a group of errors is made of: nurseries put even a single one into a group."""
+    """Return the errors in a group; nurseries put even a single error into one."""
     if not isinstance(error, BaseExceptionGroup):
         return [error]
     return [leaf for part in error.exceptions for leaf in leaf_errors(part)]
+
+
+class JsonLines(logging.Formatter):
+    """Formats an entry as a JSON object; of an exception only its type and places."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format one entry as a line."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, Any] = {"time": at.replace("+00:00", "Z"), "level": record.levelname.lower()}
+        event = getattr(record, EVENT, None)
+        if isinstance(event, dict):
+            line.update(event)
+        else:
+            line.update(event="log", logger=record.name, message=record.getMessage())
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            line.update(_described(record.exc_info[1]))
+        return mask_keys(json.dumps(line, ensure_ascii=True))
+
+
+def json_of_dropped(count: int) -> str:
+    """Return the line for dropped entries."""
+    level, message = logging.WARNING, "entries before this one were dropped: they were not read"
+    record = logging.LogRecord(__name__, level, "", 0, f"{count} {message}", None, None)
+    return JsonLines().format(record)
+
+
+def _described(error: BaseException) -> dict[str, Any]:
+    """Describe an error and those in its group by type and place."""
+    parts = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    frames = traceback.extract_tb(error.__traceback__)
+    described: dict[str, Any] = {
+        "error": type(error).__name__,
+        "at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
+    }
+    if parts:
+        described["errors"] = [_described(part) for part in parts]
+    return described

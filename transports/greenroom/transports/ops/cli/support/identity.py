@@ -1,4 +1,4 @@
-"""In whose name a command asks. Imports little, since hooks need it."""
+"""The principal of a command without keys. Imports little, since hooks need it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from greenroom.transports.base.config.settings import Settings
 
 
 def principal_of(settings: Settings) -> Principal:
-    """Return the principal that the settings name."""
+    """Return the principal in the settings."""
     return Principal(
         agent_id=settings.agent or NAMELESS_AGENT,
         agent_type=settings.agent_type,

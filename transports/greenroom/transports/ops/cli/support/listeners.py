@@ -1,4 +1,4 @@
-"""WebSocket and HTTP of `greenroom serve`: sockets that listen, and the servers behind them."""
+"""The listening sockets of `greenroom serve`, and the servers behind them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.base.net.listen import Listener, allow_descriptors, listen, tls_context, url_of
 from greenroom.transports.base.observability.scrape import metrics_app
 from greenroom.transports.base.observability.snapshot import ObservedServer
-from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.frames.calls import Limits
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.ops.cli.support.authentication import is_reachable_by_others
-from greenroom.transports.rest.browser_path import browser_path
 from greenroom.transports.web.rest.browser_sessions import BrowserSessions
 
 if TYPE_CHECKING:
@@ -30,10 +29,10 @@ METRICS: Final = "/metrics"
 
 
 class Sockets:
-    """What a server listens on.
+    """The sockets of a server.
 
     Args:
-        settings: The server's.
+        settings: The server's settings.
         websocket: The sockets of ``ws``; none unless it is set.
         http: The sockets of ``http``; none unless it is set.
     """
@@ -56,25 +55,28 @@ class Sockets:
         sessions: BrowserSessions,
         runtime: SharedRuntime,
     ) -> None:
-        """Start serving; it ends, within `Limits.stop` seconds, after `stop` is set.
+        """Start serving; it ends within `Limits.stop` seconds after `stop` is set.
 
         Args:
-            nursery: Where it runs.
-            server: What clients speak to.
-            observed: What is told at ``/metrics``; hears of these sockets' connections.
-            agent_for: Returns a client's agent, given whom it says it is and its own name made to fit.
-            limits: What one client may take.
-            stop: Set it to end gracefully.
-            authenticator: Decides who comes in.
+            nursery: The nursery that it runs in.
+            server: The MCP server.
+            observed: The figures for ``/metrics``, which include these sockets' connections.
+            agent_for: Returns a client's agent, given its claims and its sanitized name.
+            limits: The limits of one client.
+            stop: Ends serving gracefully when set.
+            authenticator: Authenticates clients.
             open_link: Opens one-time links to passports.
             sessions: The browsers that have logged in.
-            runtime: From whose secret the path of the console follows: HTTP waits until it is known.
+            runtime: Its secret determines the console's path: HTTP waits until it is known.
         """
         settings = self._settings
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
         any_host, origins = is_reachable_by_others(settings), frozenset(settings.allow_origin)
         if self._websocket:
-            from greenroom.transports.sockets.websocket.server import WebSocketOptions, WebSocketServer
+            from greenroom.transports.sockets.websocket.server import (  # noqa: PLC0415 - stdio needs none of its 15 ms
+                WebSocketOptions,
+                WebSocketServer,
+            )
 
             options = WebSocketOptions(
                 limits=limits,
@@ -110,7 +112,7 @@ class Sockets:
                 sound=lambda: observed.runtime.is_sound,
                 routes={METRICS: metrics_app(observed)},
                 authenticator=authenticator,
-                told=_told(settings),
+                documents=_issuer_documents(settings),
                 any_host=any_host,
                 open_link=open_link if self.base_url() is not None else None,
                 endpoints=browsers,
@@ -121,7 +123,7 @@ class Sockets:
             await nursery.start(https.serve, self._http, stop)
 
     def base_url(self) -> str | None:
-        """Return the URL at which clients reach HTTP; None where they do not, or nobody has said it."""
+        """Return the URL at which clients reach HTTP; None without HTTP or if unknown."""
         settings = self._settings
         if settings.http is None:
             return None
@@ -132,11 +134,15 @@ class Sockets:
         return url_of(self._http[0], "http", "")
 
     def browser_path(self, runtime: RuntimeClient) -> str | None:
-        """Return the secret path of the console; None where browsers come over TLS."""
-        return None if self._is_secure() else browser_path(runtime)
+        """Return the secret path of the console; None with TLS."""
+        if self._is_secure():
+            return None
+        from greenroom.transports.web.rest.browser_path import browser_path  # noqa: PLC0415 - not for stdio
+
+        return browser_path(runtime)
 
     def _is_secure(self) -> bool:
-        """Return whether browsers come over TLS, that of a proxy included."""
+        """Return whether browsers use TLS, possibly of a proxy."""
         settings = self._settings
         return (
             settings.tls_cert is not None
@@ -145,7 +151,7 @@ class Sockets:
         )
 
     def urls(self) -> list[tuple[str, str]]:
-        """Return the type of each transport, as clients call it, and where it listens."""
+        """Return each transport's type in clients' files, and its URL."""
         return [
             *(("ws", url_of(listener, "ws", "/")) for listener in self._websocket),
             *(("http", url_of(listener, "http", "/mcp")) for listener in self._http),
@@ -153,11 +159,11 @@ class Sockets:
 
 
 async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
-    """Return the sockets that settings ask for, listening; nobody is accepted yet.
+    """Open the sockets in the settings; they listen but accept no connection yet.
 
     Args:
-        settings: The server's.
-        stack: Closes them.
+        settings: The server's settings.
+        stack: Closes the sockets.
 
     Raises:
         ListenError: An address is taken, or the certificate cannot be used.
@@ -174,8 +180,8 @@ async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
     return Sockets(settings, *opened)
 
 
-def _told(settings: Settings) -> dict[str, bytes]:
-    """Return the documents by which clients find the issuer of tokens for this server."""
+def _issuer_documents(settings: Settings) -> dict[str, bytes]:
+    """Return the documents by which clients find the token issuer of this server."""
     if settings.oauth_issuer is None or settings.oauth_resource is None:
         return {}
     from greenroom.actors.core.auth.scopes import SCOPES  # noqa: PLC0415 - few have an issuer

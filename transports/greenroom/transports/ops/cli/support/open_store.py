@@ -1,4 +1,4 @@
-"""The store opened as the settings say: owned, or attached to; and the options that the settings give it."""
+"""The store, opened as owner or attached process with the options in the settings."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from greenroom.transports.base.config.settings import (
 )
 from greenroom.transports.ops.cli.output import remark
 
-# Requests were drained before the runtime closes; what it still holds are tells and timers,
-# which are stored and go on at the next start. So a signal need not wait for them.
+# All requests were drained before the runtime closes. Only tells and timers remain, which are stored and
+# continue at the next start, so a signal need not wait for them.
 _SERVER_DRAIN_SECONDS: Final = 0.2
 LEAST_SECRET: Final = 16
 _FOR_EVER: Final = 1_000_000  # days
 _COMMAND_DRAIN_SECONDS: Final = 10.0
-_PATIENCE_SECONDS: Final = 1.0  # after the five that opening gives an owner to take the connection
+_PATIENCE_SECONDS: Final = 1.0  # after the five that opening allows an owner to accept the connection
 
 
 @asynccontextmanager
@@ -49,18 +49,18 @@ async def open_store(
     may: Literal["create", "own", "attach"] = "own",
     serves: bool = False,
 ) -> AsyncIterator[SharedRuntime]:
-    """Open the folder, by default without an embedder, which no operator waits for.
+    """Open the folder, by default without an embedder, as most commands need none.
 
     Args:
-        settings: Those in force.
-        embedder: What finds out about meaning.
-        may: As in `open_shared_runtime`. Where nothing new is written, a mistyped folder is to be told
-            and not made a store.
-        serves: Whether it is for a server, and not for one command. A command leaves the audit log as long
-            as it is, since the servers may have been told to keep more, and waits for what it began.
+        settings: The settings in force.
+        embedder: The embedder.
+        may: As in `open_shared_runtime`. A command that writes nothing new must report a mistyped folder, and
+            not create a store there.
+        serves: Whether it is for a server and not for a command. A command does not shorten the audit log, as
+            servers may keep more of it, and waits for the work that it began.
 
     Raises:
-        StoreOwnedError: (of a command) the process that owns the folder does not answer.
+        StoreOwnedError: (of a command) the owner of the folder does not answer.
         GreenroomError: as `open_greenroom`.
     """
     options = runtime_options(settings)
@@ -85,7 +85,7 @@ async def open_store(
 
 
 async def _until_reached(runtime: SharedRuntime, folder: Path, patience: float) -> None:
-    """Wait for the process that owns the folder.
+    """Wait for the owner of the folder.
 
     Raises:
         StoreOwnedError: it does not answer.
@@ -101,7 +101,7 @@ async def _until_reached(runtime: SharedRuntime, folder: Path, patience: float) 
             folder,
             pid,
             f"{folder} is in use by {name}, which does not answer; --wait waits for it. If it was suspended, "
-            f"let it go on{how}",
+            f"continue it{how}",
         )
 
 
@@ -109,12 +109,12 @@ async def _until_reached(runtime: SharedRuntime, folder: Path, patience: float) 
 async def open_for_dry_run(
     command: str, settings: Settings, embedder: str | EmbedderChoice
 ) -> AsyncIterator[SharedRuntime]:
-    """Open the folder for what changes nothing there; without a store, an empty one that is gone afterwards.
+    """Open the folder for a dry run; without a store, open a temporary empty one.
 
     Args:
-        command: Remarks that there is none.
-        settings: Those in force.
-        embedder: What finds out about meaning.
+        command: The command's name, for a message that there is no store.
+        settings: The settings in force.
+        embedder: The embedder.
 
     Raises:
         GreenroomError: as `open_greenroom`.
@@ -131,7 +131,7 @@ async def open_for_dry_run(
 
 
 def _holds_something(folder: Path) -> bool:
-    with suppress(OSError):  # whatever is in the way is told when the folder is opened
+    with suppress(OSError):  # opening the folder reports the problem
         return folder.exists() and not (
             folder.is_dir() and {each.name for each in folder.iterdir()} <= BESIDES
         )
@@ -139,12 +139,12 @@ def _holds_something(folder: Path) -> bool:
 
 
 def own_folders(settings: Settings) -> tuple[str, ...]:
-    """Return the folders that hold what is the program's own, without links: nobody has them ingested."""
+    """Return the real paths of the program's own folders, which must not be ingested."""
     return tuple(os.path.realpath(each) for each in (settings.data, settings.secrets, settings.models))
 
 
 def runtime_options(settings: Settings) -> RuntimeOptions:
-    """Return the runtime options that the settings ask for."""
+    """Return the runtime options in the settings."""
     return RuntimeOptions(
         durability=settings.durability,
         max_size=settings.max_size,
@@ -154,10 +154,10 @@ def runtime_options(settings: Settings) -> RuntimeOptions:
 
 
 def encryption(settings: Settings) -> Encryption | None:
-    """Return the encryption that the settings ask for.
+    """Return the encryption in the settings.
 
     Raises:
-        StoreKeyError: It is wanted, and there is no key.
+        StoreKeyError: Encryption is required, and there is no key.
     """
     if settings.encryption_key is not None:
         return Encryption(key_source(str(settings.encryption_key)), required=settings.encrypt)
@@ -170,10 +170,10 @@ def encryption(settings: Settings) -> Encryption | None:
 
 
 def embedder_choice(settings: Settings, environment: Mapping[str, str]) -> EmbedderChoice:
-    """Return the embedder that the settings ask for.
+    """Return the embedder in the settings.
 
     Raises:
-        ValueError: They do not go together.
+        ValueError: The settings are inconsistent.
     """
     if str(settings.embedder).startswith("http") and settings.embedder_model is None:
         raise ValueError(f"--embedder {settings.embedder} needs the name of its model: --embedder-model NAME")
@@ -186,10 +186,10 @@ def embedder_choice(settings: Settings, environment: Mapping[str, str]) -> Embed
 
 
 def passport_options(settings: Settings, environment: Mapping[str, str]) -> PassportOptions:
-    """Return the passport options that the settings ask for.
+    """Return the passport options in the settings.
 
     Raises:
-        ValueError: The shared secret is too short to be one.
+        ValueError: The shared secret is too short.
     """
     shared = environment.get(PASSPORT_SECRET_VARIABLE)
     if shared and len(shared) < LEAST_SECRET:

@@ -1,4 +1,4 @@
-"""Progress bars of long commands, on standard error, and only where it is a terminal."""
+"""Progress bars of long commands on standard error, if it is a terminal."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Final
 from greenroom.transports.ops.cli.support.terminal import CLEAR_LINE, understands_escapes
 
 ProgressDisplay = Callable[[str, int, int], None]
-"""Shows how much is done of a step, and of how much; 0 of 0 where that is not known."""
+"""Shows the progress of a step: done, and total; 0 of 0 if unknown."""
 
-_BETWEEN: Final = 0.1  # seconds between two looks at the same step
+_BETWEEN: Final = 0.1  # seconds between two updates of the same step
 _WIDTH: Final = 40  # characters of a bar
 
 
 @contextmanager
 def show_progress() -> Iterator[ProgressDisplay]:
-    """Show bars on a terminal, and nothing where nobody watches."""
+    """Show progress bars on a terminal, and nothing elsewhere."""
     if not understands_escapes(sys.stderr):
         yield lambda _step, _done, _total: None
         return
@@ -47,7 +47,7 @@ def show_progress() -> Iterator[ProgressDisplay]:
 
 
 def progress_line(step: str, done: int, total: int, seconds: float) -> str:
-    """Return how far a step has come that began so many seconds ago, with the time that is left."""
+    """Return the line of a step's progress, with an estimate of the remaining time."""
     if not total:
         return f"{step:>10} {done:,}"
     filled = min(done, total) * _WIDTH // total

@@ -1,4 +1,4 @@
-"""What `greenroom serve` tells somebody at a terminal: where its data are, and how a client finds it."""
+"""Messages of `greenroom serve` at a terminal: the data folder, and a client's entry."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from greenroom.transports.ops.cli.output import remark
 
 
 def explain_stdio(resolved: Resolved) -> None:
-    """Say what a server without a client waits for: somebody typed the command to see what happens."""
+    """Explain to a user at a terminal that the server waits for a client."""
     remark(
         f"Greenroom keeps its data in {resolved.settings.data}\n"
         "and waits for an MCP client on standard input. A client starts the server itself; its\n"
-        f"configuration for a server like this one, which Ctrl-C ends:\n\n{_shown(_started(resolved))}\n"
+        f"configuration for a server like this one, which Ctrl-C ends:\n\n{_as_json(_own_entry(resolved))}\n"
     )
 
 
 def explain_sockets(resolved: Resolved, urls: Sequence[tuple[str, str]], *, needs_key: bool) -> None:
-    """Say where a server's data are and what a client is told that is to find it; nothing without sockets.
+    """Print the data folder and a client's entry for the sockets; nothing without sockets.
 
     Args:
         resolved: The settings in force.
-        urls: The type of each transport, as clients call it, and where it is.
-        needs_key: Whether a client is to send a key.
+        urls: Each transport's type in clients' files, and its URL.
+        needs_key: Whether clients must send a key.
     """
     if not urls:
         return
@@ -50,17 +50,17 @@ def explain_sockets(resolved: Resolved, urls: Sequence[tuple[str, str]], *, need
     remark(
         f"Greenroom keeps its data in {resolved.settings.data}\n"
         "and waits for MCP clients; Ctrl-C ends it. The configuration of one:\n\n"
-        + "\n\n".join(map(_shown, entries))
+        + "\n\n".join(map(_as_json, entries))
         + "\n"
     )
 
 
-def _shown(entry: dict[str, Any]) -> str:
+def _as_json(entry: dict[str, Any]) -> str:
     return json.dumps({"mcpServers": {"greenroom": entry}}, indent=2, ensure_ascii=False)
 
 
-def _started(resolved: Resolved) -> dict[str, Any]:
-    """Return a client's entry for a server with the same data and the same flags as this one."""
+def _own_entry(resolved: Resolved) -> dict[str, Any]:
+    """Return a client's entry for a server with this one's data and flags."""
     arguments = ["serve", "--data", str(resolved.settings.data)]
     for key, setting in all_settings().items():
         if key != "data" and resolved.sources[key].kind == "flag":
@@ -77,9 +77,9 @@ def _started(resolved: Resolved) -> dict[str, Any]:
 
 
 def program() -> tuple[str, list[str]]:
-    """Return the absolute path by which a client starts this program, and the arguments that come first."""
-    # The installed script stands beside the interpreter; a client's PATH may know neither.
+    """Return the absolute path and the first arguments by which a client starts this program."""
+    # The installed script is beside the interpreter; a client's PATH may contain neither.
     script = Path(sys.executable).with_name("greenroom")
     if os.access(script, os.X_OK):
         return str(script), []
-    return sys.executable, ["-m", "greenroom.transports.ops.cli"]
+    return sys.executable, ["-m", "greenroom.transports.cli"]

@@ -1,4 +1,4 @@
-"""What a narrated program prints: steps, what was said in them, and claims that are checked."""
+"""A printer of numbered steps, quotes and checked claims, for the demo."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from greenroom.transports.ops.cli.output import say
 from greenroom.transports.ops.cli.support.terminal import CLEAR_LINE, painted, printable, understands_escapes
 
 
-class Narrator:
-    """Prints lines of text, in colours where standard output is a terminal.
+class StepPrinter:
+    """Prints the steps of a demo, in colours if standard output is a terminal.
 
     Attributes:
-        checks: Claims that were checked.
-        failures: Those that turned out wrong.
+        checks: The number of checked claims.
+        failures: The claims that are false.
     """
 
     def __init__(self) -> None:
@@ -29,20 +29,20 @@ class Narrator:
         self._show(f"\n{self._steps}. ", sentence, "bold")
 
     def tell(self, sentence: str) -> None:
-        """Say what happens."""
+        """Print what happens."""
         self._show("     ", sentence)
 
     def quote(self, who: str, text: str) -> None:
-        """Show what somebody said or sees."""
+        """Print what a person or agent writes or sees."""
         self._show("     ", f"{who}: {text}", "cyan")
 
     def check(self, claim: str, holds: bool, found: object = "") -> None:  # noqa: FBT001 - `check(claim, is_so)`
-        """State a claim together with whether it holds.
+        """Print a claim and whether it is true.
 
         Args:
-            claim: What is claimed.
-            holds: Whether it is so.
-            found: What was found instead, shown if it is not.
+            claim: The claim.
+            holds: Whether it is true.
+            found: The actual result, printed if the claim is false.
         """
         self.checks += 1
         if holds:
@@ -51,12 +51,12 @@ class Narrator:
             self.fail(claim, f"; found: {found}")
 
     def fail(self, sentence: str, details: str = "") -> None:
-        """Say what is wrong, or why the program cannot go on."""
+        """Print what is wrong, or why the program cannot continue."""
         self.failures.append(sentence)
         self._show("  FAILED ", sentence + details, "bold", "red")
 
     def finish(self, seconds: float) -> bool:
-        """Say how it went; return whether every claim held."""
+        """Print the result; return whether every claim is true."""
         if self.failures:
             wrong = "; ".join(self.failures)
             self._show("\n", f"{len(self.failures)} of {self.checks} checks failed: {wrong}", "bold", "red")
@@ -66,7 +66,7 @@ class Narrator:
 
     @contextmanager
     def waiting(self, sentence: str) -> Iterator[None]:
-        """Say, on a terminal, what takes a moment, until it is over."""
+        """Print on a terminal what takes a moment, until the block ends."""
         if not understands_escapes(sys.stdout):
             yield
             return

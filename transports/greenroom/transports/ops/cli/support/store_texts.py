@@ -1,4 +1,4 @@
-"""The results of the store commands as texts for people; programs take `--json`."""
+"""Results of the store commands as texts for people; programs use `--json`."""
 
 from __future__ import annotations
 
@@ -6,21 +6,36 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from greenroom.transports.ops.cli.support.terminal import printable
+
 Result = dict[str, Any]
 
 
 def _backup(result: Result) -> str:
-    return f"{result['path']} holds a backup of {size(result['file_bytes'])}\n{_tables(result)}"
+    lines = [f"{result['path']} holds a backup of {size(result['file_bytes'])}", _tables(result)]
+    return "\n".join([*lines, *_damaged(result)])
+
+
+def _damaged(result: Result) -> list[str]:
+    """Return the lines about damaged records, which may be many."""
+    names = result["damaged"]
+    return [_DAMAGED.format(len(names)), *(f"  {name}" for name in names)] if names else []
+
+
+_DAMAGED: Final = (
+    "damaged records: {:,}. They are in it as they are in the store, and all others are sound; `greenroom "
+    "restore` brings back an older backup, and `greenroom repair` writes what is sound into a new file:"
+)
 
 
 def _verify(result: Result) -> str:
     lines = [f"{result['folder']} is sound: {size(result['file_bytes'])}", _tables(result)]
     found = result["index"]
     lines += [f"in {root}: {problem}" for root, problem in found["problems"]]
-    lines += [f"the index of {root} was made anew" for root in found["rebuilt"]]
+    lines += [f"the index of {root} was rebuilt" for root in found["rebuilt"]]
     lines += _imitations(found.get("imitations", ()))
     if differs(result):
-        lines.append("make what differs anew with `greenroom verify --rebuild`")
+        lines.append("rebuild what differs with `greenroom verify --rebuild`")
     if found.get("unindexed"):
         lines.append(
             f"{found['unindexed']:,} memories of an older program are in no index yet, so that nothing was "
@@ -34,13 +49,13 @@ def _verify(result: Result) -> str:
 
 def _imitations(roots: Iterable[str]) -> list[str]:
     return [
-        f"the namespace {root} reads like that of somebody and is open to everybody: move what is in it"
+        f"the namespace {root} looks like a user's own and is open to everyone: move what is in it"
         for root in roots
     ]
 
 
 def differs(result: Result) -> bool:
-    """Whether something was found that differs from memories or documents, and stayed as it was."""
+    """Whether a difference from memories or documents was found and not repaired."""
     found = result.get("index", {"problems": [], "rebuilt": []})
     return any(root not in found["rebuilt"] for root, _ in found["problems"])
 
@@ -52,7 +67,8 @@ def _restore(result: Result) -> str:
         lost = f"\n{_LOST}"
     elif not result["has_list"]:
         lost = f"\n{_UNLISTED}"
-    return f"{result['folder']} holds the backup's store\n{_tables(result)}{kept}{lost}"
+    damaged = "".join(f"\n{line}" for line in _damaged(result))
+    return f"{result['folder']} holds the backup's store\n{_tables(result)}{damaged}{kept}{lost}"
 
 
 _LOST: Final = (
@@ -73,19 +89,28 @@ _UNLISTED_ROWS: Final = (
 )
 
 
+_NEXT: Final = (
+    "the damaged store is as it was; `greenroom restore {path}` puts what was saved in its place and keeps "
+    "the damaged file beside it"
+)
+
+
 def _repair(result: Result) -> str:
     lines = [f"{result['path']} holds what is sound: {size(result['file_bytes'])}", _tables(result)]
     if not result["ranges"]:
-        return "\n".join([*lines, "nothing is missing"])
-    lines.append(f"{result['missing_rows']:,} rows cannot be read:")
+        return "\n".join([*lines, "nothing is missing", _NEXT.format(path=result["path"])])
+    missing = result["missing_rows"]
+    lines.append("one row cannot be read:" if missing == 1 else f"{missing:,} rows cannot be read:")
     lines += [
         f"  {each['table']}, from {each['start']!r} to before {each['end'] or 'the end'!r}: {each['why']}"
         for each in result["ranges"]
     ]
     if any(each["table"] == "indexes" for each in result["ranges"]):
         lines.append(_UNLISTED_ROWS.format(restating=result["restating"]))
+    lines += [f"left out: {printable(name)}" for name in result["left_out"]]
     lines += [f"set aside, since it may lack something: {address}" for address in result["set_aside"]]
     lines += [f"mended, with every API key revoked: {address}" for address in result["mended"]]
+    lines.append(_NEXT.format(path=result["path"]))
     return "\n".join(lines)
 
 
@@ -129,7 +154,7 @@ def _figure(name: str, value: Any) -> str:
             return value
         case list():
             return ", ".join(map(str, value)) or "none"
-        case dict():  # of how values are distributed, the average
+        case dict():  # a distribution: show its average
             return _number(name, round(value["sum"] / max(value["count"], 1), 6))
         case _:
             return _number(name, value)
@@ -148,7 +173,7 @@ def _number(name: str, value: float) -> str:
 
 
 def size(count: float) -> str:
-    """Return a number of bytes in the largest unit that it fills."""
+    """Format a number of bytes in its largest unit."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 1024:  # noqa: PLR2004 - the step from each unit to the next
             return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
@@ -167,5 +192,5 @@ TEXTS: Final[Mapping[str, Callable[[Result], str]]] = {
     ),
     "verify": _verify,
     "stats": _stats,
-    "readmit": lambda _result: "the actor is let in again",
+    "readmit": lambda _result: "the actor is readmitted",
 }

@@ -1,4 +1,4 @@
-"""A terminal: colours, a key that ends a command, and texts of others without what would command it."""
+"""Terminals: colours, a key that ends a command, and safe display of foreign text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLEAR_LINE: Final = "\r\x1b[2K"
 _PICTURES: Final = 0x2400  # the Unicode block that pictures the control characters 0-31 in order
 _DELETE: Final = 0x7F
 _DELETE_PICTURE: Final = "\N{SYMBOL FOR DELETE}"
-_JOINERS: Final = frozenset("\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}")  # part of many a word and emoji
+_JOINERS: Final = frozenset("\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}")  # part of words and emoji
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _CODES: Final[Mapping[str, str]] = {
     "bold": "1",
@@ -35,16 +35,16 @@ _CODES: Final[Mapping[str, str]] = {
 
 
 def printable(text: str) -> str:
-    """Return the text on one line, with every character that would not be seen as itself shown.
+    """Return the text on one line, with all invisible characters made visible.
 
     A control character becomes its picture (an escape is ``␛``, a line end ``␊``). Any other
     invisible character, such as those that turn the direction of writing, becomes its number.
     """
-    return text if text.isprintable() else "".join(map(_shown, text))
+    return text if text.isprintable() else "".join(map(_make_visible, text))
 
 
 @lru_cache(maxsize=256)
-def _shown(character: str) -> str:
+def _make_visible(character: str) -> str:
     code = ord(character)
     if code < ord(" "):
         return chr(_PICTURES + code)
@@ -56,17 +56,17 @@ def _shown(character: str) -> str:
 
 
 def understands_escapes(stream: TextIO | None) -> bool:
-    """Whether a stream is a terminal that understands more than text."""
+    """Whether a stream is a terminal that supports escape sequences."""
     return stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") not in {"dumb", ""}
 
 
 def shows_colours(stream: TextIO | None) -> bool:
-    """Whether what goes to a stream is to be coloured; ``NO_COLOR`` says no (no-color.org)."""
+    """Whether output to a stream is coloured; ``NO_COLOR`` prevents it (no-color.org)."""
     return understands_escapes(stream) and not os.environ.get("NO_COLOR")
 
 
 def paint(text: str, *styles: str) -> str:
-    """Return a text in these styles; the text must hold no control characters."""
+    """Return a text in these styles; it must contain no control characters."""
     return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m" if styles else text
 
 
@@ -76,7 +76,7 @@ def painted(stream: TextIO | None, text: str, *styles: str) -> str:
 
 
 def width(text: str) -> int:
-    """Return how many columns of a terminal a printable text takes."""
+    """Return the number of terminal columns of a printable text."""
     return len(text) if text.isascii() else sum(map(_columns, text))
 
 
@@ -87,7 +87,7 @@ def _columns(character: str) -> int:
 
 
 def folded(text: str, columns: int) -> list[str]:
-    """Return a printable text in lines of so many columns at most; there is one at least."""
+    """Wrap a printable text to a number of columns; return one line at least."""
     lines, room = [""], columns
     for character in text:
         taken = _columns(character)
@@ -101,9 +101,9 @@ def folded(text: str, columns: int) -> list[str]:
 
 @contextmanager
 def whole_screen() -> Iterator[Callable[[list[str]], None]]:
-    """Return what draws lines on the whole terminal, on a screen of its own, until the block ends.
+    """Return a function that draws lines on a separate full screen until the block ends.
 
-    A line that is too long or too many goes unseen. They may be painted.
+    Lines may be painted. Lines beyond the screen's width or height are not visible.
     """
 
     def draw(lines: list[str]) -> None:
@@ -111,7 +111,7 @@ def whole_screen() -> Iterator[Callable[[list[str]], None]]:
         sys.stdout.write("\x1b[H" + "\x1b[K\r\n".join(lines[:rows]) + "\x1b[J")
         sys.stdout.flush()
 
-    sys.stdout.write("\x1b[?1049h\x1b[?25l\x1b[?7l")  # another screen, no cursor, no line goes on in the next
+    sys.stdout.write("\x1b[?1049h\x1b[?25l\x1b[?7l")  # alternate screen, no cursor, no line wrap
     try:
         sys.stdout.flush()
         yield draw
@@ -122,10 +122,9 @@ def whole_screen() -> Iterator[Callable[[list[str]], None]]:
 
 @contextmanager
 def wait_for_key(key: str, over: Event) -> Iterator[Callable[[float], object]]:
-    """Return what waits for some seconds, and no longer than until a key is pressed, which sets `over`.
+    """Return a function that waits for seconds, or until the key sets `over`.
 
-    Where standard input is no terminal of ours nobody presses anything, and it only waits. The terminal is
-    left as it was found.
+    Without a terminal of this process it only waits. The terminal's state is restored at the end.
     """
     if sys.stdin is None or not sys.stdin.isatty() or not is_ours(sys.stdin.fileno()):
         yield time.sleep
@@ -151,8 +150,8 @@ def wait_for_key(key: str, over: Event) -> Iterator[Callable[[float], object]]:
 
 
 def is_ours(descriptor: int) -> bool:
-    """Whether we may read from a terminal: a program in the background would be stopped by it."""
+    """Whether this process may read from a terminal; reading in the background would stop it."""
     try:
         return os.tcgetpgrp(descriptor) == os.getpgrp()
-    except OSError:  # nobody's
+    except OSError:  # no process group owns it
         return True

@@ -1,6 +1,6 @@
 """The figures of `greenroom top`, computed from two samples of a server's statistics.
 
-Functions of values: who looks, when, and on what kind of terminal is `top`'s affair.
+All functions are pure; `top` knows the viewer, the time and the terminal.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ COUNTS: Final[Mapping[str, tuple[str, str]]] = {
     "published": ("bus", "published"),
     "told": ("bus", "told"),
 }
-"""The counts that are worth a rate, by the name of the rate."""
+"""The counts that have a rate, by the name of the rate."""
 
 SLOW_SLICE_MS: Final = 50.0
 SLOW_COMMIT_SECONDS: Final = 1.0
-SILENT_SECONDS: Final = 5  # a process that lives gives a sign each second
+SILENT_SECONDS: Final = 5  # a live process gives a sign each second
 FULL: Final = 0.9  # of the quota; writes stop at 0.95
 
 _WRONG: Final = ("failed", "overloaded", "not_committed", "dead_letters")
-_TRANSPORTS: Final = {"websocket": "ws", "http": "http"}  # a column has no room for long names
-_NAMED: Final = 3  # actors set aside that are named; `greenroom stats` names all
-_WIDTH: Final = 39  # columns of one group; two fit an ordinary terminal, and three rows of them
+_TRANSPORTS: Final = {"websocket": "ws", "http": "http"}  # short, because columns are narrow
+_NAMED: Final = 3  # quarantined actors that are named; `greenroom stats` names all
+_WIDTH: Final = 39  # columns of one group; an ordinary terminal has room for two, in three rows
 _GAP: Final = 2  # columns between a name and its value, at least
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 
@@ -44,8 +44,8 @@ class Sample(NamedTuple):
     """The statistics of a server at one moment.
 
     Attributes:
-        moment: Seconds of a clock that never goes back.
-        figures: What the control socket's `stats` answers.
+        moment: The time in seconds of a monotonic clock.
+        figures: The reply of the control socket to `stats`.
     """
 
     moment: float
@@ -53,7 +53,7 @@ class Sample(NamedTuple):
 
 
 class GaugeRow(NamedTuple):
-    """One figure with its name; `alarming` ones deserve a look."""
+    """One figure with its name; `alarming` ones need attention."""
 
     name: str
     value: str
@@ -68,22 +68,22 @@ class GaugeGroup(NamedTuple):
 
 
 def rates(now: Sample, before: Sample | None) -> dict[str, float | None]:
-    """Return what happened in a second between two samples; None where that is not known.
+    """Return the rate of each count per second between two samples; None if unknown.
 
-    It is not known at the first sample at a server, nor at the first after it was restarted.
+    It is unknown for the first sample of a server, and for the first after a restart.
     """
     if before is None or now.moment <= before.moment:
         return dict.fromkeys(COUNTS)
     grown = {
         name: now.figures[part][count] - before.figures[part][count] for name, (part, count) in COUNTS.items()
     }
-    if min(grown.values()) < 0:  # counts are since the start: this is another server
+    if min(grown.values()) < 0:  # counts begin at the start, so this is another server
         return dict.fromkeys(COUNTS)
     return {name: count / (now.moment - before.moment) for name, count in grown.items()}
 
 
 def groups(now: Sample, before: Sample | None) -> list[GaugeGroup]:
-    """Return everything that a frame shows."""
+    """Return all groups of a frame."""
     figures = now.figures
     actors, messages, store, bus = (figures[part] for part in ("actors", "messages", "store", "bus"))
     commits, dispatcher, speed = figures["commits"], figures["dispatcher"], rates(now, before)
@@ -150,7 +150,7 @@ def groups(now: Sample, before: Sample | None) -> list[GaugeGroup]:
 
 
 def line(now: Sample, before: Sample | None) -> str:
-    """Return the most important figures on one line, and every trouble."""
+    """Return the most important figures and all alarms on one line."""
     figures, speed = now.figures, rates(now, before)
     store, commits = figures["store"], figures["commits"]
     parts = [
@@ -170,7 +170,7 @@ def line(now: Sample, before: Sample | None) -> str:
 
 
 def plain(shown: list[GaugeGroup]) -> str:
-    """Return a frame as text without a terminal's commands."""
+    """Render a frame as plain text."""
     return "\n\n".join(
         "\n".join([group.title, *(f"  {gauge.name:<19}{gauge.value:>19}" for gauge in group.gauges)])
         for group in shown
@@ -178,11 +178,11 @@ def plain(shown: list[GaugeGroup]) -> str:
 
 
 def tables(shown: list[GaugeGroup], columns: int, paint: Callable[..., str]) -> Iterator[str]:
-    """Yield the lines of a frame, with as many groups side by side as there is room for.
+    """Yield the lines of a frame, with groups side by side.
 
     Args:
         shown: The groups.
-        columns: How wide the terminal is.
+        columns: The width of the terminal.
         paint: Returns a text in styles.
     """
     beside = max(1, (columns + 1) // (_WIDTH + 1))
@@ -193,7 +193,7 @@ def tables(shown: list[GaugeGroup], columns: int, paint: Callable[..., str]) -> 
 
 
 def _table(group: GaugeGroup, paint: Callable[..., str]) -> list[str]:
-    """Return the lines of a group, each as wide as the others."""
+    """Render a group as lines of equal width."""
     names = max(width(gauge.name) for gauge in group.gauges)
     lines = [paint(group.title, "bold") + " " * (_WIDTH - width(group.title))]
     for gauge in group.gauges:
@@ -206,7 +206,7 @@ def _table(group: GaugeGroup, paint: Callable[..., str]) -> list[str]:
 
 
 def bars(values: list[float]) -> str:
-    """Return values as a row of bars, the largest of them full."""
+    """Render values as a row of bars; the largest one is full."""
     top = max(values, default=0.0)
     if not top:
         return _BARS[0] * len(values)
@@ -226,7 +226,7 @@ def _troubles(figures: Figures) -> Iterator[GaugeRow]:
 
 
 def _processes(figures: Figures) -> Iterator[GaugeGroup]:
-    """Yield the group of who shares the folder."""
+    """Yield the group of processes that share the folder."""
     relay = figures.get("relay")
     if relay is not None:
         pids = relay["attached_pids"]
@@ -247,7 +247,7 @@ def _processes(figures: Figures) -> Iterator[GaugeGroup]:
 
 
 def _connected(figures: Figures) -> str:
-    """Return the clients by transport; standard input and output, which has one, is not counted."""
+    """Return the connected clients by transport, without standard input and output."""
     counts = (
         f"{figures[transport]['connections']:,} {short}"
         for transport, short in _TRANSPORTS.items()

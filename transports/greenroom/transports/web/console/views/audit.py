@@ -1,4 +1,4 @@
-"""The audit log: who did what when, by filters that stand in the URL, and whether the log is whole."""
+"""The audit log: filters in the URL, its records, and whether it is intact."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AT_ONCE: Final = 50
 async def audit(reader: Reader, place: Place) -> View:
     """Return a page of the audit log.
 
-    It is not fetched again by itself: to read the log is a deed that the log records.
+    It is not fetched again automatically, because each read of the log is itself audited.
     """
     chosen = _chosen(place)
     given = {**chosen, "cursor": place.get("cursor"), "limit": _AT_ONCE}
@@ -32,7 +32,7 @@ async def audit(reader: Reader, place: Place) -> View:
     }
     reader.check_scope(GetAuditLog)
     try:
-        request = parse_request(GetAuditLog, _written(given))
+        request = parse_request(GetAuditLog, _encode(given))
     except Refusal as refusal:
         values["mistake"] = str(refusal)
         return View("audit.html", "Audit", {**values, "state": None}, status=HTTPStatus.BAD_REQUEST)
@@ -41,13 +41,13 @@ async def audit(reader: Reader, place: Place) -> View:
 
 
 def audit_export(reader: Reader, place: Place) -> tuple[str, str, Callable[[], Awaitable[bytes]]]:
-    """Return the records that fit the filters as a file, as `greenroom audit export` writes it.
+    """Return the matching records as a file, in the format of `greenroom audit export`.
 
     Raises:
-        Refusal: a filter is none.
+        Refusal: a filter is invalid.
     """
     reader.check_scope(ExportAuditLog)
-    request = parse_request(ExportAuditLog, _written(_chosen(place)))
+    request = parse_request(ExportAuditLog, _encode(_chosen(place)))
     return "greenroom-audit.jsonl", "application/x-ndjson", AuditLines(reader.ask, request).more
 
 
@@ -55,5 +55,5 @@ def _chosen(place: Place) -> dict[str, str | None]:
     return {name: place.name(name) for name in _FILTERS}
 
 
-def _written(given: dict[str, Any]) -> bytes:
+def _encode(given: dict[str, Any]) -> bytes:
     return msgspec.json.encode({name: value for name, value in given.items() if value is not None})

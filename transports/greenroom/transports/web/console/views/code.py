@@ -1,4 +1,4 @@
-"""Code: workspaces, how far their indexes are, their files, and what symbols and files are to each other."""
+"""Code: workspaces, their indexes and files, and relations of symbols and files."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from greenroom.transports.web.console.view import Place, Reader, View
 from greenroom.transports.web.console.views import corpora
 
 TOPICS: Final = 20
-"""Workspaces of whose changes the first page hears at once."""
+"""Workspaces that update the first page at once when they change."""
 OUTLINE_TOKENS: Final = 10_000
 SYMBOLS: Final = 50
 
 
 async def code(reader: Reader, place: Place) -> View:
-    """Return the list of workspaces, or a page of one: its files, a file, a symbol."""
+    """Return the list of workspaces, or a page of one: files, file or symbol."""
     if not place.rest:
         return await _all(reader)
     uri = workspace_uri(place.rest)
@@ -49,7 +49,7 @@ async def _file(reader: Reader, shown: dict[str, Any], path: str) -> View:
 
 
 async def _answer_or_sentence(reader: Reader, request: Any) -> Any:
-    """Return the answer to a request; a refusal's sentence where only a part of the page is refused."""
+    """Return a reply, or the sentence of a refusal for a part of a page."""
     reader.check(request)
     try:
         return await reader.ask(request)

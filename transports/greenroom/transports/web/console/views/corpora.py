@@ -1,4 +1,4 @@
-"""What the views of knowledge and of code share: pages of a corpus, and what leads to them."""
+"""Corpora for the views of knowledge and of code: lists, pages and links."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from greenroom.actors.knowledge.corpora.requests.listing_requests import (
 from greenroom.transports.web.console.view import Place, Reader
 
 EVERY: Final = 5.0
-"""Seconds after which a list of corpora is fetched again: they may come and go."""
+"""Seconds after which a list of corpora is fetched again, since corpora come and go."""
 
 
 async def corpora(reader: Reader) -> list[CorpusShown]:
@@ -38,41 +38,41 @@ async def workspaces(reader: Reader) -> list[WorkspaceShown]:
 
 
 async def documents(reader: Reader, place: Place, corpus: str) -> DocumentsShown:
-    """Return the page of a corpus' documents that the URL asks for."""
-    asked = CorpusDocuments(
+    """Return the requested page of a corpus' documents."""
+    request = CorpusDocuments(
         corpus=corpus,
         holding=place.get("holding") or "",
         kind=place.get("kind"),
         cursor=place.get("cursor"),
     )
-    reader.check(asked)
-    shown: DocumentsShown = await reader.ask(asked)
+    reader.check(request)
+    shown: DocumentsShown = await reader.ask(request)
     return shown
 
 
 async def document(reader: Reader, corpus: str, path: str) -> DocumentShown | None:
-    """Return a document as listings show it; None where there is none of this path."""
-    asked = CorpusDocuments(corpus=corpus, path=path)
-    reader.check(asked)
-    return next(iter((await reader.ask(asked)).documents), None)
+    """Return a document as listings show it; None if there is none at this path."""
+    request = CorpusDocuments(corpus=corpus, path=path)
+    reader.check(request)
+    return next(iter((await reader.ask(request)).documents), None)
 
 
 async def files(reader: Reader, place: Place, corpus: str) -> FilesShown:
-    """Return the page of a workspace's files that the URL asks for."""
-    asked = WorkspaceFiles(corpus=corpus, holding=place.get("holding") or "", cursor=place.get("cursor"))
-    reader.check(asked)
-    shown: FilesShown = await reader.ask(asked)
+    """Return the requested page of a workspace's files."""
+    request = WorkspaceFiles(corpus=corpus, holding=place.get("holding") or "", cursor=place.get("cursor"))
+    reader.check(request)
+    shown: FilesShown = await reader.ask(request)
     return shown
 
 
 async def entities(reader: Reader, place: Place, corpus: str) -> EntitiesShown:
-    """Return the page of a corpus' entities that the URL asks for."""
-    asked = CorpusEntities(
+    """Return the requested page of a corpus' entities."""
+    request = CorpusEntities(
         corpus=corpus,
         holding=place.get("holding") or "",
         entity_type=place.get("type"),  # type: ignore[arg-type]  # checked below
         cursor=place.get("cursor"),
     )
-    reader.check(asked)
-    listed: EntitiesShown = await reader.ask(asked)
+    reader.check(request)
+    listed: EntitiesShown = await reader.ask(request)
     return listed

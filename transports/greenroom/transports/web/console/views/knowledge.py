@@ -1,4 +1,4 @@
-"""Knowledge: corpora of documents, what is in them, how fresh that is, and the entities that they name."""
+"""Knowledge: corpora, their documents and freshness, and the entities in them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from greenroom.actors import (
     ReadResource,
     SemanticSearch,
 )
+from greenroom.actors.content.documents.kinds import CONTAINERS, PROSE
 from greenroom.actors.core.resources.resource_uris import corpus_uri, document_uri
 from greenroom.transports.web.console.view import Place, Reader, View
 from greenroom.transports.web.console.views import corpora
@@ -21,21 +22,21 @@ RESULTS: Final = 20
 TYPES: Final = ("vendor", "library", "framework", "service")
 TOPICS: Final = 20
 HEADINGS: Final = 1_000
-"""Headings of a document that its page shows as such: each takes much more of the page than its text."""
+"""Headings that a document's page shows; each takes far more HTML than its text."""
 _PASSAGES: Final = 10
-"""Passages that an entity's page shows."""
+"""Passages on an entity's page."""
 _HEADING: Final = re.compile(r"^(#{1,6})[ \t]+(\S.*)$", re.MULTILINE)
-_MARKED: Final = frozenset({"markdown", "html", "pdf", "docx", "notebook", "rst"})
-"""Kinds of files whose headings are told in their text."""
+_MARKED: Final = PROSE.union(CONTAINERS)
+"""Kinds of files with headings in their text."""
 
 
 class Section(NamedTuple):
     """A part of a document, from one heading to the next.
 
     Attributes:
-        level: How deep the heading is; 0 before the first.
-        heading: Its words.
-        text: What is below it.
+        level: The depth of the heading; 0 before the first one.
+        heading: The text of the heading.
+        text: The text below it.
     """
 
     level: int
@@ -44,7 +45,7 @@ class Section(NamedTuple):
 
 
 async def knowledge(reader: Reader, place: Place) -> View:
-    """Return the list of corpora, or a page of one: documents, entities, a document, an entity."""
+    """Return the list of corpora, or a page of one: documents, entities, one of each."""
     if not place.rest:
         return await _all(reader, place)
     shown = {"corpus": place.rest, "types": TYPES}
@@ -59,15 +60,15 @@ async def _all(reader: Reader, place: Place) -> View:
     listed = await corpora.corpora(reader)
     shown: dict[str, Any] = {"corpora": listed, "found": None}
     if (query := place.get("q")) is not None:
-        shown["found"] = await _found(reader, query, "*")
+        shown["found"] = await _search(reader, query, "*")
     topics = tuple(corpus_uri(each.corpus.corpus) for each in listed[:TOPICS])
     return View("knowledge.html", "Knowledge", shown, topics=topics, every=corpora.EVERY)
 
 
-async def _found(reader: Reader, query: str, corpus: str) -> Any:
-    asked = SemanticSearch(query=query, corpus=corpus, top_k=RESULTS)
-    reader.check(asked)
-    return await reader.ask(asked)
+async def _search(reader: Reader, query: str, corpus: str) -> Any:
+    request = SemanticSearch(query=query, corpus=corpus, top_k=RESULTS)
+    reader.check(request)
+    return await reader.ask(request)
 
 
 async def _corpus(reader: Reader, place: Place, shown: dict[str, Any]) -> View:
@@ -78,12 +79,12 @@ async def _corpus(reader: Reader, place: Place, shown: dict[str, Any]) -> View:
     shown |= {"view": read.corpus, "filling": read.filling, "failed": read.failed}
     shown |= {"tab": tab, "found": None, "page": None}
     if (query := place.get("q")) is not None:
-        shown["found"] = await _found(reader, query, name)
+        shown["found"] = await _search(reader, query, name)
     elif tab == "entities":
         shown["page"] = await corpora.entities(reader, place, name)
     else:
         shown["page"] = await corpora.documents(reader, place, name)
-    # Who fills it and is killed tells of no end.
+    # A killed ingest reports no end, so the page must poll.
     every = None if read.filling.ingesting is None else corpora.EVERY
     return View("corpus.html", name, shown, topics=(corpus_uri(name),), every=every)
 
@@ -103,7 +104,7 @@ async def _document(reader: Reader, shown: dict[str, Any], path: str) -> View:
 
 
 async def _workspace_of(reader: Reader, path: str) -> tuple[str, str] | None:
-    """Return the workspace in which a file is, and its path there, as far as the reader may see any."""
+    """Return the workspace of a file that the reader may see, and the path there."""
     if not reader.may("list_workspaces"):
         return None
     roots = {str(each.workspace.root): each.workspace.corpus for each in await corpora.workspaces(reader)}
@@ -112,9 +113,9 @@ async def _workspace_of(reader: Reader, path: str) -> tuple[str, str] | None:
 
 
 def sections(text: str) -> list[Section]:
-    """Return a document's text in parts, each below its heading; what is fenced is no heading.
+    """Split a document at its headings, except those in fenced code.
 
-    Of very many headings those after the first `HEADINGS` are shown as the text that they are.
+    Headings after the first `HEADINGS` stay part of the text.
     """
     parts = [Section(0, "", "")]
     is_fenced = False
@@ -135,9 +136,9 @@ def sections(text: str) -> list[Section]:
 
 async def _entity(reader: Reader, shown: dict[str, Any], name: str) -> View:
     corpus = shown["corpus"]
-    asked = FindEntity(vendor_filter=name, corpus=corpus, limit=1)
-    reader.check(asked)
-    found = await reader.ask(asked)
+    request = FindEntity(vendor_filter=name, corpus=corpus, limit=1)
+    reader.check(request)
+    found = await reader.ask(request)
     entity = next(iter(found.entities), None)
     passages = None
     if entity is not None and entity.source_chunks:

@@ -1,4 +1,4 @@
-"""The map: memories and what they are linked to, drawn by the script and listed without it."""
+"""The map: memories and their links, drawn by the script and listed without it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from greenroom.actors.core.validation.parse import check_request
 from greenroom.transports.web.console.view import Place, Reader, View, whole_number
 
 EVERY: Final = 30.0
-"""Seconds after which the page is fetched again: what entities and sessions are called, and that there are
-memories where there were none, no topic of the page tells."""
+"""Seconds after which the page is fetched again. No topic covers names of entities and sessions, or the first
+memories of an empty store."""
 TOPICS: Final = 20
-"""Roots of whose changes the page hears at once."""
+"""Namespace roots that update the page at once when they change."""
 ROWS: Final = 100
 """Memories on one page of the list."""
 PAGES: Final = 100
@@ -33,7 +33,7 @@ PATHS: Final = {
     "conversation": "memories?conversation=",
     "entity": "search?q=",
 }
-"""Where the page of a node is, by its type; its id follows, and what it is below unless it is a memory."""
+"""The path of a node's page by its type, without its id and, for other nodes than memories, its namespace."""
 _HOW: Final = {
     "supersedes": ("supersedes", "superseded by"),
     "contradicts": ("may contradict", "may be contradicted by"),
@@ -42,11 +42,11 @@ _HOW: Final = {
     "mentions": ("mentions", "mentioned by"),
     "similar": ("similar to", "similar to"),
 }
-"""What a link is called, at its beginning and at its end."""
+"""The label of a link, at its beginning and at its end."""
 
 
 class Linked(NamedTuple):
-    """What a memory is linked to: how, what that is called, and where its page is."""
+    """A linked node: the link's label, the node's label, and its page."""
 
     how: str
     label: str
@@ -54,7 +54,7 @@ class Linked(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A memory in the list, and what it is linked to; ``more`` is how many links are not named."""
+    """A memory in the list with its links; ``more`` counts links that are not named."""
 
     label: str
     path: str
@@ -67,12 +67,12 @@ class Row(NamedTuple):
 
 
 async def memory_map(reader: Reader, place: Place) -> View:
-    """Return the map's page: the request for what is drawn, and a page of the list."""
+    """Return the map's page: the request for the script, and a page of the list."""
     reader.check_scope(MemoryMap)
-    page, asked = _page(place), _asked(place)
-    listed = await reader.ask(msgspec.structs.replace(asked, kind="list", limit=ROWS * page))
+    page, request = _page(place), _parse_request(place)
+    listed = await reader.ask(msgspec.structs.replace(request, kind="list", limit=ROWS * page))
     shown = {
-        "asked": msgspec.to_builtins(asked),
+        "request": msgspec.to_builtins(request),
         "listed": listed,
         "rows": _rows(listed)[ROWS * (page - 1) :],
         "page": page,
@@ -84,20 +84,20 @@ async def memory_map(reader: Reader, place: Place) -> View:
         "paths": PATHS,
         "how": _HOW,
     }
-    return View("map.html", "Map", shown, topics=_topics(asked, listed), every=EVERY)
+    return View("map.html", "Map", shown, topics=_topics(request, listed), every=EVERY)
 
 
-def _topics(asked: MemoryMap, listed: MemoryMapped) -> tuple[str, ...]:
-    """Return the topics of the roots of which the map shows memories, and of the one that is asked for."""
-    named = [name for name in (asked.namespace, *listed.namespaces) if name is not None and ":" in name]
+def _topics(request: MemoryMap, listed: MemoryMapped) -> tuple[str, ...]:
+    """Return the topics of the namespace roots on the map, and of the requested one."""
+    named = [name for name in (request.namespace, *listed.namespaces) if name is not None and ":" in name]
     return tuple(map(memories_uri, sorted(set(map(root_of, named)))))[:TOPICS]
 
 
-def _asked(place: Place) -> MemoryMap:
-    """Return what the URL asks for.
+def _parse_request(place: Place) -> MemoryMap:
+    """Parse the request from the URL.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: something in it is wrong.
+        Refusal: ``VALIDATION_ERROR``: a parameter is invalid.
     """
     age = place.get("age")
     if age is not None and age not in AGES:
@@ -107,13 +107,13 @@ def _asked(place: Place) -> MemoryMap:
         max_age_days=None if age is None else float(age),
         superseded=place.get("superseded") != "hidden",
     )
-    asked = MemoryMap(
+    request = MemoryMap(
         namespace=place.get("namespace"),
         filters=filters,
         kind=place.get("kind") or "graph",  # type: ignore[arg-type]  # likewise
         order=place.get("order") or "used",  # type: ignore[arg-type]  # likewise
     )
-    return check_request(asked)
+    return check_request(request)
 
 
 def _page(place: Place) -> int:

@@ -1,12 +1,14 @@
-"""Memories: a list with filters, what waits for a decision, and each memory with its history and links."""
+"""Memories: a filtered list, lists of pending decisions, and each memory with its history."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 
 import msgspec
 from msgspec import UNSET
+from rapidfuzz.distance import Indel
 
 from greenroom.actors import (
     BrowseMemories,
@@ -18,13 +20,12 @@ from greenroom.actors import (
 )
 from greenroom.actors.core.auth.namespaces import root_of
 from greenroom.actors.core.resources.resource_uris import memories_uri
-from greenroom.actors.hooks.extraction.turns import kept_id
-from greenroom.transports.console.differences import differences
+from greenroom.actors.sessions.requests.hook_messages import kept_id
 from greenroom.transports.web.console.rendering import json_text
 from greenroom.transports.web.console.view import Place, Reader, View
 
 SHOWN: Final = 100_000
-"""Characters of a content that are shown unless all of it is asked for."""
+"""Characters of a content that a page shows without `whole`."""
 LISTS: Final = {
     "duplicates": "Near-duplicates",
     "contradictions": "Contradictions",
@@ -32,7 +33,7 @@ LISTS: Final = {
     "unreviewed": "Unreviewed",
     "forgotten": "Forgotten",
 }
-"""What waits for a decision, and what was forgotten, by the end of its path."""
+"""Lists of memories that await a decision, and of forgotten ones, by the end of their path."""
 _WHY: Final = {
     "unused": "Not used for 90 days",
     "disliked": "Rated low",
@@ -61,11 +62,11 @@ class Choice(NamedTuple):
     """One value of a filter.
 
     Attributes:
-        label: What it is called.
-        memories: How many have it.
-        query: The URL's parameters after it is chosen, or taken back.
-        chosen: Whether it is chosen now.
-        depth: How far it is below the first one, where they are a tree.
+        label: Its label.
+        memories: The number of memories with it.
+        query: The URL parameters after it is switched.
+        chosen: Whether it is active now.
+        depth: Its depth below the first one in a tree.
     """
 
     label: str
@@ -76,7 +77,7 @@ class Choice(NamedTuple):
 
 
 async def memories(reader: Reader, place: Place) -> View:
-    """Return the list, one of those that wait for a decision, or a memory."""
+    """Return the list of memories, a list of pending decisions, or one memory."""
     if not place.rest:
         return await _list(reader, place)
     if place.rest in {"duplicates", "contradictions"}:
@@ -150,7 +151,7 @@ async def _forgotten(reader: Reader, place: Place) -> View:
 
 
 def _paged(template: str, place: Place, page: Any) -> View:
-    """Return a list that has pages and no filters but a namespace."""
+    """Return a paged list with no filter except a namespace."""
     values = {
         "page": page,
         "lists": LISTS,
@@ -191,12 +192,12 @@ async def _memory(reader: Reader, place: Place) -> View:
 
 
 def _text(memory: Any) -> str:
-    """Return a content, or a value as JSON on several lines."""
+    """Return the content, or the value as indented JSON."""
     return memory.content if memory.content is not None else _pretty(memory.value)
 
 
 def _metadata(memory: Any) -> str:
-    """Return metadata as JSON on several lines; if there is very much of it, as it came."""
+    """Return metadata as indented JSON; large metadata unchanged."""
     if memory.metadata is UNSET or len(bytes(memory.metadata)) <= SHOWN:
         return _pretty(memory.metadata)
     return bytes(memory.metadata).decode()
@@ -207,16 +208,16 @@ def _pretty(given: Any) -> str:
 
 
 def _sessions(memory: Any) -> Mapping[str, str]:
-    """Return the sessions that a memory, or its metadata, says it is from, with their ids here."""
+    """Return the sessions that a memory or its metadata names, with their ids here."""
     found = {memory.session_id: memory.session_id} if memory.session_id else {}
     metadata = {} if memory.metadata is UNSET else msgspec.json.decode(bytes(memory.metadata))
-    told = metadata.get("provenance")
-    if not isinstance(told, dict):
-        told = {}
-    client, session = told.get("client"), told.get("session")
-    if isinstance(client, str) and isinstance(session, str):  # a hook's, by the client's own id
+    provenance = metadata.get("provenance")
+    if not isinstance(provenance, dict):
+        provenance = {}
+    client, session = provenance.get("client"), provenance.get("session")
+    if isinstance(client, str) and isinstance(session, str):  # from a hook, with the client's own id
         found.setdefault(session, kept_id(client, session, root_of(memory.namespace)))
-    for holder in (metadata, told):
+    for holder in (metadata, provenance):
         for name in ("session_id", "session"):
             if isinstance(named := holder.get(name), str) and named:
                 found.setdefault(named, named)
@@ -224,7 +225,7 @@ def _sessions(memory: Any) -> Mapping[str, str]:
 
 
 def _changed_fields(older: Any, newer: Any) -> list[tuple[str, str, str]]:
-    """Return what else two versions differ in: the field's name, and both values."""
+    """Return the other fields in which two versions differ: the name and both values."""
     fields: dict[str, Callable[[Any], str]] = {
         "Tags": lambda each: ", ".join(each.tags),
         "Type": lambda each: each.kind,
@@ -238,14 +239,14 @@ def _changed_fields(older: Any, newer: Any) -> list[tuple[str, str, str]]:
 
 
 def _crumbs(namespace: str) -> list[tuple[str, str]]:
-    """Return a namespace's root and what is below it, one by one, each with its name in full."""
+    """Return a namespace's root and each level below it, with its full name."""
     parts = namespace.split(":")
     names = [":".join(parts[:count]) for count in range(2, len(parts) + 1)]
     return [(name if at == 0 else parts[at + 1], name) for at, name in enumerate(names)]
 
 
 def _facets(facets: Any, namespace: str, place: Place) -> dict[str, list[Choice]]:
-    """Return the filters that there are, by their headings, with what each value leads to."""
+    """Return the filters by their headings, each value with the URL that switches it."""
     found = {
         "Namespaces": _tree(facets.by_namespace, namespace, place),
         "Types": _choices("type", facets.by_kind, place),
@@ -264,12 +265,12 @@ def _choices(name: str, counts: Mapping[str, int], place: Place) -> list[Choice]
     chosen = place.all(name)
     missing = {value: 0 for value in chosen if value not in counts}
     return [
-        Choice(value, count, _with(place, name, _toggled(chosen, value, name)), value in chosen)
+        Choice(value, count, _with(place, name, _toggle(chosen, value, name)), value in chosen)
         for value, count in {**counts, **missing}.items()
     ]
 
 
-def _toggled(chosen: Sequence[str], value: str, name: str) -> list[str]:
+def _toggle(chosen: Sequence[str], value: str, name: str) -> list[str]:
     if value in chosen:
         return [each for each in chosen if each != value]
     return [*chosen, value] if name == "tag" else [value]
@@ -280,7 +281,7 @@ def _with(place: Place, name: str, values: list[str]) -> Mapping[str, Any]:
 
 
 def _tree(counts: Mapping[str, int], namespace: str, place: Place) -> list[Choice]:
-    """Return the namespaces below one, each with the memories of all below it."""
+    """Return the namespaces below one, each with the count of all memories below it."""
     sums: dict[str, int] = {}
     above = namespace.count(":")
     for name, count in counts.items():
@@ -298,3 +299,47 @@ def _tree(counts: Mapping[str, int], namespace: str, place: Place) -> list[Choic
         )
         for name in sorted(sums)
     ]
+
+
+MOST_PARTS: Final = 5_000
+"""Words, or else lines, of each text to compare; it limits the time to a few milliseconds."""
+MOST_CHARACTERS: Final = 100_000
+"""Characters of each text to compare: splitting a megabyte into words would block others too long."""
+_WORDS: Final = re.compile(r"\s+|\w+|[^\w\s]")
+
+
+class Stretch(NamedTuple):
+    """A stretch of text: in both texts, or only in the older or newer."""
+
+    kind: Literal["same", "gone", "new"]
+    text: str
+
+
+def differences(before: str, after: str) -> list[Stretch] | None:
+    """Compare two texts by words, or lines if long; None if too long."""
+    if max(len(before), len(after)) > MOST_CHARACTERS:
+        return None
+    parts = _WORDS.findall(before), _WORDS.findall(after)
+    if max(map(len, parts)) > MOST_PARTS:
+        parts = before.splitlines(keepends=True), after.splitlines(keepends=True)
+        if max(map(len, parts)) > MOST_PARTS:
+            return None
+    return list(_stretches(*parts))
+
+
+def _stretches(before: Sequence[str], after: Sequence[str]) -> list[Stretch]:
+    found: list[Stretch] = []
+    gone = new = ""
+    for step in Indel.opcodes(before, after):
+        if step.tag == "equal":
+            found += _changed(gone, new)
+            gone = new = ""
+            found.append(Stretch("same", "".join(before[step.src_start : step.src_end])))
+        else:
+            gone += "".join(before[step.src_start : step.src_end])
+            new += "".join(after[step.dest_start : step.dest_end])
+    return found + _changed(gone, new)
+
+
+def _changed(gone: str, new: str) -> list[Stretch]:
+    return [stretch for stretch in (Stretch("gone", gone), Stretch("new", new)) if stretch.text]

@@ -1,27 +1,27 @@
-"""The first page: what is there, who is connected, how the server is, and what should be done."""
+"""The first page: contents, connected clients, health, savings and advice."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from greenroom.actors import GetOverview
-from greenroom.actors.app.administration.replies import PeriodSavings
+from greenroom.actors.app.savings.requests import PeriodSavings
 from greenroom.transports.web.console.view import Place, Reader, View
 
 _EVERY: Final = 10.0
 _MOST_OPERATIONS: Final = 6
-"""Operations with a line of their own in a chart; the others are one."""
+"""Operations with a line of their own in a chart; the others share one."""
 
 
 async def overview(reader: Reader, _place: Place) -> View:
-    """Return what the first page shows."""
-    said = await reader.ask(GetOverview())
-    savings = said.savings
+    """Return the first page."""
+    reply = await reader.ask(GetOverview())
+    savings = reply.savings
     periods = savings.days if len(savings.days) > 1 else savings.hours
     names = [each.operation for each in savings.report.operations]
     shown = list(dict.fromkeys(names))[:_MOST_OPERATIONS]
     values = {
-        "overview": said,
+        "overview": reply,
         "periods": periods,
         "period": "day" if periods is savings.days else "hour",
         "shown_operations": shown,

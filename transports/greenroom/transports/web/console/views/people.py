@@ -1,4 +1,4 @@
-"""People and keys: users and agents that were seen, API keys, browsers that are logged in."""
+"""People and keys: known users and agents, API keys, and logged-in browsers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _AT_ONCE: Final = 100
 
 
 async def people(reader: Reader, place: Place) -> View:
-    """Return who works with the store and by which keys; for who is no administrator, their own key.
+    """Return the users and keys of the store; without ``admin``, only one's own key.
 
-    It is not fetched again by itself: to list keys is a deed that the audit log records.
+    It is not fetched again automatically, because each list of keys is audited.
     """
     if not allows(reader.who.scopes, ADMIN):
         may_ask = allows(reader.who.scopes, SERVER)

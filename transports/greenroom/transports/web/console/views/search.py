@@ -1,4 +1,4 @@
-"""The search debugger: what searches find in every mode, beside each other, and why."""
+"""The search debugger: results of every mode side by side, with their scores."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from greenroom.transports.web.console.view import Place, Reader, View
 
 MOST_SHOWN: Final = 100
 _MOST: Final = 50
-"""Results of documents, sessions and code that are shown."""
+"""Shown results of documents, sessions and code."""
 _USUAL: Final = 10
 _EVERY_CORPUS: Final = "*"
 
 
 class Compared(NamedTuple):
-    """Something that was found, and its place in each mode; None where it has none.
+    """A result, and its rank in each mode; None where it has none.
 
     Attributes:
-        hit: What was found.
-        places: By mode.
-        alone: The only mode that has it among its best; None where several have.
+        hit: The result.
+        places: Its rank by mode.
+        alone: The only mode that found it; None if several did.
     """
 
     hit: Any
@@ -53,36 +53,36 @@ async def search(reader: Reader, place: Place) -> View:
 
 
 async def _memories(reader: Reader, place: Place, query: str) -> dict[str, Any]:
-    asked = ExplainSearch(
+    request = ExplainSearch(
         query=query,
         namespace=place.get("namespace"),
         tags=place.all("tag") or None,
-        kind=place.get("kind"),  # type: ignore[arg-type]  # what it may be is checked when it is asked
+        kind=place.get("kind"),  # type: ignore[arg-type]  # checked with the request
         author=place.get("author"),
         time_expr=place.get("time_expr"),
         limit=_limit(place),
         memory_id=place.get("memory"),
     )
-    said: SearchExplained = await reader.ask(asked)
-    hits = [hit for mode in said.modes for hit in mode.hits]
-    hits += [each.hit for each in said.memory if each.hit is not None]
-    return {"found": said, "compared": compared(said), "most": _longest(hits)}
+    reply: SearchExplained = await reader.ask(request)
+    hits = [hit for mode in reply.modes for hit in mode.hits]
+    hits += [each.hit for each in reply.memory if each.hit is not None]
+    return {"found": reply, "compared": merge_modes(reply), "most": _longest(hits)}
 
 
-def compared(said: SearchExplained | ResultsExplained) -> list[Compared]:
-    """Return all that is among the best of any mode, what is highest up first."""
+def merge_modes(reply: SearchExplained | ResultsExplained) -> list[Compared]:
+    """Merge the results of all modes, best first."""
     hits: dict[str, HitExplained | ResultExplained] = {}
     shown: dict[str, list[str]] = {}
-    for mode in said.modes:
+    for mode in reply.modes:
         for hit in mode.hits:
             name = hit.memory_id if isinstance(hit, HitExplained) else hit.id
             hits.setdefault(name, hit)
             shown.setdefault(name, []).append(mode.mode)
-    several = len(said.modes) > 1
+    several = len(reply.modes) > 1
     found = [
         Compared(
             hit,
-            {mode.mode: mode.places.get(name) for mode in said.modes},
+            {mode.mode: mode.places.get(name) for mode in reply.modes},
             shown[name][0] if several and len(shown[name]) == 1 else None,
         )
         for name, hit in hits.items()
@@ -91,49 +91,49 @@ def compared(said: SearchExplained | ResultsExplained) -> list[Compared]:
 
 
 def _height(each: Compared) -> float:
-    """Return how high up something is: the sum of its reciprocal ranks."""
+    """Return the sum of a result's reciprocal ranks."""
     return sum(1 / place for place in each.places.values() if place)
 
 
 def _longest(hits: Iterable[HitExplained | ResultExplained]) -> float:
-    """Return how long the longest bar is."""
+    """Return the length of the longest bar."""
     return max((abs(part.part) for hit in hits for part in hit.signals), default=1.0)
 
 
 async def _documents(reader: Reader, place: Place, query: str) -> dict[str, Any]:
-    asked = ExplainDocuments(
+    request = ExplainDocuments(
         query=query,
         corpus=place.get("corpus") or _EVERY_CORPUS,
         limit=min(_limit(place), _MOST),
         about=place.get("about"),
     )
-    return _results(await reader.ask(asked))
+    return _results(await reader.ask(request))
 
 
 async def _session(reader: Reader, place: Place, query: str) -> dict[str, Any]:
-    asked = ExplainSessionSearch(
+    request = ExplainSessionSearch(
         session_id=place.get("session") or "",
         query=query,
         limit=min(_limit(place), _MOST),
         about=place.number("about"),
     )
-    return _results(await reader.ask(asked))
+    return _results(await reader.ask(request))
 
 
 async def _code(reader: Reader, place: Place, query: str) -> dict[str, Any]:
-    asked = ExplainCode(
+    request = ExplainCode(
         query=query,
         scope=place.get("folder") or "",
         limit=min(_limit(place), _MOST),
         about=place.get("about"),
     )
-    return _results(await reader.ask(asked))
+    return _results(await reader.ask(request))
 
 
-def _results(said: ResultsExplained) -> dict[str, Any]:
-    hits = [hit for mode in said.modes for hit in mode.hits]
-    hits += [each.hit for each in said.about if each.hit is not None]
-    return {"found": said, "compared": compared(said), "most": _longest(hits)}
+def _results(reply: ResultsExplained) -> dict[str, Any]:
+    hits = [hit for mode in reply.modes for hit in mode.hits]
+    hits += [each.hit for each in reply.about if each.hit is not None]
+    return {"found": reply, "compared": merge_modes(reply), "most": _longest(hits)}
 
 
 _WAYS: Final[Mapping[str, Callable[[Reader, Place, str], Awaitable[dict[str, Any]]]]] = {
@@ -145,6 +145,6 @@ _WAYS: Final[Mapping[str, Callable[[Reader, Place, str], Awaitable[dict[str, Any
 
 
 def _limit(place: Place) -> int:
-    """Return how many are shown of each mode."""
+    """Return the number of results per mode."""
     given = place.number("limit")
     return _USUAL if given is None else min(max(given, 1), MOST_SHOWN)

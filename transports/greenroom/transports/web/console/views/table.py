@@ -1,27 +1,27 @@
-"""The views there are, in the order of the navigation."""
+"""All views, in the order of the navigation."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from greenroom.transports.console.views.sessions import sessions
 from greenroom.transports.web.console.view import Entry
 from greenroom.transports.web.console.views.audit import audit, audit_export
 from greenroom.transports.web.console.views.code import code
-from greenroom.transports.web.console.views.injection_log import told
+from greenroom.transports.web.console.views.injection_log import injection_log
 from greenroom.transports.web.console.views.knowledge import knowledge
 from greenroom.transports.web.console.views.map import memory_map
 from greenroom.transports.web.console.views.memories import memories
 from greenroom.transports.web.console.views.overview import overview
 from greenroom.transports.web.console.views.people import people
 from greenroom.transports.web.console.views.search import search
+from greenroom.transports.web.console.views.sessions import sessions
 
 ENTRIES: Final = (
     Entry("", "Overview", "o", overview),
     Entry("sessions", "Sessions", "s", sessions, needs="list_sessions"),
     Entry("memories", "Memories", "m", memories, needs="list_memories"),
     Entry("search", "Search", "f", search, needs="explain_search"),
-    Entry("told", "Told", "t", told, needs="list_told"),
+    Entry("told", "Injections", "t", injection_log, needs="list_told"),
     Entry("map", "Map", "p", memory_map, needs="memory_map"),
     Entry("knowledge", "Knowledge", "k", knowledge, needs="list_corpora"),
     Entry("code", "Code", "c", code, needs="outline"),

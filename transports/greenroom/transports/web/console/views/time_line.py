@@ -1,4 +1,4 @@
-"""A session's way between tools as stretches of time: who worked in it, from when to when."""
+"""The history of a session as periods, one for each stay in a tool."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from greenroom.actors.core.replies.replies import SessionView
-from greenroom.actors.schemas.transcripts import Compaction
 from greenroom.actors.sessions.requests.session_context import Migration
+from greenroom.actors.sessions.requests.session_views import Compaction
 
 _BEGINS: Final = frozenset({"started", "resumed", "restored", "reopened"})
 
 
 class Stay(NamedTuple):
-    """A stretch of a session in one tool.
+    """A period of a session in one tool.
 
     Attributes:
-        tool: The tool; None where a program made the session without one.
-        agent: Who took it up there.
-        since: From when.
-        until: Until when; None while it goes on.
-        moves: What happened in it, in order: steps between tools, and when the context of its client was
-            made shorter.
+        tool: The tool; None if a program created the session without one.
+        agent: The agent that worked there.
+        since: The begin.
+        until: The end; None while it lasts.
+        moves: Its hand-overs and its client's compactions, in order.
     """
 
     tool: str | None
@@ -34,16 +33,16 @@ class Stay(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """How long it took; None while it goes on."""
+        """The length in seconds; None while it lasts."""
         return None if self.until is None else (self.until - self.since).total_seconds()
 
 
 def stays(moves: Sequence[Migration], compactions: Sequence[Compaction], session: SessionView) -> list[Stay]:
-    """Return the stretches of a session, oldest first.
+    """Return the periods of a session, oldest first.
 
     Args:
-        moves: Its steps between tools, oldest first.
-        compactions: When the context of a client was made shorter, likewise.
+        moves: Its hand-overs, oldest first.
+        compactions: The compactions of its clients, oldest first.
         session: The session.
     """
     found: list[Stay] = []
@@ -71,6 +70,6 @@ def _begins(move: Migration | Compaction) -> bool:
 
 
 def _close(found: list[Stay], at: datetime) -> None:
-    """End the last stretch, unless it has ended."""
+    """End the last period, unless it has ended."""
     if found and found[-1].until is None:
         found[-1] = found[-1]._replace(until=max(at, found[-1].since))

@@ -1,0 +1,1 @@
+"""The agent, and what combines all rooms: addressing, opening, services, prompts, resources."""

@@ -1,0 +1,1 @@
+"""Administration: the state of a server, its users, and the erasure of a person."""

@@ -1,0 +1,1 @@
+"""One client with its state, and the notes of its work."""

@@ -1,0 +1,119 @@
+"""The state of one client; each request uses the parts that its room knows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from copy import copy
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, Protocol
+
+import msgspec
+
+from greenroom.actors.app.client.prompts import PromptSource
+from greenroom.actors.app.savings.ledger import Ledger
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.presence.requests import ProcessPresence
+from greenroom.actors.knowledge.ingest.files.places import ClientFiles, Reach
+from greenroom.actors.knowledge.workspaces.index_lease import Workspaces
+from greenroom.actors.memories.storage.quota import Quota
+from greenroom.actors.sessions.passports.signing import ClientPassports, PassportClient, PassportOptions
+from greenroom.actors.sessions.requests.current_session import CurrentSession, SessionLocator
+from greenroom.actors.sessions.storage.migrations import client_tool
+from greenroom.runtime import RuntimeClient
+
+
+class ServerPort(Protocol):
+    """The serving process, as its clients use it."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it accepts no further request."""
+
+    async def figures(self, *, often: bool = False) -> dict[str, Any]:
+        """Return the figures of `greenroom stats --json`; ``often`` omits the slow ones."""
+
+    def presence(self) -> ProcessPresence:
+        """Return the presence report of this process."""
+
+    def end_browser(self, browser: str) -> bool:
+        """Log a browser out; return whether it was logged in there."""
+
+
+class ClientContext(PassportClient):
+    """One client: its identity and its state.
+
+    Args:
+        runtime: The runtime of the actors.
+        principal: The client's identity.
+        client: Its own name for itself.
+        options: How passports are signed.
+        scope: The scope of the client's idempotency keys.
+        locator: Finds the session of a client without a connection; None with one.
+        ledger: Counts savings; without it only stored savings are read.
+        server: The serving process; None if there is none.
+        quota: The client's quota, if limited.
+        on_export: Called with the size of each export in bytes.
+        reach: The files that it may read.
+        workspaces: Keep the indexes of its folders; None without them.
+        prompts: The user's own prompts; None without any.
+
+    Attributes:
+        session: Its current session.
+        passports: Signs and checks its passports.
+        files: The files that it may read, and has read.
+        workspaces: See Args.
+        server: See Args.
+        prompts: See Args.
+    """
+
+    def __init__(
+        self,
+        runtime: RuntimeClient,
+        principal: Principal,
+        client: str | None = None,
+        options: PassportOptions | None = None,
+        scope: str = "",
+        locator: SessionLocator | None = None,
+        ledger: Ledger | None = None,
+        server: ServerPort | None = None,
+        quota: Quota | None = None,
+        on_export: Callable[[int], None] = lambda _: None,
+        reach: Reach | None = None,
+        workspaces: Workspaces | None = None,
+        prompts: PromptSource | None = None,
+    ) -> None:
+        self.runtime = runtime
+        self.principal = principal
+        self.tool = client_tool(client or principal.agent_id).tool_id
+        self.scope = scope or blake2b(msgspec.json.encode(principal, order="deterministic")).hexdigest()
+        self.on_export = on_export
+        self.session = CurrentSession(runtime, principal, self.tool, self.scope, locator)
+        self.passports = ClientPassports(runtime, principal.scopes, options or PassportOptions())
+        self.files = ClientFiles(reach)
+        self.workspaces = workspaces
+        self.server = server
+        self.prompts = prompts
+        self._quota = quota
+        self._ledger = ledger
+
+    def with_unread_files(self) -> ClientContext:
+        """Return the same client with no files read, and without a record of its reads."""
+        other = copy(self)
+        other.files = ClientFiles(self.files.reach)
+        return other
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The ledger of savings; without a counter, it only reads stored savings."""
+        return self._ledger or Ledger(self.runtime, time.time_ns)
+
+    async def charge_bytes(self, stored_bytes: int, action: str) -> None:
+        """Charge stored bytes outside of the request to the client's quota, once per action.
+
+        Raises:
+            Refusal: ``QUOTA_EXCEEDED``.
+        """
+        if self._quota is not None:
+            await self._quota.charge_bytes(self.runtime, stored_bytes, f"{self.scope} quota {action}")

@@ -1,0 +1,1 @@
+"""Why searches and listings come back empty; computed only for empty answers."""

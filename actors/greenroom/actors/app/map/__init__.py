@@ -1,0 +1,1 @@
+"""The map of memories: nodes and links from several actors, and their positions."""

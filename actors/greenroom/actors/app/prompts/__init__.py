@@ -1,0 +1,1 @@
+"""Prompts: texts for a model, with context from workspace, memory and session."""

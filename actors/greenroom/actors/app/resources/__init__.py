@@ -1,0 +1,1 @@
+"""Sessions, memories and corpora as resources: URIs, listing and completion."""

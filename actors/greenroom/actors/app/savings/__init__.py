@@ -1,0 +1,1 @@
+"""Savings: for each operation the tokens of its answers compared with a declared baseline."""

@@ -1,0 +1,1 @@
+"""Services for embedding programs: Python objects over the actors behind the tools."""

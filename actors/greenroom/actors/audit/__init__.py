@@ -1,1 +1,0 @@
-"""The audit log as something that is asked: noting from outside actors, reading, exporting, checking."""

@@ -1,1 +1,0 @@
-"""Helpers without a domain of their own: times, cursors, JSON, token budgets."""

@@ -1,1 +1,0 @@
-"""Checkpoints of graphs: one actor for each thread of a user, or of an agent that works for none."""

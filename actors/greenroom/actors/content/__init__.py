@@ -1,0 +1,1 @@
+"""Readers of texts, times in words, documents and source code, without storage."""

@@ -1,0 +1,123 @@
+"""Mask the values of secrets in files of workspaces, line for line.
+
+Every reader of a workspace's file masks it first, so no chunk, term, vector or reply has a value. A mark
+keeps the number of line ends of its value.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import Final, NamedTuple
+
+import msgspec
+
+from greenroom.actors.content.documents.decode import SourceText
+from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
+from greenroom.actors.content.secrets.in_code import spans_in_code
+from greenroom.actors.content.secrets.values import Span
+
+MASKING: Final = 1
+"""The version of the masking. Raise it when more is found, so that files are read again."""
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
+
+
+class _Mark(NamedTuple):
+    """The span of a mark in the masked bytes, and of its value."""
+
+    first: int
+    last: int
+    value_first: int
+    value_last: int
+
+
+class Masked(NamedTuple):
+    """A masked file.
+
+    Attributes:
+        data: The masked bytes.
+        lines: The lines of masked values, from 1.
+        marks: The marks in order.
+    """
+
+    data: bytes
+    lines: list[int]
+    marks: list[_Mark]
+
+    def in_file(self, at: int) -> int:
+        """Map an offset to the file's own bytes; a mark maps to its value's start."""
+        number = bisect_right(self.marks, at, key=lambda mark: mark.first) - 1
+        if number < 0:
+            return at
+        mark = self.marks[number]
+        return mark.value_first if at < mark.last else at - mark.last + mark.value_last
+
+
+class Marks(msgspec.Struct, frozen=True, array_like=True):
+    """The marks of a file without its bytes.
+
+    Attributes:
+        places: The span of each value in the file's bytes, and its mark; in order.
+        lines: As `Masked.lines`.
+    """
+
+    places: list[tuple[int, int, bytes]]
+    lines: list[int]
+
+    def put_into(self, data: bytes) -> bytes:
+        """Return the file's bytes with the marks."""
+        parts: list[bytes] = []
+        done = 0
+        for first, last, mark in self.places:
+            parts += (data[done:first], mark)
+            done = last
+        return b"".join((*parts, data[done:]))
+
+
+def find_marks(data: bytes) -> Marks:
+    """Return the marks for the secrets in a file."""
+    found = mask_bytes(data)
+    places = [(each.value_first, each.value_last, found.data[each.first : each.last]) for each in found.marks]
+    return Marks(places, found.lines)
+
+
+def mask_bytes(data: bytes) -> Masked:
+    """Mask the secrets in a file's bytes, in its own encoding."""
+    source = SourceText(data)
+    spans = spans_in_code(source.text)
+    if not spans:
+        return Masked(data, [], [])
+    at = source.byte_offsets([offset for span in spans for offset in (span.first, span.last)])
+    parts: list[bytes] = []
+    marks: list[_Mark] = []
+    lines: list[int] = []
+    done = size = reached = 0
+    line = 1
+    for span in spans:
+        mark = source.encoded(_mark(source.text, span))
+        kept = data[done : at[span.first]]
+        size += len(kept)
+        marks.append(_Mark(size, size + len(mark), at[span.first], at[span.last]))
+        parts += (kept, mark)
+        size += len(mark)
+        done = at[span.last]
+        line += source.text.count("\n", reached, span.first)
+        last = line + source.text.count("\n", span.first, span.last)
+        lines += range(line, last + 1)
+        line, reached = last, span.last
+    return Masked(b"".join((*parts, data[done:])), list(dict.fromkeys(lines)), marks)
+
+
+def mask_text(text: str) -> str:
+    """Mask the secrets in a text."""
+    parts: list[str] = []
+    done = 0
+    for span in spans_in_code(text):
+        parts += (text[done : span.first], _mark(text, span))
+        done = span.last
+    return "".join((*parts, text[done:]))
+
+
+def _mark(text: str, span: Span) -> str:
+    ends = "".join(_LINE_END.findall(text, span.first, span.last))
+    return f"{LEFT_OUT_BEGINS}{span.kind}]{ends}"

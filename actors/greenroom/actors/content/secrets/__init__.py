@@ -1,0 +1,1 @@
+"""The detector of secrets in texts and code."""

@@ -1,0 +1,1 @@
+"""Texts: tokens and terms, sentences, short forms, escaping."""

@@ -1,0 +1,1 @@
+"""The audit log: records, recording outside of actors, reading, exporting, verifying."""

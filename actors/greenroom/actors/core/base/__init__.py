@@ -1,0 +1,1 @@
+"""Helpers without a domain: default folders, file access, threads, compression, Unicode."""

@@ -1,0 +1,1 @@
+"""API keys: the actor, the cache of each process, administration and rate limits."""

@@ -1,0 +1,1 @@
+"""Presence: each process sends heartbeats to the owner of the folder."""

@@ -1,0 +1,36 @@
+"""Reading a resource by its URI; each room declares the contents of its kinds."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.runtime import Message, Variants
+
+
+class Resource(Variants, frozen=True, kw_only=True):
+    """The contents of a resource; each kind has a type of its own."""
+
+
+class ResourceInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """The metadata of a resource.
+
+    Attributes:
+        uri: Its URI.
+        reader: The agent that read it; another one may see more or less.
+        last_updated: Its last visible change; None if it is empty.
+        supports_subscriptions: Whether a client can subscribe to its changes.
+    """
+
+    uri: str
+    reader: str
+    last_updated: datetime | None
+    supports_subscriptions: bool = True
+
+
+class ReadResource(Message[Resource], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Read a resource by its URI."""
+
+    uri: str

@@ -1,0 +1,1 @@
+"""Validation of input: JSON, types, limits, times."""

@@ -1,1 +1,0 @@
-"""Corpora of documents: filling them, and finding passages."""

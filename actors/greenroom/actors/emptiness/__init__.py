@@ -1,1 +1,0 @@
-"""Why searches and listings come back empty: looked up where they do, and nowhere else."""

@@ -1,0 +1,1 @@
+"""What a hook injects: the briefing, and memories for a prompt."""

@@ -1,0 +1,1 @@
+"""Find memories in a client's turns: decisions, failures, commands that worked."""

@@ -1,0 +1,1 @@
+"""Documents, entities and code: corpora, ingestion, workspaces."""

@@ -1,0 +1,1 @@
+"""Corpora of documents: ingesting them, and finding passages."""

@@ -1,0 +1,1 @@
+"""Requests about corpora, and their replies."""

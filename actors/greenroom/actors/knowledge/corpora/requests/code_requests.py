@@ -1,0 +1,222 @@
+"""Requests and replies of code search and of reading files."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.core.replies.grades import Grade
+from greenroom.actors.core.replies.memory_types import Fraction
+from greenroom.actors.core.replies.replies import PartialReply, Reply
+from greenroom.actors.core.replies.results_explained import NamedResult
+from greenroom.actors.core.validation.types import NUMBER, UNLISTED
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusName, QueryText
+from greenroom.runtime import Message
+
+FilePath = Annotated[str, Meta(min_length=1, max_length=4_096)]
+Folder = Annotated[
+    str, Meta(max_length=4_096, description="folder to look in, below the workspace's or from / on")
+]
+FilesWanted = Annotated[int, Meta(ge=1, le=50, description="how many files")]
+EXCERPT_BYTES = 180
+"""JSON bytes of a result's excerpt, so that ten results cost less than 1,000 tokens."""
+LONG_EXCERPT_BYTES = 800
+"""JSON bytes of an excerpt that people read, or that goes into a prompt."""
+MinRelevance = Annotated[
+    Fraction | Grade,
+    Meta(extra_json_schema=NUMBER, description="least relevance_score, or grade"),
+]
+MinScore = Annotated[Fraction | Grade, Meta(extra_json_schema=NUMBER, description="least score, or grade")]
+LeastAlike = Annotated[Fraction, Meta(description="least relevance_score, 0-1")]
+_SUFFIX = Annotated[str, Meta(min_length=1, max_length=32)]
+_GLOB = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class CodeFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which files to search.
+
+    Attributes:
+        file_types: Endings such as ``py``; all unless given.
+        exclude_paths: Folders or patterns such as ``tests`` or ``*_pb2.py``.
+        recency_weight: Weight of a recent change in the score, 0 to 1.
+    """
+
+    file_types: Annotated[list[_SUFFIX], Meta(max_length=20, description="endings such as py")] = (
+        msgspec.field(default_factory=list)
+    )
+    exclude_paths: Annotated[list[_GLOB], Meta(max_length=20, description="folders, or patterns with *")] = (
+        msgspec.field(default_factory=list)
+    )
+    recency_weight: Annotated[Fraction, Meta(description="how much a late change counts, 0-1")] = 0.0
+
+
+class CodeFreshness(msgspec.Struct, frozen=True, kw_only=True):
+    """Progress and freshness of a workspace's index.
+
+    Attributes:
+        indexed: Files in the index.
+        of: Files to index; null while they are not counted.
+        state: ``indexing``; ``watching``: the index matches the files; ``unwatched``, ``off``: not watched.
+        as_of: When the index last matched the files, where they are not watched; null for never.
+        left_out_as_secret: Files and whole folders left out since they may hold secrets.
+    """
+
+    indexed: int
+    of: int | None
+    state: Literal["indexing", "watching", "unwatched", "off"]
+    as_of: datetime | UnsetType | None = UNSET
+    left_out_as_secret: Annotated[int, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
+
+
+class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A found file, with its best passage.
+
+    Attributes:
+        file_path: Below the workspace's folder.
+        relevance_score: Measured: of files with 0.3 three in ten were right.
+        score: How well it matches, 0-1: 95 of 100 right files that have half of the query's words score more
+            than 0.7. ``recency_weight`` changes it, and thus the order.
+        grade: By its ``relevance_score``.
+        line_range: The passage's first and last line.
+        excerpt: Lines of the passage that match best, without blank lines and indentation.
+        last_modified: When the indexed file was changed, to the second.
+    """
+
+    file_path: str
+    relevance_score: float
+    score: float
+    grade: Grade
+    line_range: list[int]
+    excerpt: str
+    last_modified: datetime
+
+
+NOT_TO_BE_WRITTEN = "in the masked lines a mark stands for a secret: never write the file back from this"
+
+
+class CodeReply(PartialReply, frozen=True, kw_only=True):
+    """Base of replies that show lines of code.
+
+    Attributes:
+        masked: Lines in which a mark replaces a secret, as ``file:line``.
+        note: That masked text must not be written back to its file.
+    """
+
+    masked: Annotated[list[str], Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
+    note: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
+
+
+class CodeFound(CodeReply, frozen=True, kw_only=True):
+    """Reply to `SearchCodeSemantic`, best first.
+
+    Attributes:
+        workspace: The searched folder.
+        total_found: How many files match the query and reach the least score.
+        unknown: Words of the query that no file has, and that resemble none.
+        cache_hit: Whether the caller sent the same request just before.
+    """
+
+    lists: ClassVar[tuple[str, ...]] = ("results",)
+
+    results: list[CodeFile]
+    total_found: int
+    workspace: str
+    freshness: CodeFreshness
+    unknown: list[str] | UnsetType = UNSET
+    cache_hit: bool
+    search_time_ms: float
+
+
+ALines = Annotated[
+    str,
+    Meta(
+        pattern="^[1-9][0-9]{0,8}(-([1-9][0-9]{0,8})?)?(?!\\n)$",
+        description="such as 10-40, or 10- to the end",
+        extra={"takes": "a line or lines such as 10-40 or 10-"},
+    ),
+]
+Around = Annotated[int, Meta(ge=0, le=500, description="also so many lines before and after")]
+FilePaths = Annotated[list[FilePath], Meta(max_length=20, description="several, instead of path")]
+
+
+class FileRead(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a workspace, a part of it, or why it was not read.
+
+    Attributes:
+        path: Below the workspace's folder.
+        text: The text of the lines; absent where it is unchanged or not read.
+        outline: The indexed symbols with their lines, instead of the text.
+        lines: The first and the last line.
+        total_lines: Lines of the whole file.
+        unchanged: Present where this session has read just these lines, and they are the same.
+        masked: Lines in which a mark replaces a secret.
+        note: How to read the rest; and that masked text must not be written back.
+        error: Why it is not read.
+    """
+
+    path: str
+    text: str | UnsetType = UNSET
+    outline: str | UnsetType = UNSET
+    lines: list[int] | UnsetType = UNSET
+    total_lines: int | UnsetType = UNSET
+    bytes: int | UnsetType = UNSET
+    digest: str | UnsetType = UNSET
+    last_modified: datetime | UnsetType = UNSET
+    unchanged: bool | UnsetType = UNSET
+    masked: Annotated[list[int], Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
+    note: str | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+
+
+class FilesRead(Reply, frozen=True, kw_only=True):
+    """Reply to `ReadFile`, in the order of the request."""
+
+    files: list[FileRead]
+
+
+class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
+    """Find the best files of a workspace. Not a tool: `SearchCodeSemantic` sends it.
+
+    Attributes:
+        query: The text to search for.
+        folder: Folder to search, below the workspace's; empty for all.
+        filters: Which files to search.
+        limit: Most results.
+        min_relevance: Least measured relevance.
+        min_score: Least score.
+        about: Path of a file to explain as well; empty for none.
+        excerpt_bytes: JSON bytes of each excerpt, at most.
+    """
+
+    corpus: CorpusName
+    query: QueryText
+    folder: str = ""
+    filters: CodeFilters = CodeFilters()
+    limit: int = 10
+    min_relevance: float = 0.0
+    min_score: float = 0.0
+    about: str = ""
+    excerpt_bytes: int = EXCERPT_BYTES
+
+
+class FoundCode(msgspec.Struct, frozen=True, kw_only=True):
+    """Reply to `FindCode`; members as in `CodeFound`.
+
+    Attributes:
+        parts: The contribution of each signal to each result's strength.
+        corrected: Replacements for words that no file has.
+        about: The file to explain; None where the request has none, or it is not indexed.
+        partial: What was not searched.
+    """
+
+    results: list[CodeFile]
+    total: int
+    unknown: list[str]
+    cache_hit: bool
+    parts: list[dict[str, float]] = []
+    corrected: dict[str, list[str]] = {}
+    about: tuple[CodeFile, NamedResult] | None = None
+    partial: str = ""

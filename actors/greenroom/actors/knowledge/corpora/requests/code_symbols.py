@@ -1,0 +1,232 @@
+"""Requests and replies about symbols of code: search, outlines, patterns of syntax."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.content.syntax.source import Kind
+from greenroom.actors.core.validation.types import UNLISTED
+from greenroom.actors.knowledge.corpora.requests.code_requests import CodeFreshness, CodeReply
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusName
+from greenroom.runtime import Message
+
+SymbolName = Annotated[
+    str,
+    Meta(min_length=1, max_length=200, description="a name, or Class.method; * is anything"),
+]
+SymbolKind = Annotated[Kind, Meta(description="only of this kind")]
+UseRole = Literal["call", "inherits", "type", "import", "other"]
+SymbolLimit = Annotated[int, Meta(ge=1, le=200, description="how many of each")]
+
+
+class SymbolFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A definition of a symbol.
+
+    Attributes:
+        symbol: Its name after those of its scope.
+        lines: Its first line, including the comment above it, and its last line.
+        signature: Its first line, shortened.
+        summary: The first sentence of its description.
+    """
+
+    symbol: str
+    kind: str
+    file_path: str
+    lines: list[int]
+    signature: str
+    summary: str = ""
+
+
+class SymbolUsed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A place where a name is used.
+
+    Attributes:
+        role: What for: a call, a type, to inherit, an import, or something else.
+        within: The symbol that uses it; none at the top of the file.
+        scope: ``exact``: by scopes and imports it means one of the definitions; ``textual``: by its name.
+        means: Those definitions, as ``file:symbol``, where there are several.
+    """
+
+    file_path: str
+    line: int
+    role: UseRole
+    within: str = ""
+    scope: Literal["exact", "textual"]
+    means: list[str] | UnsetType = UNSET
+
+
+class LineOfText(msgspec.Struct, frozen=True, kw_only=True):
+    """A line with a name, in a file without known symbols."""
+
+    file_path: str
+    line: int
+    text: str
+
+
+LinesOfText = Annotated[list[LineOfText], Meta(extra_json_schema=UNLISTED)]
+
+
+class SymbolsFound(CodeReply, frozen=True, kw_only=True):
+    """Reply to `SymbolSearch`.
+
+    Attributes:
+        matched: ``fuzzy``: nothing has this name, so similar names were searched.
+        names: The similar names, best first; absent where the name itself was found.
+        definitions: Definitions of this name, outer ones first.
+        references: Uses of the name, exact ones first.
+        is_cut: Whether there are more files than were searched.
+        in_text: If there is no definition: lines of files without symbols that have the name.
+        workspace: The searched folder.
+    """
+
+    lists: ClassVar[tuple[str, ...]] = ("definitions", "references")
+
+    matched: Literal["name", "fuzzy"]
+    names: list[str] | UnsetType = UNSET
+    definitions: list[SymbolFound]
+    references: list[SymbolUsed]
+    total_definitions: int
+    total_references: int
+    is_cut: bool
+    in_text: LinesOfText | UnsetType = UNSET
+    workspace: str
+    freshness: CodeFreshness
+
+
+class SymbolsRead(msgspec.Struct, frozen=True, kw_only=True):
+    """Reply to `ReadSymbols`.
+
+    Attributes:
+        digest: Of the indexed bytes of the file.
+        symbols: In the order of their first lines.
+        reader: The reader that parsed it, see `storage.readers`.
+    """
+
+    digest: str
+    symbols: list[SymbolFound]
+    reader: str = ""
+
+
+class ReadSymbols(Message[SymbolsRead | None], frozen=True, kw_only=True):
+    """Read the symbols of a file, None for an unindexed one; not a tool."""
+
+    corpus: CorpusName
+    path: str
+
+
+OutlinePath = Annotated[
+    str, Meta(max_length=4_096, description="file or folder, below the workspace's or from / on")
+]
+OutlineTokens = Annotated[int, Meta(ge=100, le=10_000, description="how long it may be, in tokens")]
+
+
+class FactsOfFile(msgspec.Struct, frozen=True, array_like=True):
+    """The packed syntax facts of a file."""
+
+    path: str
+    packed: bytes
+
+
+class FactsRead(msgspec.Struct, frozen=True, kw_only=True):
+    """Reply to `ReadFacts`; ``following``: the number of the next document, if room ran out."""
+
+    files: list[FactsOfFile]
+    following: int | None
+
+
+class ReadFacts(Message[FactsRead], frozen=True, kw_only=True):
+    """Read the syntax facts of some files; not a tool.
+
+    Attributes:
+        path: A file, or a folder; empty for all.
+        start: Number of the first document to read.
+        holding: Only files with this text in their facts, such as a name.
+        paths: Files, instead of a path.
+    """
+
+    corpus: CorpusName
+    path: str = ""
+    start: int = 0
+    holding: str = ""
+    paths: list[str] = msgspec.field(default_factory=list)
+
+
+class OutlineMade(CodeReply, frozen=True, kw_only=True):
+    """Reply to `Outline`.
+
+    Attributes:
+        path: The file, if it is one, below the workspace's folder.
+        outline: A line for each symbol with its lines and signature, below its file's line.
+        shown: Symbols in the outline.
+        left_out: Symbols without room.
+        is_cut: Whether there are more files than were searched.
+    """
+
+    lists: ClassVar[tuple[str, ...]] = ("outline",)
+
+    path: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
+    outline: str
+    shown: int
+    left_out: int
+    is_cut: bool
+    workspace: str
+    freshness: CodeFreshness
+
+
+PatternText = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=2_000,
+        description="NAME (any symbol), function NAME, class NAME, calls NAME, imports NAME, inherits NAME, "
+        "string TEXT (* is anything), regex RE2, or a tree-sitter query",
+    ),
+]
+FileTypes = Annotated[
+    list[Annotated[str, Meta(min_length=1, max_length=32)]],
+    Meta(max_length=20, description="endings such as py"),
+]
+MatchLimit = Annotated[int, Meta(ge=1, le=500, description="how many matches")]
+
+
+class CodeMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A place that matches a pattern.
+
+    Attributes:
+        file_path: Below the workspace's folder.
+        lines: Its first and its last line.
+        name: The found name, or a query's capture, where ``symbol`` does not end with it.
+        symbol: The symbol that it is or is in, if known.
+        text: Its text: a signature, an import, a line.
+    """
+
+    file_path: str
+    lines: list[int]
+    name: str | UnsetType = UNSET
+    symbol: str | UnsetType = UNSET
+    text: str
+
+
+class CodeMatched(CodeReply, frozen=True, kw_only=True):
+    """Reply to `CodeSearch`, by file and line.
+
+    Attributes:
+        kinds: For a bare name: the kinds of symbols that were searched, all there are.
+        files_searched: How many files were searched.
+        unread: How many could not be searched: gone, or out of time.
+        in_text: If nothing matches: lines of unparsed files that have the name.
+        workspace: The searched folder.
+    """
+
+    lists: ClassVar[tuple[str, ...]] = ("matches",)
+
+    matches: list[CodeMatch]
+    kinds: list[str] | UnsetType = UNSET
+    files_searched: int
+    unread: int
+    in_text: LinesOfText | UnsetType = UNSET
+    workspace: str
+    freshness: CodeFreshness

@@ -1,0 +1,82 @@
+"""Requests about workspaces: corpora that index a folder of code.
+
+One process at a time holds the indexing *lease* of a workspace: it indexes changes in the folder. It renews
+the lease again and again; when a lease has ended, another process may acquire it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusName
+from greenroom.runtime import Message
+
+Kept = Literal["indexing", "watching", "unwatched"]
+"""State of the indexing: all files are read; changes are indexed as they come; neither."""
+
+
+class WorkspaceState(msgspec.Struct, frozen=True, kw_only=True):
+    """State and progress of a workspace's index.
+
+    Attributes:
+        state: State of the indexing.
+        indexed: Files in the index.
+        of: Files to index, as far as that is known.
+        as_of: When the index last matched the folder; now, if it is watched.
+        left_out: Numbers of files left out, by reason.
+        unread: Numbers of files not parsed, by `storage.readers.unread_by`.
+        is_asker: Whether the sender holds the lease.
+    """
+
+    state: Kept
+    indexed: int
+    of: int | None
+    as_of: datetime | None
+    left_out: dict[str, int]
+    unread: dict[str, int] = {}
+    is_asker: bool = False
+
+
+class KeepWorkspace(Message[WorkspaceState], frozen=True, kw_only=True):
+    """Acquire, renew or release the indexing lease of a workspace.
+
+    Attributes:
+        keeper: Id of the sender.
+        state: State of the indexing; ``unwatched`` releases the lease.
+        of: Files in the folder, if they were counted.
+        is_partial: Whether there are more files than are indexed.
+        left_out: Numbers of files left out, by reason, if all files were read.
+    """
+
+    corpus: CorpusName
+    keeper: str
+    state: Kept
+    of: int | None = None
+    is_partial: bool = False
+    left_out: dict[str, int] | None = None
+
+
+class FindKeeper(Message[str], frozen=True, kw_only=True):
+    """Return the id of the holder of a workspace's lease; empty for none."""
+
+    corpus: CorpusName
+
+
+class DropKeeper(Message[None], frozen=True, kw_only=True):
+    """Release the lease of a process that was found to have died.
+
+    Attributes:
+        keeper: The id from `FindKeeper`.
+    """
+
+    corpus: CorpusName
+    keeper: str
+
+
+class DescribeWorkspace(Message[WorkspaceState], frozen=True, kw_only=True):
+    """Return the state and progress of a workspace's index."""
+
+    corpus: CorpusName

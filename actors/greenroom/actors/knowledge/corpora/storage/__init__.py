@@ -1,0 +1,1 @@
+"""Storage of a corpus: documents, entities, mentions."""

@@ -1,0 +1,1 @@
+"""Operations on corpora: requests to their actors, and replies to clients."""

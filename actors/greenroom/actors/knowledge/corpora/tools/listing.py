@@ -1,0 +1,223 @@
+"""List corpora, their entities and their documents, in pages."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import UNSET
+
+from greenroom.actors.content.syntax import language_of
+from greenroom.actors.core.audit import record as audit_record
+from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.operations import operation
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.core.validation.times import to_datetime
+from greenroom.actors.knowledge.corpora.requests import corpus_requests, listing_requests
+from greenroom.actors.knowledge.corpora.requests.catalogue import (
+    VisibleCorpora,
+    corpus_address,
+    corpus_not_found,
+)
+from greenroom.actors.knowledge.corpora.requests.entity_requests import AnEntityType
+from greenroom.actors.knowledge.corpora.requests.ingestion import DescribeFilling
+from greenroom.actors.knowledge.corpora.requests.workspace import DescribeWorkspace
+from greenroom.actors.knowledge.corpora.tools.query_service import find_row
+from greenroom.runtime import Procedure, ProcedureContext, Refusal
+
+
+@operation(
+    "browse_corpora",
+    scope="knowledge:read",
+)
+class BrowseCorpora(
+    Procedure[listing_requests.CorporaShown], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
+    """List the corpora of documents that the caller may see, and their ingest runs."""
+
+    async def run(self, context: ProcedureContext) -> listing_requests.CorporaShown:
+        """Query one after the other."""
+        found: list[listing_requests.CorpusShown] = []
+        for row in await context.query(VisibleCorpora()):
+            if row.root is not None:
+                continue
+            try:
+                view = await context.ask(corpus_address(row), corpus_requests.DescribeCorpus(row=row))
+                filling = await context.ask(corpus_address(row), DescribeFilling(corpus=row.full_name))
+            except Refusal:  # dropped meanwhile
+                continue
+            found.append(listing_requests.CorpusShown(corpus=view, filling=filling))
+        return listing_requests.CorporaShown(corpora=found)
+
+
+@operation(
+    "list_entities",
+    scope="knowledge:read",
+)
+class CorpusEntities(
+    Procedure[listing_requests.EntitiesShown], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
+    """List the declared entities of a corpus in pages, most mentioned first."""
+
+    corpus: corpus_requests.CorpusName = corpus_requests.DEFAULT_CORPUS
+    holding: listing_requests.Holding = ""
+    entity_type: AnEntityType | None = None
+    limit: listing_requests.PageLimit = 50
+    cursor: listing_requests.Position | None = None
+
+    async def run(self, context: ProcedureContext) -> listing_requests.EntitiesShown:
+        """Query the corpus.
+
+        Raises:
+            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: the cursor is invalid.
+        """
+        start = _start(self.cursor)
+        row = await find_row(context, self.corpus)
+        request = listing_requests.CountEachEntity(
+            corpus=row.full_name,
+            id_prefix=row.id_prefix,
+            holding=self.holding,
+            entity_type=self.entity_type,
+            start=start,
+            limit=self.limit,
+        )
+        found = await context.ask(corpus_address(row), request)
+        audit_record.record_read(
+            context, context.principal, "list_entities", None, corpus=row.full_name, found=found.total
+        )
+        end = start + len(found.entities)
+        return listing_requests.EntitiesShown(
+            entities=found.entities,
+            total=found.total,
+            waiting_for_matching=found.waiting,
+            corpus=row.full_name,
+            next_cursor=str(end) if end < found.total else None,
+        )
+
+
+def _start(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdecimal()):
+        raise auth_errors.invalid("cursor", "cursor: it is no next_cursor of list_entities")
+    return int(cursor[:9])
+
+
+class ReadPage(Procedure[listing_requests.PageRead], frozen=True, kw_only=True):
+    """Read a page of a corpus's documents; `CorpusDocuments` runs it."""
+
+    audit_action: ClassVar[str] = "list_documents"
+
+    corpus: corpus_requests.CorpusName
+    holding: str
+    kind: str | None
+    limit: int
+    cursor: str | None
+    path: str | None = None
+
+    async def run(self, context: ProcedureContext) -> listing_requests.PageRead:
+        """Query the corpus.
+
+        Raises:
+            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: the cursor is invalid.
+        """
+        row = await find_row(context, self.corpus)
+        request = corpus_requests.ListDocuments(
+            corpus=row.full_name,
+            after=self.cursor,
+            limit=self.limit,
+            holding=self.holding,
+            kind=self.kind,
+            path=self.path,
+        )
+        page = await context.ask(corpus_address(row), request)
+        view = await context.ask(corpus_address(row), corpus_requests.DescribeCorpus(row=row))
+        audit_record.record_read(
+            context,
+            context.principal,
+            self.audit_action,
+            None,
+            corpus=row.full_name,
+            found=len(page.documents),
+        )
+        freshness = corpus_requests.FreshnessView(
+            indexed_at=view.indexed_at, waiting_for_vectors=view.waiting_for_vectors
+        )
+        return listing_requests.PageRead(corpus=row.full_name, page=page, freshness=freshness)
+
+
+@operation(
+    "list_workspaces",
+    scope="code:read",
+)
+class ListWorkspaces(
+    Procedure[listing_requests.WorkspacesShown], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
+    """List the workspaces that the caller may see, and the progress of their indexes."""
+
+    async def run(self, context: ProcedureContext) -> listing_requests.WorkspacesShown:
+        """Query one after the other."""
+        found: list[listing_requests.WorkspaceShown] = []
+        for row in await context.query(VisibleCorpora()):
+            if row.root is None:
+                continue
+            try:
+                view = await context.ask(corpus_address(row), corpus_requests.DescribeCorpus(row=row))
+                state = await context.ask(corpus_address(row), DescribeWorkspace(corpus=row.full_name))
+            except Refusal:  # dropped meanwhile
+                continue
+            found.append(listing_requests.WorkspaceShown(workspace=view, freshness=state))
+        return listing_requests.WorkspacesShown(workspaces=found)
+
+
+@operation(
+    "list_workspace_files",
+    scope="code:read",
+)
+class WorkspaceFiles(
+    Procedure[listing_requests.FilesShown], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
+    """List the indexed files of a workspace, in pages."""
+
+    corpus: corpus_requests.CorpusName
+    holding: listing_requests.Holding = ""
+    limit: listing_requests.PageLimit = 50
+    cursor: listing_requests.Position | None = None
+
+    async def run(self, context: ProcedureContext) -> listing_requests.FilesShown:
+        """Query the corpus.
+
+        Raises:
+            Refusal: ``CORPUS_NOT_FOUND``, also for a corpus of documents, or ``VALIDATION_ERROR``: the
+            cursor is invalid.
+        """
+        row = await find_row(context, self.corpus)
+        if row.root is None:
+            raise corpus_not_found(self.corpus)
+        request = corpus_requests.ListDocuments(
+            corpus=row.full_name, after=self.cursor, limit=self.limit, holding=self.holding
+        )
+        page = await context.ask(corpus_address(row), request)
+        audit_record.record_read(
+            context,
+            context.principal,
+            "list_workspace_files",
+            None,
+            corpus=row.full_name,
+            found=len(page.documents),
+        )
+        return listing_requests.FilesShown(
+            files=[_make_row(each) for each in page.documents], corpus=row.full_name, next_cursor=page.after
+        )
+
+
+def _make_row(file: corpus_requests.DocumentListed) -> listing_requests.FileShown:
+    language = language_of(file.path)
+    return listing_requests.FileShown(
+        path=file.path,
+        language=UNSET if language is None else language.title,
+        kind=file.kind,
+        bytes=file.bytes,
+        modified_at=to_datetime(file.modified_at) if file.modified_at else None,
+        indexed_at=to_datetime(file.indexed_at),
+        chunks=file.chunks,
+    )

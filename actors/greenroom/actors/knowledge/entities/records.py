@@ -1,0 +1,111 @@
+"""Declarations of entities, and suggested names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from greenroom.actors.core.auth.corpora import EntityType
+from greenroom.runtime import GreenroomError
+
+
+class UnreadableDeclarationsError(GreenroomError):
+    """A file has no readable declarations; the text names it, and why."""
+
+
+MAX_NAME = 100
+
+
+MAX_SOURCE_CHARACTERS = 1_048_576
+"""Most characters of one YAML file or manifest."""
+EntityName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+EntityId = Annotated[str, Meta(pattern="^e[1-9][0-9]{0,14}(?!\\n)$", extra={"takes": "an entity_id"})]
+RelationName = Annotated[str, Meta(min_length=1, max_length=50)]
+
+
+class Relation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A declared relation of an entity.
+
+    Attributes:
+        to: The name of the other entity; ignored while there is none.
+        type: The relation of the first to the other.
+    """
+
+    to: EntityName
+    type: RelationName = "related_to"
+
+
+class EntityDeclaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The declaration of an entity.
+
+    Attributes:
+        name: Its name.
+        type: Its kind.
+        aliases: Other names in texts.
+        ambiguous: Those of its names that also mean something else. Such a name counts only where another
+        name of the entity, or of a related one, is in the same document, or where it is plainly code.
+        description: A description.
+        version: The used version, from a manifest.
+        relations: Its relations to others.
+        entity_id: The entity to replace, when it is renamed.
+    """
+
+    name: EntityName
+    type: EntityType
+    aliases: Annotated[list[EntityName], Meta(max_length=50)] = msgspec.field(default_factory=list)
+    ambiguous: Annotated[list[EntityName], Meta(max_length=50)] = msgspec.field(default_factory=list)
+    description: Annotated[str, Meta(max_length=2_000)] = ""
+    version: Annotated[str, Meta(max_length=200)] | None = None
+    relations: Annotated[list[Relation], Meta(max_length=100)] = msgspec.field(default_factory=list)
+    entity_id: EntityId | None = None
+
+
+class DeclarationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file with declarations.
+
+    Attributes:
+        name: Its path; manifests are known by the name.
+        text: Its content.
+    """
+
+    name: Annotated[str, Meta(min_length=1, max_length=4_096)]
+    text: Annotated[str, Meta(max_length=MAX_SOURCE_CHARACTERS)]
+
+
+class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
+    """A name that texts repeat.
+
+    Attributes:
+        name: Its most frequent spelling.
+        looks_like: A name, or an identifier of code.
+        count: How often it occurs.
+        chunks: The number of chunks that have it.
+        example: One of these.
+    """
+
+    name: str
+    looks_like: Literal["name", "code"]
+    count: int
+    chunks: int
+    example: int
+
+
+class NameCounts(msgspec.Struct, kw_only=True):
+    """Counts of names in some texts.
+
+    Attributes:
+        counts: How often each spelling occurs.
+        chunks: How many texts have it.
+        examples: The first text that has it.
+        small: How often a word occurs in small letters.
+        code: The names that are identifiers of code.
+    """
+
+    counts: dict[str, int] = msgspec.field(default_factory=Counter)
+    chunks: dict[str, int] = msgspec.field(default_factory=Counter)
+    examples: dict[str, int] = msgspec.field(default_factory=dict)
+    small: dict[str, int] = msgspec.field(default_factory=Counter)
+    code: set[str] = msgspec.field(default_factory=set)

@@ -1,0 +1,1 @@
+"""Select the files to read: walking, exclusions, watching."""

@@ -1,0 +1,308 @@
+"""The child side of parsing: read jobs from standard input, write documents to standard output.
+
+Its memory, processor time and output are limited, so a hostile file costs one process at most, which
+`parsers` replaces. The process opens none of the files itself.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import struct
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from greenroom.actors.content.documents import (
+    MASKING,
+    Kind,
+    Marks,
+    Masked,
+    MissingReaderError,
+    UnreadableDocumentError,
+    build_document,
+    digest_of,
+    find_marks,
+    mask_bytes,
+    mask_text,
+    unread_parts,
+)
+from greenroom.actors.content.documents.chunks import Document
+from greenroom.actors.content.documents.kinds import CONTAINERS
+from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
+from greenroom.actors.content.syntax import (
+    AS_TEXT,
+    Found,
+    MissingGrammarError,
+    Pattern,
+    PatternError,
+    as_utf8,
+    language_of,
+    read_source,
+    search_bytes,
+)
+from greenroom.actors.content.text.analyze import text_settings
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import Prepared
+from greenroom.actors.knowledge.corpora.storage.facts import make_document, pack_facts
+from greenroom.actors.knowledge.corpora.storage.preparation import prepare_at_once
+from greenroom.runtime import apply_settings
+
+MAX_MEMORY: Final = 1 << 30
+"""Most bytes of memory of a process, where the system enforces it."""
+_WORDS: Final = 65_536
+"""Words in the analysis cache: on varied text it hits twice as often as with a quarter, in 30 MB."""
+_MOST_KEPT: Final = 192 << 20
+"""A process with more memory than this after a file ends, so that the memory is freed."""
+_LARGEST: Final = 16 << 20
+LENGTH: Final = struct.Struct("!Q")
+
+
+class Job(msgspec.Struct, frozen=True, array_like=True):
+    """A file to parse or search, or a text that was sent.
+
+    Attributes:
+        is_source: Whether to parse source code, as in workspaces.
+        is_file: Whether it is a file.
+        as_text: Whether to read it as text, since its syntax was too much for a process.
+        reader: Its reader, see `storage.readers`; unused in the process.
+        pattern: A pattern to search for, instead of parsing.
+        most: Most matches of that.
+        is_masked: Whether only the marks of its secrets are wanted.
+    """
+
+    path: str
+    kind: Kind
+    modified_at: int
+    data: bytes
+    is_source: bool = False
+    is_file: bool = False
+    as_text: bool = False
+    pattern: Pattern | None = None
+    most: int = 0
+    reader: str = ""
+    is_masked: bool = False
+
+
+class Parsed(msgspec.Struct, frozen=True, array_like=True):
+    """The result: a document, or why there is none, as a sentence beginning with "it".
+
+    Attributes:
+        stays: Whether the failure says nothing about the file, since time or memory ran short or the process
+            ended: an older document stays.
+        prepared: The document's prepared parts.
+        facts: Packed syntax facts, if it was parsed.
+        found: Matches of the pattern; None if the file could not be searched.
+        refusal: Why the pattern is invalid, or which missing package it needs.
+        unread: Unread parts of the file that may have content.
+        is_last: Whether the process ends, since it has too much memory.
+        marks: The marks of its secrets, if requested.
+    """
+
+    document: Document | None = None
+    failure: str = ""
+    stays: bool = False
+    prepared: Prepared | None = None
+    facts: bytes | None = None
+    found: list[Found] | None = None
+    refusal: str = ""
+    unread: list[str] = []
+    is_last: bool = False
+    marks: Marks | None = None
+
+
+def seconds_for(job: Job, seconds: float) -> float:
+    """Return how much processor time a file may take, in seconds.
+
+    Even slow machines parse half a megabyte a second, and read other text faster. So a small hostile file is
+    soon recognised, and a large one has the time that it needs.
+
+    Args:
+        job: The file.
+        seconds: The time of a small file that is read as text.
+    """
+    megabytes = min(len(job.data), _LARGEST) >> 20
+    return seconds / 4 + 10 * megabytes if job.is_source and not job.as_text else seconds + 4 * megabytes
+
+
+def parse_job(job: Job) -> Parsed:
+    """Parse a file."""
+    try:
+        if job.is_masked:
+            return Parsed(marks=find_marks(job.data))
+        document, facts = _read_as_source(job) if job.is_source and not job.as_text else (None, None)
+        if document is None:
+            document = _read_as_text(job) if job.is_source else _document(job, job.kind, job.data)
+        ready = prepare_at_once(document, is_code=job.is_source)
+        unread = unread_parts(job.data) if job.kind == "docx" else []
+        return Parsed(document, prepared=ready, facts=facts, unread=unread)
+    except UnreadableDocumentError as error:
+        return Parsed(failure=str(error), stays=isinstance(error, MissingReaderError))
+    except MemoryError:
+        return Parsed(failure="it takes too much memory to be read", stays=True)
+    except RecursionError:
+        return Parsed(failure="it is nested too deeply")
+    except Exception as error:  # noqa: BLE001  a reader may raise anything for some bytes
+        return Parsed(failure=f"it cannot be read: {str(error)[:200] or type(error).__name__}")
+
+
+def search_job(job: Job, pattern: Pattern) -> Parsed:
+    """Search a file for a pattern."""
+    try:
+        return Parsed(found=search_bytes(pattern, job.path, job.data, job.most))
+    except PatternError as error:
+        return Parsed(refusal=str(error))
+    except MissingGrammarError as error:
+        return Parsed(refusal=str(error)) if pattern.what == "regex" else Parsed(failure=str(error))
+    except Exception as error:  # noqa: BLE001  as in parsing
+        return Parsed(failure=f"it cannot be searched: {str(error)[:200] or type(error).__name__}")
+
+
+def _document(job: Job, kind: Kind, data: bytes) -> Document:
+    return build_document(job.path, kind, data, job.modified_at)
+
+
+def _read_as_text(job: Job) -> Document:
+    """Read a workspace's file as a document with all its text, even invisible."""
+    if job.kind in CONTAINERS:
+        return _mask_document(build_document(job.path, job.kind, job.data, job.modified_at, mask_text))
+    hidden = mask_bytes(job.data)
+    if job.kind == "notebook":  # masked bytes may be invalid JSON
+        with suppress(UnreadableDocumentError):
+            document = build_document(job.path, job.kind, job.data, job.modified_at, mask_text)
+            return _mask_document(document, hidden.lines)
+    try:
+        document = _document(job, job.kind, hidden.data)
+    except UnreadableDocumentError:
+        document = _document(job, "code", hidden.data)
+    return _restore_places(document, job.data, hidden)
+
+
+def _mask_document(document: Document, lines: Sequence[int] = ()) -> Document:
+    """Mask a document's texts, and collect its masked lines.
+
+    Args:
+        document: A document with each part already masked.
+        lines: Masked lines of the file itself.
+    """
+    chunks = [
+        replace(
+            each,
+            text=mask_text(each.text),
+            title=mask_text(each.title),
+            headings=list(map(mask_text, each.headings)),
+        )
+        for each in document.chunks
+    ]
+    made = {each.first_line for each in chunks if each.first_line and LEFT_OUT_BEGINS in each.text}
+    hidden = sorted(made.union(lines))
+    title = mask_text(document.title)
+    return replace(document, title=title, chunks=chunks, masking=MASKING, masked=hidden)
+
+
+def _restore_places(document: Document, data: bytes, hidden: Masked) -> Document:
+    """Give a document read from masked bytes the digest and positions of its file."""
+    chunks = document.chunks
+    if hidden.marks:
+        chunks = [
+            replace(
+                each,
+                first_byte=hidden.in_file(each.first_byte),
+                last_byte=hidden.in_file(each.last_byte),
+            )
+            for each in chunks
+        ]
+    return replace(
+        document,
+        digest=digest_of(data),
+        bytes=len(data),
+        chunks=chunks,
+        masking=MASKING,
+        masked=hidden.lines,
+    )
+
+
+def _read_as_source(job: Job) -> tuple[Document | None, bytes | None]:
+    """Parse source code to a document and packed facts; None for an unparsed one."""
+    if language_of(job.path) is None:
+        return None, None
+    hidden = mask_bytes(as_utf8(job.data))
+    source = read_source(job.path, hidden.data)
+    if not source.chunks:
+        return None, None
+    if hidden.marks:
+        symbols = [
+            replace(
+                each,
+                first_byte=hidden.in_file(each.first_byte),
+                last_byte=hidden.in_file(each.last_byte),
+                name_byte=hidden.in_file(each.name_byte),
+            )
+            for each in source.symbols
+        ]
+        source = replace(source, symbols=symbols)
+    facts = None if source.notice.startswith(AS_TEXT) else pack_facts(source)
+    document = make_document(source, job.kind, job.data, job.modified_at)
+    return _restore_places(document, job.data, hidden), facts
+
+
+def main(seconds: str, *languages: str) -> None:
+    """Process jobs until the input ends.
+
+    Args:
+        seconds: Processor time of one small file.
+        languages: Languages of the documents; see `text.analyze.text_settings`.
+    """
+    with apply_settings(text_settings(languages, _WORDS)):
+        _parse_all(float(seconds))
+
+
+def _parse_all(seconds: float) -> None:
+    jobs, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # keeps stray prints out of the replies
+    _limit(resource.RLIMIT_AS, MAX_MEMORY)
+    _limit(resource.RLIMIT_FSIZE, 0)
+    _limit(resource.RLIMIT_CORE, 0)
+    decode, encode = msgspec.msgpack.Decoder(Job).decode, msgspec.msgpack.encode
+    while (message := _read(jobs)) is not None:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        job = decode(message)
+        most = used.ru_utime + used.ru_stime + seconds_for(job, seconds)
+        _limit(resource.RLIMIT_CPU, int(most) + 1)
+        done = parse_job(job) if job.pattern is None else search_job(job, job.pattern)
+        is_last = _resident() > _MOST_KEPT
+        answer = encode(msgspec.structs.replace(done, is_last=is_last))
+        answers.write(LENGTH.pack(len(answer)))
+        answers.write(answer)
+        answers.flush()
+        if is_last:
+            return
+
+
+def _resident() -> int:
+    """Return this process's memory in bytes, or its peak where the system tells no more."""
+    try:
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # of macOS, in bytes
+    return int(pages) * resource.getpagesize()
+
+
+def _limit(what: int, most: int) -> None:
+    """Set a soft limit, as far as the system allows; it can be set again."""
+    _, hard = resource.getrlimit(what)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def _read(jobs: BinaryIO) -> bytes | None:
+    head = jobs.read(LENGTH.size)
+    return jobs.read(LENGTH.unpack(head)[0]) if len(head) == LENGTH.size else None
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

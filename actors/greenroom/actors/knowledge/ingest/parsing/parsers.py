@@ -1,0 +1,191 @@
+"""The parent side of parsing: start processes, and end those that take too much."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from signal import SIGKILL, SIGXCPU
+from typing import Final
+
+import msgspec
+import trio
+
+from greenroom.actors.content.text.analyze import current_rules
+from greenroom.actors.core.base.freed_memory import return_freed_memory
+from greenroom.actors.knowledge.ingest.parsing.parse_failures import ParseFailures
+from greenroom.actors.knowledge.ingest.parsing.parser_process import LENGTH, Job, Parsed, seconds_for
+
+SECONDS: Final = 30.0
+"""Processor time of one small file, see `parser_process.seconds_for`."""
+_PATIENCE: Final = 4
+"""Factor for the wall-clock time, as the processor may be busy."""
+MOST_AT_ONCE: Final = 4
+"""Ingestions that may have processes at once; others wait."""
+MAX_ANSWER: Final = 256 << 20
+_MUCH: Final = 4 << 20
+"""After exchanging so many bytes, freed memory is returned to the system."""
+_KILLED: Final = "its reader was killed, as when memory is short"
+_ENDED: Final = "it ended the process that read it"
+_retry_lock: trio.lowlevel.RunVar[trio.Lock] = trio.lowlevel.RunVar("files that are tried again")
+_limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("ingestions")
+_failures: trio.lowlevel.RunVar[ParseFailures] = trio.lowlevel.RunVar("parse failures")
+_PROGRAM: Final = "greenroom.actors.knowledge.ingest.parsing.parser_process"
+
+
+class Parsers:
+    """Parser processes, one file at a time each.
+
+    Args:
+        seconds: Processor time of one small file.
+        languages: Languages of the documents; None for those of the current store.
+
+    Attributes:
+        failures: Files that could not be parsed, shared by all callers.
+        bytes: Bytes exchanged with the processes.
+    """
+
+    def __init__(self, seconds: float = SECONDS, languages: Sequence[str] | None = None) -> None:
+        self._seconds = seconds
+        self.languages = current_rules().languages if languages is None else languages
+        try:
+            self.failures = _failures.get()
+        except LookupError:
+            self.failures = ParseFailures()
+            _failures.set(self.failures)
+        self._idle: list[trio.Process] = []
+        self.bytes = 0
+
+    async def parse(self, job: Job) -> Parsed:
+        """Parse a file; one that is too much for its process fails.
+
+        A file that failed is not tried again until it changes. Cancellation ends the process; a file that was
+        cancelled for long enough in sum fails, too.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        failure = self.failures.failure(job)
+        if failure is not None:
+            return failure
+        began = trio.current_time()
+        try:
+            parsed = await self.parse_anew(job)
+        except trio.Cancelled:
+            self.failures.record_cut(job, trio.current_time() - began, _PATIENCE * self._seconds)
+            raise
+        self.failures.record_end(job, parsed)
+        return parsed
+
+    async def parse_anew(self, job: Job) -> Parsed:
+        """Parse a file regardless of earlier failures; as text if its syntax is too much.
+
+        If its process ended, the file is tried once more, one such file at a time: another one may have used
+        up the memory. If it is read as text instead, `failure` says why.
+        """
+        parsed = await self._parse_once(job)
+        if parsed.failure in {_KILLED, _ENDED}:
+            async with _get_retry_lock():
+                await self.close()
+                parsed = await self._parse_once(job)
+        if parsed.stays and job.is_source:
+            as_text = await self._parse_once(msgspec.structs.replace(job, as_text=True))
+            return msgspec.structs.replace(as_text, failure=as_text.failure or parsed.failure)
+        return parsed
+
+    async def search(self, job: Job) -> Parsed:
+        """Search a file in a process, for a pattern or for secrets.
+
+        A failure is not remembered, since the pattern may be the cause.
+        """
+        return await self._parse_once(job)
+
+    async def _parse_once(self, job: Job) -> Parsed:
+        process = self._idle.pop() if self._idle else await self._start()
+        seconds = seconds_for(job, self._seconds)
+        is_sound = False
+        try:
+            with trio.move_on_after(_PATIENCE * max(seconds, self._seconds)):
+                answer = await self._exchange(process, msgspec.msgpack.encode(job))
+                if answer is not None:
+                    is_sound = not answer.is_last
+                    return answer
+                code = await process.wait()
+                if code == -SIGKILL:
+                    return Parsed(failure=_KILLED, stays=True)
+                if code != -SIGXCPU:
+                    return Parsed(failure=_ENDED, stays=True)
+            return Parsed(failure=f"it took longer than {seconds:g} s to be read", stays=True)
+        finally:
+            if is_sound:
+                self._idle.append(process)
+            else:
+                await _end(process)
+
+    async def _exchange(self, process: trio.Process, job: bytes) -> Parsed | None:
+        """Send a job and return the reply; None if the process ends without one."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            await process.stdin.send_all(LENGTH.pack(len(job)) + job)
+            answer = bytearray()
+            size = None
+            while size is None or len(answer) < LENGTH.size + size:
+                piece = await process.stdout.receive_some()
+                if not piece:
+                    return None
+                answer += piece
+                if size is None and len(answer) >= LENGTH.size:
+                    size = LENGTH.unpack_from(answer)[0]
+                    if size > MAX_ANSWER:
+                        return None
+            self.bytes += len(job) + len(answer)
+            return msgspec.msgpack.decode(memoryview(answer)[LENGTH.size :], type=Parsed)
+        except (trio.BrokenResourceError, trio.ClosedResourceError, msgspec.MsgspecError):
+            return None
+
+    async def close(self) -> None:
+        """End all idle processes."""
+        while self._idle:
+            await _end(self._idle.pop())
+
+    async def _start(self) -> trio.Process:
+        # Without -P it would import from the current folder, which may be the one to read.
+        command = [sys.executable, "-P", "-m", _PROGRAM, str(self._seconds), *self.languages]
+        return await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+@asynccontextmanager
+async def open_parsers(
+    seconds: float = SECONDS, languages: Sequence[str] | None = None
+) -> AsyncIterator[Parsers]:
+    """Provide parsers while the context is open; wait while too many others have some."""
+    try:
+        limiter = _limiter.get()
+    except LookupError:
+        limiter = trio.CapacityLimiter(MOST_AT_ONCE)
+        _limiter.set(limiter)
+    async with limiter:
+        parsers = Parsers(seconds, languages)
+        try:
+            yield parsers
+        finally:
+            await parsers.close()
+            if parsers.bytes > _MUCH:
+                return_freed_memory()
+
+
+def _get_retry_lock() -> trio.Lock:
+    try:
+        return _retry_lock.get()
+    except LookupError:
+        _retry_lock.set(trio.Lock())
+        return _retry_lock.get()
+
+
+async def _end(process: trio.Process) -> None:
+    process.kill()
+    with trio.CancelScope(shield=True):
+        await process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                await stream.aclose()

@@ -1,0 +1,181 @@
+"""Read parts of a workspace's files, of which the path was checked; follow no links.
+
+Secrets are searched for in the whole file, since a line far above may mark another as one. In a file longer
+than any that is indexed, only the text near the requested lines is searched.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from greenroom.actors.content.documents import Marks, digest_of
+from greenroom.actors.content.documents.decode import SourceText, is_binary, replace_unreadable
+from greenroom.actors.core.base.regular_files import UnreadableFileError, open_regular_file
+from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.knowledge.ingest.files.exclusions import content_reason
+from greenroom.actors.knowledge.ingest.files.file_content import read_rest
+from greenroom.actors.knowledge.ingest.parsing.masking import open_masking
+
+MAX_BYTES: Final = 64 << 20
+"""Most bytes of a file that is read in parts."""
+_WHOLE: Final = 16 << 20
+"""Most bytes that are searched for secrets as a whole."""
+_NEAR: Final = 256 << 10
+"""Bytes searched before and after the requested lines of a longer file."""
+_HEAD: Final = 8_192
+_LONGEST: Final = 4
+"""Most bytes of a character in UTF-8."""
+_WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
+_MAX_WIDE: Final = 16 << 20
+
+
+class FilePart(NamedTuple):
+    """Some lines of a file.
+
+    Attributes:
+        text: Their text, masked.
+        first: The first one, counted from 1; 0 in an empty file.
+        last: The last one.
+        lines: Lines of the whole file.
+        bytes: Bytes of the whole file.
+        digest: Of the whole file.
+        modified_at: When it was changed, in microseconds.
+        masked: The masked ones of the lines, see `documents.masking`.
+    """
+
+    text: str
+    first: int
+    last: int
+    lines: int
+    bytes: int
+    digest: str
+    modified_at: int
+    masked: list[int] = []  # noqa: RUF012 - a tuple's default is never changed
+
+
+class _File(NamedTuple):
+    """A file as it was read; UTF-16 is converted to UTF-8."""
+
+    data: bytes
+    lines: int
+    bytes: int
+    digest: str
+    modified_at: int
+
+
+async def read_part(
+    path: str, first: int, last: int | None, room: int, *, is_allowed: bool = False
+) -> FilePart:
+    """Return some lines of a file, as many as fit, at least one.
+
+    Args:
+        path: Its path, without links.
+        first: The first line, counted from 1.
+        last: The last one; None for the end of the file.
+        room: Most characters.
+        is_allowed: Whether the file may be read although it looks like a secret, unmasked.
+
+    Raises:
+        UnreadableFileError: It is no text, too large, may hold secrets or has fewer lines, or searching for
+        secrets took too long.
+        OSError: It cannot be opened or read.
+    """
+    file = await read_in_thread(_read, path, first, is_allowed)
+    if is_allowed:
+        return await read_in_thread(_make_part, file, Marks([], []), first, last, room)
+    marks = await _find_marks(file.data, first, room)
+    return await read_in_thread(_make_part, file, marks, first, last, room)
+
+
+async def _find_marks(data: bytes, first: int, room: int) -> Marks:
+    """Return a file's marks, or only those near the lines if it is long."""
+    begin, end, before = 0, len(data), 0
+    if end > _WHOLE:
+        at = await read_in_thread(_find_line, data, 0, first - 1)
+        begin = data.rfind(b"\n", 0, max(0, at - _NEAR)) + 1
+        end = min(end, at + _LONGEST * room + _NEAR)
+        before = data.count(b"\n", 0, begin)
+    async with open_masking() as masking:
+        found = await masking.find_marks(data[begin:end])
+    places = [(first + begin, last + begin, mark) for first, last, mark in found.places]
+    return Marks(places, [line + before for line in found.lines])
+
+
+def _read(path: str, first: int, is_allowed: bool) -> _File:  # noqa: FBT001
+    with open_regular_file(path) as file:
+        head = file.read(_HEAD)
+        if not is_allowed and (reason := content_reason(head)) is not None:
+            raise UnreadableFileError(reason)
+        if is_binary(head):
+            raise UnreadableFileError(f"it is no text: there is a NUL in its first {_HEAD:,} bytes")
+        data = read_rest(file, head, _MAX_WIDE if head.startswith(_WIDE) else MAX_BYTES)
+        modified_at = os.fstat(file.fileno()).st_mtime_ns // 1_000
+    digest, size = digest_of(data), len(data)
+    if head.startswith(_WIDE):
+        data = replace_unreadable(SourceText(data).text).encode()
+    lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+    if first > max(1, lines):
+        raise UnreadableFileError(f"it has {lines:,} lines")
+    return _File(data, lines, size, digest, modified_at)
+
+
+def _make_part(file: _File, marks: Marks, first: int, last: int | None, room: int) -> FilePart:
+    data, lines = marks.put_into(file.data), file.lines
+    begin = _find_line(data, 0, first - 1)
+    end, at = begin, first - 1
+    while at < (lines if last is None else min(lines, last)):
+        after = _find_line(data, end, 1)
+        if at >= first and after - begin > room:
+            break
+        end, at = after, at + 1
+    text = replace_unreadable(SourceText(data[begin:end]).text)
+    hidden = [line for line in marks.lines if first <= line <= at]
+    return FilePart(
+        text=text[: max(room, 1)],
+        first=first if lines else 0,
+        last=at,
+        lines=lines,
+        bytes=file.bytes,
+        digest=file.digest,
+        modified_at=file.modified_at,
+        masked=hidden,
+    )
+
+
+def version_key(path: str, size: int, modified_at: int) -> str:
+    """Return a key that differs between versions of a file, without reading it."""
+    return f"{path}\0{size}\0{modified_at}"
+
+
+def list_versions(root: str, names: Sequence[str]) -> list[tuple[str, int]]:
+    """Return the version and size of files below a folder, without those that are gone."""
+    found: list[tuple[str, int]] = []
+    for name in names:
+        path = f"{root}/{name}"
+        with suppress(OSError, ValueError):
+            status = Path(path).lstat()
+            version = version_key(path, status.st_size, status.st_mtime_ns // 1_000)
+            found.append((version, status.st_size))
+    return found
+
+
+def compute_digest(path: str) -> str | None:
+    """Return the digest of a file, None for an unreadable one."""
+    try:
+        with open_regular_file(path) as file:
+            return digest_of(read_rest(file, b"", MAX_BYTES))
+    except (OSError, UnreadableFileError):
+        return None
+
+
+def _find_line(data: bytes, at: int, lines: int) -> int:
+    """Return where the line begins that is some lines after this one."""
+    for _ in range(lines):
+        at = data.find(b"\n", at) + 1
+        if not at:
+            return len(data)
+    return at

@@ -1,0 +1,1 @@
+"""Tools for code: read and search the folders that a client works in."""

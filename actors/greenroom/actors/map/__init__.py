@@ -1,1 +1,0 @@
-"""The map of memories: its nodes and links from several actors, and where they lie."""

@@ -1,0 +1,1 @@
+"""Reads of memories: by key, lists, search, export, statistics."""

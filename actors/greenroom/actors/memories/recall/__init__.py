@@ -1,0 +1,1 @@
+"""Search across namespaces: ask their actors in parallel, and merge the hits."""

@@ -1,0 +1,212 @@
+"""The tool `recall_context`, its injection log, and what hooks may give.
+
+Hooks give memories that no one requested: those of the user and the project, if they are likely to matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Annotated, Final
+
+from msgspec import UNSET, Meta
+
+from greenroom.actors.core.auth.namespaces import (
+    OF_A_FOLDER,
+    PROJECT,
+    below_root,
+    memory_address,
+    segment,
+    user_namespace,
+)
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.operations import ToolText, operation
+from greenroom.actors.core.replies import memory_types as kinds
+from greenroom.actors.core.replies import paging
+from greenroom.actors.core.validation import types
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.memories.recall import replies
+from greenroom.actors.memories.recall.emptiness import with_reason
+from greenroom.actors.memories.recall.replies import RecalledMemory
+from greenroom.actors.memories.recall.scatter_gather import Root
+from greenroom.actors.memories.recall.search import SearchResult, SearchSpec, chance_of, count_uses, find
+from greenroom.actors.memories.requests.replies import MemoryFilters
+from greenroom.actors.memories.storage.injection_log import KIND, GivenMemory, NoteRecalled
+from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, Procedure, ProcedureContext
+
+BOOST: Final = 0.1
+"""The part of quality in the score: it decides between memories that are about equally relevant."""
+CANDIDATES: Final = 100
+LEAST_SHARE: Final = 0.1
+"""The share of the best memory's probability that others must have in a small store; see `bench recalled`."""
+EXPLAINED: Final = 20
+"""The number of best memories of which the injection log gets the signals; of the others only the score."""
+LEAST_CHANCE: Final = 0.4
+LEAST_OF_FEW: Final = 0.2
+FEW: Final = 100
+"""The least probability of a memory that no one requested, and the same for at most `FEW` visible memories.
+
+Among many memories one resembles a text by chance more often; `bench hook_context` measures it.
+"""
+MOST_SIGNALS: Final = 6
+_MOST_TASK: Final = 400
+
+
+@operation(
+    "recall_context",
+    scope="memory:read",
+    tool=ToolText(
+        title="Recall for a task",
+        description="Before you start on a task or touch something: be briefed. Puts together the "
+        "background that will help and matters, all that you should know and be aware "
+        "of first, as much as fits into your prompt.",
+        weight=4,
+    ),
+)
+class RecallContext(
+    Procedure[replies.ContextRecalled], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
+):
+    """Recall what helps with a task, as much as fits into the budget.
+
+    Attributes:
+        unreviewed: As in `MemoryFilters`; no parameter.
+        unasked_for: The project (empty for none), if a hook recalls on its own: then only what is likely to
+            matter is returned, of the user and of that project; no parameter.
+    """
+
+    task: kinds.Task
+    max_tokens: kinds.Budget = 2_000
+    namespace: kinds.Below | None = None
+    tags: kinds.Tags | None = None
+    kind: kinds.AKind | None = None
+    unreviewed: Annotated[bool | None, Meta(extra_json_schema=types.UNLISTED)] = None
+    unasked_for: Annotated[str | None, Meta(extra_json_schema=types.UNLISTED)] = None
+
+    async def run(self, context: ProcedureContext) -> replies.ContextRecalled:
+        """Search, and fill the budget with the best memories that fit.
+
+        In a small store weak memories are left out. Otherwise every recall would return the whole store.
+        """
+        search = self.to_spec()
+        if self.unasked_for is not None:
+            search = search._replace(roots=near_roots(context.principal, self.unasked_for))
+        outcome = await find(context, search)
+        hits = [each for each in outcome.hits if not each.memory.withheld]
+        if self.unasked_for is not None:
+            least = least_chance(outcome)
+            hits = [
+                each
+                for each in hits
+                if chance_of(each) >= least and is_near(each.memory.namespace, self.unasked_for)
+            ]
+        candidates = [replies.to_recalled(each) for each in hits]
+        kept, tokens = paging.take_fitting(candidates, self.max_tokens)
+        count_uses(context, outcome, ((each.namespace, each.memory_id) for each in kept))
+        record_recall(context, self.task, outcome, kept, tokens)
+        answer = replies.ContextRecalled(
+            memories=kept,
+            count=len(kept),
+            tokens=tokens,
+            max_tokens=self.max_tokens,
+            left_out=len(hits) - len(kept),
+            failed=outcome.failed,
+            partial=True if outcome.partial else UNSET,
+            partial_reason=outcome.partial or UNSET,
+            damaged=outcome.damaged,
+        )
+        return await with_reason(context, self, outcome._replace(hits=hits), answer)
+
+    def to_spec(self) -> SearchSpec:
+        """Return the specification of this search."""
+        filters = MemoryFilters(
+            namespace=below_root(self.namespace),
+            tags=self.tags or None,
+            kind=self.kind,
+            unreviewed=self.unreviewed,
+        )
+        is_narrowed = self.tags or self.kind is not None  # then weak memories are wanted as well
+        return SearchSpec(
+            self.namespace,
+            self.task,
+            "hybrid",
+            BOOST,
+            filters,
+            CANDIDATES,
+            reasons=EXPLAINED,
+            least_share=0.0 if is_narrowed else LEAST_SHARE,
+        )
+
+
+# -- memories that no one requested ------------------------------------------------------------
+
+
+def near_roots(principal: Principal, project: str) -> list[Root]:
+    """Return the namespace roots that hooks may give: the user's, the project's."""
+    names = [user_namespace(principal)]
+    if project:
+        names.append(PROJECT + segment(project))
+    return [Root(name, memory_address(name)) for name in names]
+
+
+def is_near(namespace: str, project: str) -> bool:
+    """Return whether a namespace does not belong to another project, judged by its name."""
+    _, _, *below = namespace.split(":")
+    own = segment(project) if project else ""
+    return not below or below[0] == own or not OF_A_FOLDER.fullmatch(below[0])
+
+
+def least_chance(outcome: SearchResult) -> float:
+    """Return the least probability that a memory must have, by the number of visible memories."""
+    seen = sum(found.counts.get("visible", 0) for found in outcome.found)
+    return LEAST_OF_FEW if seen <= FEW else LEAST_CHANCE
+
+
+# -- the injection log -------------------------------------------------------------------------
+
+
+def record_recall(
+    context: ProcedureContext,
+    task: str,
+    outcome: SearchResult,
+    kept: Sequence[RecalledMemory],
+    tokens: int,
+) -> None:
+    """Send an entry, without texts, to the user's injection log; do not wait.
+
+    A caller that impersonates an agent leaves no entry, since that agent was given nothing.
+    """
+    if context.principal.seen_by is not None:
+        return
+    given = {each.memory_id for each in kept}
+    large = sum(hit.memory.withheld for hit in outcome.hits)
+    left_out = {
+        "it is weak beside the best": outcome.weak,
+        "it is too large for a list": large,
+        "there was no room for it": len(outcome.hits) - large - len(kept),
+    }
+    note = NoteRecalled(
+        task=task[:_MOST_TASK],
+        memories=[
+            GivenMemory(
+                memory_id=hit.memory.memory_id,
+                version=hit.memory.version,
+                namespace=hit.memory.namespace,
+                key="",
+                score=round(hit.match, 4),
+                signals=strongest(hit.components or {}),
+            )
+            for hit in outcome.hits
+            if hit.memory.memory_id in given
+        ],
+        tokens=tokens,
+        partial=outcome.partial is not None,
+        left_out={why: count for why, count in left_out.items() if count},
+    )
+    with suppress(OverloadedError, ActorQuarantinedError):  # then the log lacks this entry
+        context.tell(Address(KIND, user_namespace(context.principal)), note)
+
+
+def strongest(components: Mapping[str, float]) -> dict[str, float]:
+    """Return the signals that counted, the strongest first."""
+    counted = sorted(components.items(), key=lambda each: -abs(each[1]))
+    return dict([(name, value) for name, value in counted if value][:MOST_SIGNALS])

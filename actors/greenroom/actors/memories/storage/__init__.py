@@ -1,0 +1,1 @@
+"""Storage of memories: records, indexes, links, and the directory of namespaces."""

@@ -1,0 +1,1 @@
+"""Upkeep of memories: review, pairs, erasure, and the key-value interface."""

@@ -1,0 +1,1 @@
+"""Changes of memories: store, rate, import, forget, remove, repair."""

@@ -1,1 +1,0 @@
-"""Requests that several actors carry out together: imports, handovers, passports."""

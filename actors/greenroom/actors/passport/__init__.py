@@ -1,1 +1,0 @@
-"""Passports: sessions that leave a server as one signed document, and come back from one."""

@@ -1,1 +1,0 @@
-"""Preferences of users: one actor for each user, and for each agent that works for none."""

@@ -1,1 +1,0 @@
-"""Who is connected: each process of the folder tells the one that owns it, which remembers it in memory."""

@@ -1,1 +1,0 @@
-"""Finding memories across namespaces: their owners are asked side by side, and what they find is merged."""

@@ -1,1 +1,0 @@
-"""What was saved: for each operation the tokens of its answers beside those of a stated baseline."""

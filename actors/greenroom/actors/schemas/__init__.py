@@ -1,1 +1,0 @@
-"""The tools of sessions and memory as request and reply types, without any transport."""

@@ -1,0 +1,1 @@
+"""The engine of all three searches: index, ranking, embedding."""

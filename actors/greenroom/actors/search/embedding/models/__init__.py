@@ -1,0 +1,1 @@
+"""Embedders: models and their backends."""

@@ -1,0 +1,11 @@
+"""Import onnxruntime with its telemetry disabled; nothing else may import it.
+
+Otherwise a build such as 1.32 gives the machine an id, keeps a database of events in the user's cache, and
+can send them to its makers. It reads the variable only on import.
+"""
+
+import os
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import onnxruntime as onnxruntime  # type: ignore[import-untyped]

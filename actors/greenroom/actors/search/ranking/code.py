@@ -1,0 +1,167 @@
+"""The order of files of source code for a query: signals and scores.
+
+    strength = sum of weight * signal
+    share    = strength / (what the query's words are worth together + EVEN)
+    score, match = 1 / (1 + exp(-(share - middle) / width)), each with its own middle and width
+
+A result is a file, with its passages that say most. Nothing depends on what else is found, so scores of
+different queries can be compared.
+
+The weights were fitted to 525 questions about 13 public repositories and rounded; on each repository they do
+as well as weights fitted to the other twelve (`bench.tune_code`). Vectors are not used: those of
+`embedding.static` bring the right file to the first place for one question in a hundred, all of one kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from greenroom.actors.core.replies.grades import NONE_LEAST, Least
+from greenroom.actors.search.ranking.chunks import best_places
+from greenroom.actors.search.ranking.code_query import CodeQuery
+from greenroom.actors.search.ranking.code_signals import (
+    SourceView,
+    file_signals,
+    read_terms,
+    score_passages,
+)
+from greenroom.actors.search.ranking.sums import RankedRow, find_place, logistic, weigh
+from greenroom.actors.search.ranking.weights import CODE_WEIGHTS
+from greenroom.runtime import Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors.search.ranking.view import Floats, Mask
+
+PASSAGES: Final = 3
+"""The most passages of a file that are returned."""
+EVEN: Final = 8.0
+"""Added to the worth of a query's words, so that a single common word does not give certainty."""
+_MATCH: Final = 0.11, 0.08
+"""The share with a match of 0.5, and the width that raises it to 0.73.
+
+Then 95 of 100 right files with half of the query's words have more than 0.7 (`bench.scores`).
+"""
+_RELEVANCE: Final = 0.65, 0.124
+"""The same for the score: the share of right files among the ten best. Half of the questions were about
+another repository. Fitted by `bench.scores`."""
+
+
+class RankedFile(NamedTuple):
+    """A file that was found.
+
+    Attributes:
+        path: Its path.
+        score: Its measured relevance, 0 to 1.
+        match: How well it matches, 0 to 1.
+        rows: Its best passages, best first, as rows of the index.
+        parts: What each signal added to its strength, or took from it.
+    """
+
+    path: str
+    score: float
+    match: float
+    rows: Sequence[int]
+    parts: Mapping[str, float]
+
+    @property
+    def signals(self) -> dict[str, float]:
+        """What the signals in its favour added."""
+        return {name: value for name, value in self.parts.items() if value > 0}
+
+
+class RankedFiles(NamedTuple):
+    """The best files, best first.
+
+    Attributes:
+        files: The files.
+        total: How many files have a word of the query and the least score.
+        corrected: What was looked for in place of words that no file has.
+        unknown: Words that no file has, without a similar one.
+        worth: What the query's words are worth together.
+        about: The file that the caller named, its row a file's number; None for none.
+    """
+
+    files: Sequence[RankedFile]
+    total: int
+    corrected: Mapping[str, tuple[str, ...]]
+    unknown: Sequence[str]
+    worth: float
+    about: RankedRow | None = None
+
+
+def rank_files(
+    view: SourceView,
+    query: CodeQuery,
+    *,
+    limit: int,
+    least: Least = NONE_LEAST,
+    below: Mask | None = None,
+    about: int | None = None,
+) -> Slices[RankedFiles]:
+    """Return the ``limit`` best files.
+
+    Args:
+        view: The passages.
+        query: The query.
+        limit: The most files to return.
+        least: The least match and score of a file.
+        below: The files to look at, by number; None for all.
+        about: The number of a file to report, even if it is not among the best.
+    """
+    groups, corrected, unknown = yield from read_terms(view, query)
+    passages = yield from score_passages(view, groups)
+    values = yield from file_signals(view, query, groups, passages)
+    strength = np.zeros(len(view.corpus.authors), np.float32)
+    for _, part in weigh(values, CODE_WEIGHTS):
+        strength += part
+    worth = sum(group.weight for group in groups)
+    shares = strength / np.float32(worth + EVEN)
+    found = (values["passage"] > 0) | (values["path"] > 0)
+    for scale, wanted in ((_MATCH, least.score), (_RELEVANCE, least.relevance)):
+        if wanted > 0:
+            found &= logistic(shares, *scale) >= wanted
+    if below is not None:
+        found &= below
+    files = np.flatnonzero(found)
+    best = files[best_places(strength[files], limit)]
+    scores, matches = (logistic(shares[best], *scale).tolist() for scale in (_RELEVANCE, _MATCH))
+    ranked: list[RankedFile] = []
+    for number, score, match in zip(best.tolist(), scores, matches, strict=True):
+        ranked.append(
+            RankedFile(
+                path=view.corpus.authors[number],
+                score=score,
+                match=match,
+                rows=_best_passages(view, passages, number),
+                parts=_parts(values, number),
+            )
+        )
+        yield
+    named = None
+    if about is not None:
+        place = find_place(strength, found, about)
+        score, match = (float(logistic(shares[about], *scale)) for scale in (_RELEVANCE, _MATCH))
+        named = RankedRow(about, score, match, place, _parts(values, about))
+    return RankedFiles(ranked, len(files), corrected, unknown, worth, named)
+
+
+def _parts(values: Mapping[str, Floats], number: int) -> dict[str, float]:
+    """Return what each signal added to the strength of a file."""
+    return {name: float(part) for name, part in weigh(values, CODE_WEIGHTS, number) if part}
+
+
+def signals(view: SourceView, query: CodeQuery) -> Slices[dict[str, Floats]]:
+    """Return the signals of each file, by its number, to fit weights to."""
+    groups, _, _ = yield from read_terms(view, query)
+    passages = yield from score_passages(view, groups)
+    return (yield from file_signals(view, query, groups, passages))
+
+
+def _best_passages(view: SourceView, strength: Floats, number: int) -> list[int]:
+    """Return the best passages of a file, at least half as strong as the first."""
+    rows = np.flatnonzero((view.corpus.author == number) & view.visible)
+    best = rows[best_places(strength[rows], PASSAGES)]
+    return [row for row in best.tolist() if strength[row] * 2 >= strength[best[0]]]

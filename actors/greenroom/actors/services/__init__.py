@@ -1,1 +1,0 @@
-"""Services for programs that embed Greenroom: Python objects in and out, on the actors behind the tools."""

@@ -1,1 +1,0 @@
-"""What the next agent must know of a session's conversation, taken from it word for word."""

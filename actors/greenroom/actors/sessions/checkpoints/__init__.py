@@ -1,0 +1,1 @@
+"""Checkpoints of graphs: one actor for each thread of a user or agent."""

@@ -1,0 +1,1 @@
+"""Passports: signed exports of sessions, and their restoring."""

@@ -1,0 +1,269 @@
+"""Messages that hand a session over between clients: start, hold, leave, move, continue.
+
+A session that has ended is continued by another one, which begins with its purpose and work context.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.core.operations import ToolText, operation
+from greenroom.actors.core.replies.replies import Reply, ToolCall
+from greenroom.actors.core.validation import types
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.memories.requests import transfer
+from greenroom.actors.sessions.requests import handover, session_context
+from greenroom.actors.sessions.requests.session_context import ContextRead, MigrationOutcome
+from greenroom.runtime import Address, Message
+
+SessionHere = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_.-]{1,128}(?!\n)$",
+        extra={"takes": "1 to 128 characters of A-Z, a-z, 0-9, _ . -"},
+    ),
+]
+
+
+# -- messages to a session ---------------------------------------------
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """A session of the same user and project that `RestoreSession` can resume.
+
+    Attributes:
+        tool: The client tool that it is in; its creator, if no tool started it.
+        held: Whether another client works in it at present.
+        contents: A summary of its contents.
+        has_words: Whether it has messages or recorded work, besides what the server observed.
+        call: The call that resumes it; for a session stored by hooks, the call that reads its briefing.
+    """
+
+    session_id: str
+    purpose: str
+    status: types.SessionStatus
+    tool: str
+    last_used: datetime
+    held: bool
+    held_by: list[str] = []
+    contents: str
+    has_words: bool = True
+    call: ToolCall | UnsetType = UNSET
+
+
+def call_to_restore(session_id: str) -> ToolCall:
+    """Return the call that resumes a session, or reads its briefing."""
+    return ToolCall(tool="start_session", arguments={"restore_from": session_id})
+
+
+class TakenUp(msgspec.Struct, frozen=True, kw_only=True):
+    """The previous tool of a resumed session."""
+
+    from_tool: str
+    last_used: datetime
+
+
+BriefOffer = Annotated[Offer, Meta(extra_json_schema=types.BRIEF)]
+BriefTakenUp = Annotated[TakenUp | None, Meta(extra_json_schema=types.BRIEF)]
+
+
+class SessionReopened(Reply, frozen=True, kw_only=True):
+    """Answers `ReopenSession`; ``ended_at`` is when the session had ended."""
+
+    session_id: str
+    status: types.SessionStatus
+    reopened_at: datetime
+    ended_at: datetime
+
+
+@operation(
+    "reopen_session",
+    scope="sessions:write",
+    route="session",
+    tool=ToolText(
+        title="Reopen session", description="Open a terminated session again, so that work in it can go on."
+    ),
+    after_notes=True,
+)
+class ReopenSession(Message[SessionReopened], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Reopen a terminated session, with everything in it except ``temp:`` state."""
+
+    session_id: Annotated[SessionHere, Meta(description="a terminated one")]
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+# -- internal ----------------------------------------------------------
+
+
+class Holder(msgspec.Struct, frozen=True, array_like=True):
+    """A client that works in a session: it holds the session.
+
+    Attributes:
+        token: Identifies the client.
+        at: When it began (microseconds since 1970).
+        is_connected: Whether it has a connection; then it holds the session as long as it is connected.
+        agent: Its agent; empty in records of older programs.
+    """
+
+    token: str
+    at: int
+    is_connected: bool
+    agent: str = ""
+
+    def topic(self, session_id: str) -> str:
+        """Return the topic that the client subscribes to while it works in the session."""
+        return f"held/{session_id}/{self.token}"
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `StartHere`; without a ``session_id`` the session could not be resumed.
+
+    Attributes:
+        offered: Other sessions that the caller can resume.
+        kept: Sessions that hooks stored.
+        read: The work context of the session, if it was resumed.
+        taken_up: Its previous tool, if it was resumed.
+    """
+
+    session_id: str | None
+    project_id: str | None
+    created_at: datetime | None
+    at: datetime | None = None
+    offered: list[Offer] = []
+    kept: list[Offer] = []
+    read: ContextRead | None = None
+    taken_up: TakenUp | None = None
+
+
+class StartHere(Message[Started], frozen=True, kw_only=True):
+    """Create a session here, or resume this one.
+
+    Attributes:
+        how: ``take_up`` fails if another client holds the session or if it has ended; ``resume`` only if it
+            has ended.
+        purpose: None if the caller gave none.
+        offered: Sessions that can be resumed, this one included.
+        kept: Sessions that hooks stored.
+    """
+
+    audit_action: ClassVar[str] = "start_session"
+
+    how: Literal["begin", "take_up", "resume"]
+    tool: str
+    holder: Holder
+    purpose: types.Purpose | None = None
+    project_id: str | None = None
+    workspace_path: str | None = None
+    offered: list[Offer] = msgspec.field(default_factory=list)
+    kept: list[Offer] = msgspec.field(default_factory=list)
+
+
+class LookAtWork(Message[Offer | None], frozen=True, kw_only=True):
+    """Summarize a session as an offer; None if it is closed or empty."""
+
+    token: str
+
+
+class HoldSession(Message[None], frozen=True, kw_only=True):
+    """Report that a client begins to work in a session."""
+
+    holder: Holder
+
+
+class SweepSession(Message[None], frozen=True, kw_only=True):
+    """Timer: remove an empty session, an hour after its start without a name."""
+
+
+class LeaveSession(Message[None], frozen=True, kw_only=True):
+    """Report that a client moved from this session to another one."""
+
+    token: str
+
+
+class Move(Message[ContextRead], frozen=True, kw_only=True):
+    """Hand a session over to another tool, or resume it there.
+
+    Attributes:
+        outcome: The step to log; ``resumed`` makes ``to_tool`` the session's tool.
+        memories: Decides the import of the staged memories of a passport.
+    """
+
+    audit_action: ClassVar[str] = "migrate_session"
+
+    to_tool: str
+    outcome: MigrationOutcome
+    note: str | None = None
+    memories: transfer.ReleaseImport | None = None
+
+    def precheck(self) -> tuple[Address, Message[transfer.ImportProgress | None]] | None:
+        """Check that the staged memories still exist."""
+        return None if self.memories is None else transfer.staged_query(self.memories)
+
+
+class ContinueSession(Message[session_context.ContextRead], frozen=True, kw_only=True):
+    """Create a session that continues an ended one; replies with its work context.
+
+    Attributes:
+        continues: The ended session, which does not change.
+        tool: The client tool that continues the work.
+        holder: The client that continues.
+    """
+
+    audit_action: ClassVar[str] = "restore_session"
+
+    continues: str
+    tool: str
+    holder: handover.Holder
+
+    def precheck(self) -> tuple[Address, Message[ToContinue]] | None:
+        """Read the ended session first."""
+        return Address("session", self.continues), ReadToContinue(tool=self.tool)
+
+
+class ToContinue(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `ReadToContinue`.
+
+    Attributes:
+        read: What the caller may see.
+        named_by: The sender of the message that named the session; empty where a caller chose the name.
+        decided_for: The user of each decision, in their order; None if unknown.
+        work_for: The user who last recorded the state of the work.
+    """
+
+    read: session_context.ContextRead
+    named_by: str
+    decided_for: list[str | None]
+    work_for: str | None
+
+
+class ReadToContinue(Message[ToContinue], frozen=True, kw_only=True):
+    """Read what a session needs to continue this one; changes nothing."""
+
+    tool: str
+
+
+class EarlierTalk(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `TellEarlier`: an extract of the messages, empty if there are none.
+
+    ``continues``: the session that this one continues.
+    """
+
+    text: str
+    continues: str | UnsetType = UNSET
+
+
+class TellEarlier(Message[EarlierTalk], frozen=True, kw_only=True):
+    """Read an extract of the messages of a continued session.
+
+    Attributes:
+        most_bytes: The most bytes of UTF-8 that the extract may take.
+        asked: Whether the reader named the continuing session. Only then does it get messages that hooks
+            stored.
+    """
+
+    most_bytes: int
+    asked: bool = True

@@ -1,0 +1,185 @@
+"""Messages between the actors that store hook events; none is a tool."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.core.auth.namespaces import user_namespace
+from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.memories.storage.injection_log import Beginning, GivenMemory
+from greenroom.actors.sessions.requests.handover import Offer
+from greenroom.actors.sessions.requests.hook_events import HookEvent, Turn
+from greenroom.actors.sessions.requests.session_context import SessionContext
+from greenroom.runtime import Message
+
+MOST_SESSIONS = 1_000
+"""The most client sessions with a record of what they were given."""
+MOST_FINDINGS = 10_000
+"""The most findings with a record that they are stored."""
+MOST_HAD = 500
+"""The most memories, and the most other lines, on record for one session; the oldest are dropped."""
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+class ClientSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session of a client: client name, the client's session id, project of the folder."""
+
+    client: str
+    session: str
+    project: str
+
+
+class Earlier(msgspec.Struct, frozen=True, kw_only=True):
+    """An earlier session of a client.
+
+    Attributes:
+        ended: When it ended, if the client reported it.
+        reason: The client's word for why it ended.
+        request: The beginning of the person's last request, without secrets.
+    """
+
+    client: str
+    session: str
+    began: datetime
+    last: datetime
+    ended: datetime | None
+    reason: str
+    request: str
+
+
+class HookState(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `LookUpSession`.
+
+    Attributes:
+        taken: Whether the event is stored already.
+        memories: The versions of the memories that the session was given, by their ids.
+        lines: Digests of the other lines that it was given.
+        open: Memories given to it and not used so far, with the number of their record.
+        earlier: The project's sessions before it, the newest first.
+        findings: The findings of the request that are not stored yet.
+        carried: Earlier turns that are needed to interpret later ones.
+    """
+
+    taken: bool = False
+    memories: dict[str, int] = msgspec.field(default_factory=dict)
+    lines: list[int] = msgspec.field(default_factory=list)
+    open: list[tuple[int, datetime, GivenMemory]] = msgspec.field(default_factory=list)
+    earlier: list[Earlier] = msgspec.field(default_factory=list)
+    findings: list[str] = msgspec.field(default_factory=list)
+    carried: list[Turn] = msgspec.field(default_factory=list)
+
+
+class LookUpSession(Message[HookState], frozen=True, kw_only=True):
+    """Look up a client session before an event of it is processed.
+
+    Attributes:
+        findings: Keys of memories that the event would make.
+    """
+
+    of: ClientSession
+    event_id: str = ""
+    findings: list[str] = msgspec.field(default_factory=list)
+
+
+class LastSessions(Message[list[Earlier]], frozen=True, kw_only=True):
+    """List the latest sessions of a project that have a request, newest first."""
+
+    project: str
+
+
+class NoteTaken(Message[None], frozen=True, kw_only=True):
+    """Record that an event is stored completely.
+
+    Attributes:
+        ended: Why the session ended; None while it goes on.
+        request: The beginning of the person's last request, if there is one.
+        used: Memories that were used: the number in the injection log, and the id.
+        findings: Keys of the memories that it made.
+        carried: As in `HookState`.
+    """
+
+    of: ClientSession
+    event_id: str
+    at: datetime
+    ended: str | None = None
+    request: Beginning = ""
+    used: list[tuple[int, str]] = msgspec.field(default_factory=list)
+    findings: list[str] = msgspec.field(default_factory=list)
+    carried: list[Turn] = msgspec.field(default_factory=list)
+
+
+class ForgetOldHooks(Message[None], frozen=True, kw_only=True):
+    """Timer: drop old records, once a day."""
+
+
+# -- to a session -------------------------------------------------------
+
+
+class KeptTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn as a session stores it.
+
+    Attributes:
+        words: The part that other agents of the user may read: the person's text, the model's last words of a
+            turn, errors of tools (one a line). None if there is none.
+    """
+
+    role: str
+    text: str
+    at: datetime | None = None
+    words: str | None = None
+
+
+class LookAtKept(Message[Offer | None], frozen=True, kw_only=True):
+    """Summarize a session stored by hooks for another agent; None if empty."""
+
+    project_id: str
+
+
+class KeepTurns(Message[None], frozen=True, kw_only=True):
+    """Store turns of a client session; create it if needed, ignore a repeat.
+
+    Attributes:
+        files: Files and the number of their uses; a write counts twice.
+        ends: Whether the client's session is over.
+        compacted: When the client compacted its model's context, if this reports a compaction.
+        reason: The client's word for the reason.
+    """
+
+    event_id: str
+    of: ClientSession
+    purpose: str
+    turns: list[KeptTurn]
+    files: list[tuple[str, int]] = msgspec.field(default_factory=list)
+    ends: bool = False
+    compacted: datetime | None = None
+    reason: str = ""
+
+
+class ReadOwnWork(Message[SessionContext | None], frozen=True, kw_only=True):
+    """Read what the caller's user did in a session.
+
+    None if the session is hidden or another user's.
+    """
+
+
+def session_id_of(of: HookEvent | ClientSession | Earlier, principal: Principal) -> str:
+    """Return the id of the session that stores a client session."""
+    return kept_id(of.client, of.session, user_namespace(principal))
+
+
+def kept_id(client: str, session: str, owner: str) -> str:
+    """Return the id of the session that stores a client session.
+
+    Args:
+        client: The client's name.
+        session: Its own id of the session.
+        owner: The namespace of its user, or of its agent if no user is known.
+    """
+    name = _FOREIGN.sub("-", client)[:40].strip("-.") or "client"
+    named = f"{owner}\0{client}\0{session}"
+    return f"{name}-{blake2b(named.encode(), digest_size=10).hexdigest()}"

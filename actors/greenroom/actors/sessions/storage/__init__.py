@@ -1,0 +1,1 @@
+"""Stored form of sessions: records, message log, directory."""

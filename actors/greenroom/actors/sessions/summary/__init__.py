@@ -1,0 +1,1 @@
+"""Extractive summaries and briefings of a session's conversation."""

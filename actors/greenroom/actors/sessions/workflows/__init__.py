@@ -1,0 +1,1 @@
+"""Workflows: recorded steps by user and project, patterns, predictions."""

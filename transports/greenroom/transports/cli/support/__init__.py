@@ -1,1 +1,0 @@
-"""What several commands have in common: the terminal, opening a store, listening, who is let in, errors."""

@@ -1,0 +1,1 @@
+"""One client of a connection: its identity, roots and subscriptions."""

@@ -1,1 +1,0 @@
-"""Tool profiles, one module for each system whose clients a profile is for."""

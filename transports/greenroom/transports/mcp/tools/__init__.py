@@ -1,0 +1,1 @@
+"""Tools: which are listed, their schemas, names and errors."""

@@ -1,0 +1,1 @@
+"""Tool profiles: one module for each older system."""

@@ -1,0 +1,85 @@
+"""The declaration of a tool profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from greenroom.actors.app.requests import TOOL_SCOPES
+from greenroom.transports.mcp.tools.answer_times import Moment
+
+
+class Made(msgspec.Struct, frozen=True):
+    """An older member of an answer with a value that no current member has.
+
+    Attributes:
+        kind: Its type.
+        make: Computes it from the current answer.
+    """
+
+    kind: Any
+    make: Callable[[Any], Any]
+
+
+class Told(msgspec.Struct, frozen=True):
+    """An older member of an answer that depends on its time.
+
+    Attributes:
+        kind: Its type.
+        tell: Computes it from the time of the answer.
+    """
+
+    kind: Any
+    tell: Callable[[Moment], Any]
+
+
+OlderName = str | Made | Told
+"""The value of an older name: that of a current name, or a computed one."""
+
+OlderNames = Mapping[type[msgspec.Struct], Mapping[str, OlderName]]
+"""Older names by the type of an answer, of a part of one, or of a common base."""
+
+
+class OlderParameter(msgspec.Struct, frozen=True):
+    """A parameter of a tool's older form; null means absent, if it is optional.
+
+    Attributes:
+        name: Its name.
+        kind: Its type.
+        read: Converts a value to the current parameter's; None for an absent value.
+        spreads: Whether ``read`` returns several current parameters by name.
+        listed: The listed type, if narrower than the accepted one.
+    """
+
+    name: str
+    kind: Any
+    read: Callable[[Any], Any] = lambda given: given
+    spreads: bool = False
+    listed: Any = None
+
+
+def tools_of_area(area: str) -> tuple[str, ...]:
+    """Return the tools whose scope belongs to an area, such as ``code``, in listing order."""
+    return tuple(name for name, scope in TOOL_SCOPES.items() if scope.partition(":")[0] == area)
+
+
+class ToolProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """The declaration of one profile.
+
+    Attributes:
+        tools: The listed tools in order; None for every current tool.
+        defaults: Additional arguments by tool, for calls whose arguments all fit the tool's older form.
+        parameters: By tool, additional or wider parameters of its older form.
+        descriptions: Descriptions of tools in this system's words, where its clients' models need others.
+        older_prompts: Whether prompts list the older names of their arguments.
+        older: The older names in answers. A name that the current answer also has gets the older meaning.
+    """
+
+    tools: tuple[str, ...] | None
+    defaults: Mapping[str, Mapping[str, Any]] = {}
+    parameters: Mapping[str, tuple[OlderParameter, ...]] = {}
+    descriptions: Mapping[str, str] = {}
+    older_prompts: bool = False
+    older: OlderNames = {}

@@ -1,0 +1,1 @@
+"""Operation of a server: the command line and the control socket."""

@@ -1,0 +1,121 @@
+"""Checks of the program: versions, the running server, settings and packages."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+import lmdb
+
+from greenroom.actors.core.base.optional_packages import install_command, missing_extras
+from greenroom.actors.knowledge.corpora.storage.readers import find_missing
+from greenroom.runtime.base.arguments import did_you_mean
+from greenroom.transports.base import exit_codes
+from greenroom.transports.base.config.settings import all_settings, variable
+from greenroom.transports.ops.cli.doctor.facts import Facts
+from greenroom.transports.ops.cli.doctor.finding import Finding, error, ok, warning
+
+_PACKAGES: Final = ("msgspec", "trio", "mcp", "h11", "wsproto", "psutil", "platformdirs")
+
+
+def check_versions(facts: Facts) -> Iterator[Finding]:
+    """Report the versions, and whether the running server has another one."""
+    own = version("greenroom")
+    found, lacking = {}, []
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            lacking.append(name)
+    parts = [f"{name} {number}" for name, number in found.items()]
+    system = f"{platform.system()} {platform.release()} ({platform.machine()})"
+    libraries = ".".join(map(str, lmdb.version()))
+    yield ok(
+        "versions",
+        f"greenroom {own}, Python {platform.python_version()} on {system}; LMDB {libraries}; "
+        f"{', '.join(parts)}",
+    )
+    if lacking:
+        yield error(
+            "versions",
+            f"Python at {sys.executable} does not know the package {', '.join(lacking)}",
+            "install Greenroom again, in an environment of its own",
+            exit_codes.FAILED,
+        )
+    yield from _owner(facts, own)
+
+
+def _owner(facts: Facts, own: str) -> Iterator[Finding]:
+    if facts.figures is None:
+        return
+    theirs = facts.figures.get("version")
+    if theirs == own:
+        yield ok("versions", f"the server that uses the folder has the same version, {own}")
+    else:
+        theirs_is = f"is greenroom {theirs}" if theirs else "is an older greenroom without a version number"
+        yield warning(
+            "versions",
+            f"the server that uses the folder {theirs_is}, and this one is {own}",
+            "restart the clients that started it, so that all on the folder have one version",
+        )
+    if facts.parts is None:
+        yield warning(
+            "versions",
+            "the figures of the server that uses the folder are those of another version and are not judged",
+            "run the doctor of that version",
+        )
+
+
+_REMEDIES: Final[Mapping[str, str]] = {
+    "store": "look into the server's log for why, and check the store: greenroom verify",
+    "actors": "find the traceback in the server's log, mend the cause, then: greenroom readmit KIND KEY",
+    "messages": "look into the server's log for which and why",
+}
+"""The remedy for each part; other checks cover the other parts."""
+
+
+def check_server(facts: Facts) -> Iterator[Finding]:
+    """Report the health of the owner's parts."""
+    if facts.parts is None:
+        return
+    well = []
+    for name, remedy in _REMEDIES.items():
+        part = facts.parts[name]
+        if part.status == "degraded":
+            yield warning("server", f"{name}: {part.cause}", remedy)
+        else:
+            well.append(name)
+    if well:
+        yield ok("server", f"its {', '.join(well)} are well")
+
+
+def check_settings(facts: Facts) -> Iterator[Finding]:
+    """Report variables with our prefix that are no settings."""
+    for name in facts.resolved.strangers:
+        meant = did_you_mean(name, map(variable, all_settings()))
+        yield warning(
+            "settings",
+            f"the variable {name} is no setting{meant}",
+            "name it as `greenroom config` has it, or remove it",
+        )
+    if not facts.resolved.strangers:
+        file = facts.resolved.config
+        yield ok(
+            "settings", f"they are understood; {f'{file} was read' if file else 'there is no file of them'}"
+        )
+
+
+def check_packages(_: Facts) -> Iterator[Finding]:
+    """Report missing packages, with the commands that install them."""
+    left_out = find_missing()
+    if left_out is not None:
+        what, _colon, command = left_out.lack.partition(": ")
+        yield warning("packages", what, command)
+    extras = missing_extras()
+    commands = (
+        f", of which these are not installed: {', '.join(map(install_command, extras))}" if extras else ""
+    )
+    yield ok("packages", f"extras are optional{commands}")

@@ -1,1 +1,0 @@
-"""Files of MCP clients: what is installed, what Greenroom adds there, and how that is taken back."""

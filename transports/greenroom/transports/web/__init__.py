@@ -1,0 +1,1 @@
+"""HTTP and JSON for programs, and the console for people."""

@@ -1,0 +1,240 @@
+"""The list of sessions, and the pages of one: transcript, context, passports and hand-overs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from greenroom.actors import FindSessions, GetSessionContext, ListPassports, ReadResource, ReadTranscript
+from greenroom.actors.core.replies.paging import estimate_tokens
+from greenroom.actors.core.replies.replies import MessageView
+from greenroom.actors.core.resources.resource_uris import conversation_uri, session_uri
+from greenroom.actors.sessions.requests.session_views import AnsweredMessage
+from greenroom.runtime import Refusal
+from greenroom.transports.web.console.view import Place, Reader, View, not_found
+from greenroom.transports.web.console.views.time_line import stays
+
+STATUSES: Final = ("created", "active", "paused", "terminated", "archived")
+_FILTERS: Final = {"q": "text", "status": "status", "project": "project_id", "agent": "agent", "tool": "tool"}
+_READ: Final = {"q": Place.get}
+_LONGEST_TEXT: Final = 128
+"""Longest text of a search for sessions, in characters."""
+
+
+async def sessions(reader: Reader, place: Place) -> View:
+    """Return the list of sessions, or a page of the one in the URL."""
+    session_id, _, tab = place.rest.partition("/")
+    if not session_id:
+        named = place.name("id")
+        return await (_list(reader, place) if named is None else _find(reader, place, named))
+    found = next((each for each in TABS if each.name == tab), None)
+    if found is None:
+        return not_found(f"a session has no page {tab!r}")
+    return await found.show(reader, place, session_id)
+
+
+async def _find(reader: Reader, place: Place, session_id: str) -> View:
+    """Return the page of a session, or similar sessions if the id is unknown.
+
+    Metadata may name a session that was never here, is deleted, or is another program's.
+    """
+    try:
+        return await transcript(reader, place, session_id)
+    except Refusal as refusal:
+        if refusal.code != "SESSION_NOT_FOUND" and refusal.details.get("field") != "session_id":
+            raise
+    listed = await _list(reader, place._replace(query={"q": [session_id[:_LONGEST_TEXT]]}))
+    return listed._replace(values={**listed.values, "missing": session_id}, every=None)
+
+
+async def _list(reader: Reader, place: Place) -> View:
+    given: dict[str, Any] = {
+        field: _READ.get(name, Place.name)(place, name) for name, field in _FILTERS.items()
+    }
+    page = await reader.ask(FindSessions(**given, cursor=place.get("cursor")))
+    values = {
+        "place": place,
+        "missing": None,
+        "page": page,
+        "statuses": STATUSES,
+        "is_filtered": any(given.values()),
+        "tools": sorted({each.tool for each in page.sessions if each.tool}),
+        "agents": sorted({each.session.created_by for each in page.sessions}),
+        "projects": sorted({each.session.project_id for each in page.sessions if each.session.project_id}),
+    }
+    return View("sessions.html", "Sessions", values, every=5.0)
+
+
+CLOSED: Final = frozenset({"terminated", "archived"})
+GROWING: Final = 300
+"""Messages at most on a page that starts at a given message and grows."""
+
+
+class Tab(NamedTuple):
+    """A page of a session; ``name`` follows the session's id in the path."""
+
+    name: str
+    label: str
+    show: Callable[[Reader, Place, str], Awaitable[View]]
+
+
+async def transcript(reader: Reader, place: Place, session_id: str) -> View:
+    """Return the transcript: the newest messages, those before one, or those from one on."""
+    before, start, message = (place.number(name) for name in ("before", "from", "message"))
+    request = ReadTranscript(session_id=session_id)
+    if message is not None:
+        request = ReadTranscript(session_id=session_id, start=message, limit=1)
+    elif before is not None:
+        request = ReadTranscript(session_id=session_id, before=before)
+    elif start is not None:
+        request = ReadTranscript(session_id=session_id, start=start, limit=GROWING)
+    page = await reader.ask(request)
+    nested = place.get("order") == "threads"
+    values = {
+        "session": page.session,
+        "statistics": page.statistics,
+        "page": page,
+        "rows": (in_threads if nested else in_time)(page.messages),
+        "nested": nested,
+        "answered": answers_of(page.messages, page.answered),
+        "is_whole": message is not None,
+        "grows": before is None and message is None and not page.has_newer,
+        "reply": place.number("reply"),
+    }
+    return _session_view("session.html", "", values, session_uri(session_id))
+
+
+async def context(reader: Reader, place: Place, session_id: str) -> View:
+    """Return the context of a session, and the part that a client gets."""
+    tool = place.get("tool")
+    request = GetSessionContext(session_id=session_id, tool_id=tool)
+    work = await reader.ask(request)
+    conversation = await reader.ask(ReadResource(uri=conversation_uri(session_id)))
+    values = {
+        **await _head(reader, session_id),
+        "work": work,
+        "tool": tool,
+        "tiers": _tiers(conversation),
+        "conversation": conversation,
+        "briefing_tokens": estimate_tokens(work.briefing),
+    }
+    return _session_view("session_context.html", "context", values, session_uri(session_id), every=5.0)
+
+
+async def passports(reader: Reader, _place: Place, session_id: str) -> View:
+    """Return the passports that were issued for a session, and those that brought it here."""
+    values = {
+        **await _head(reader, session_id),
+        "passports": await reader.ask(ListPassports(session_id=session_id)),
+    }
+    return _session_view("session_passports.html", "passports", values, session_uri(session_id), every=5.0)
+
+
+async def history(reader: Reader, _place: Place, session_id: str) -> View:
+    """Return the hand-overs of a session: who used it where and when, and its compactions."""
+    work = await reader.ask(GetSessionContext(session_id=session_id))
+    values = await _head(reader, session_id)
+    values |= {"work": work, "stays": stays(work.migrations, values["compactions"], values["session"])}
+    return _session_view("session_history.html", "history", values, session_uri(session_id), every=5.0)
+
+
+TABS: Final = (
+    Tab("", "Transcript", transcript),
+    Tab("context", "Context", context),
+    Tab("passports", "Passports", passports),
+    Tab("history", "Hand-overs", history),
+)
+"""The pages of a session."""
+
+
+class TierView(NamedTuple):
+    """A tier of a conversation: its number of messages and an estimate of their tokens."""
+
+    name: str
+    messages: int
+    tokens: int
+
+
+def _tiers(conversation: Any) -> list[TierView]:
+    counts = conversation.counts
+    recent = sum(estimate_tokens(each.content) for each in conversation.recent)
+    shortened = sum(estimate_tokens(each.text) for each in conversation.compressed)
+    lines = sum(estimate_tokens(each.line) for each in conversation.lines)
+    older = counts.total - counts.recent - counts.compressed - counts.lines
+    return [
+        TierView("Newest, as they are", counts.recent, recent),
+        TierView("Older, shortened", counts.compressed, shortened),
+        TierView("Oldest, a line each", counts.lines, lines),
+        TierView("Left out", older, 0),
+    ]
+
+
+async def _head(reader: Reader, session_id: str) -> dict[str, Any]:
+    page = await reader.ask(ReadTranscript(session_id=session_id, limit=1))
+    return {
+        "session": page.session,
+        "statistics": page.statistics,
+        "writers": page.writers,
+        "compactions": page.compactions,
+    }
+
+
+def _session_view(
+    template: str, tab: str, values: Mapping[str, Any], topic: str, every: float | None = None
+) -> View:
+    session = values["session"]
+    title = session.purpose.strip() or session.session_id
+    shared = {"tabs": TABS, "tab": tab, "is_open": session.status not in CLOSED}
+    return View(template, title, {**values, **shared}, topics=(topic,), every=every)
+
+
+DEEPEST: Final = 6
+"""Levels by which answers are indented at most."""
+_LINE: Final = 480
+
+
+class Row(NamedTuple):
+    """A message and its indentation level."""
+
+    message: MessageView
+    depth: int
+
+
+def in_time(messages: Sequence[MessageView]) -> list[Row]:
+    """Return messages in order of time."""
+    return [Row(message, 0) for message in messages]
+
+
+def in_threads(messages: Sequence[MessageView]) -> list[Row]:
+    """Return messages as threads: each is followed by its answers."""
+    here = {message.message_id for message in messages}
+    answers: dict[int | None, list[MessageView]] = {}
+    for message in messages:
+        parent = message.parent_message_id
+        # An answer is newer than its parent, so the parents cannot form a cycle.
+        is_answer = parent in here and parent is not None and parent < message.message_id
+        answers.setdefault(parent if is_answer else None, []).append(message)
+    return list(_walk(answers))
+
+
+def _walk(answers: Mapping[int | None, list[MessageView]]) -> Iterator[Row]:
+    """Yield the tree's messages without recursion: a chain may be as long as a page."""
+    open_rows = [Row(message, 0) for message in reversed(answers.get(None, []))]
+    while open_rows:
+        row = open_rows.pop()
+        yield row
+        below = answers.get(row.message.message_id, [])
+        open_rows += [Row(message, min(row.depth + 1, DEEPEST)) for message in reversed(below)]
+
+
+def answers_of(
+    messages: Sequence[MessageView], elsewhere: Sequence[AnsweredMessage]
+) -> Mapping[int, AnsweredMessage]:
+    """Return the answered messages by id, both from this page and from elsewhere."""
+    wanted = {message.parent_message_id for message in messages}
+    here = [
+        AnsweredMessage(message_id=each.message_id, sender=each.sender, line=each.content[:_LINE])
+        for each in messages
+        if each.message_id in wanted
+    ]
+    return {each.message_id: each for each in (*elsewhere, *here)}
