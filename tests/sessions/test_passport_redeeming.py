@@ -406,7 +406,7 @@ async def test_a_repeat_says_that_the_session_has_ended_and_makes_no_other(
         await claude.ask(EndSession(session_id=first.session_id))
         again = await claude.ask(asked)
         assert again.session_id == first.session_id
-        assert "It is terminated since" in again.notice
+        assert "It has been terminated since" in again.notice
         assert (await claude.ask(ListSessions())).count == 1
 
 
