@@ -48,7 +48,12 @@ export class MapView {
       this.draw(false);
       if (this.wanted !== undefined && this.picture.width) this.showWanted();
     }).observe(this.canvas);
-    this.wanted = new URLSearchParams(location.hash.slice(1)).get("node") ?? undefined;
+    this.wanted = nodeInAddress();
+    addEventListener("hashchange", () => {
+      clearTimeout(this.naming); // what a person puts into the address comes before the selection
+      this.wanted = nodeInAddress();
+      if (this.wanted !== undefined && this.picture.width) this.showWanted();
+    });
     this.section.dataset.ready = "";
   }
 
@@ -246,6 +251,11 @@ export class MapView {
       this.isMoving = undefined;
     });
   }
+}
+
+/** Returns the key of the node that the address names. */
+function nodeInAddress() {
+  return new URLSearchParams(location.hash.slice(1)).get("node") ?? undefined;
 }
 
 function isStill() {
