@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 import socket
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from support.programs import running
 
 from greenroom.transports.ops.cli.support.step_printer import StepPrinter
+
+CAST = Path(__file__).parents[2] / "docs/images/demo.svg"
+SVG = "{http://www.w3.org/2000/svg}"
 
 LEAKY = """\
 import sys
@@ -42,6 +46,14 @@ async def test_every_claim_holds_and_nothing_is_left(tmp_path: Path) -> None:
     assert "FAILED" not in demo.printed
     assert "\x1b" not in demo.printed
     assert names(tmp_path) == []
+    without_numbers = [re.sub(r"\d[\d.]*", "0", line) for line in demo.printed.splitlines() if line]
+    texts = [text.text or "" for text in ET.fromstring(CAST.read_text()).iter(f"{SVG}text")]  # noqa: S314  it is ours
+    assert texts[0] == "$ greenroom demo"
+    for text in texts[1:]:
+        line = re.sub(r"\d[\d.]*", "0", text.removesuffix("…"))
+        assert any(each.startswith(line) for each in without_numbers), (
+            f"docs/demo_cast.py draws it anew: {text}"
+        )
 
 
 @pytest.mark.promise("cli.demo")

@@ -222,7 +222,9 @@ def test_keys_go_from_node_to_node_and_the_address_names_it(
     page.wait_for_url("**#node=*")
     page.reload()
     selected.get_by_role("heading", name=name).wait_for()
-    page.goto(f"{console_server.url}map#node=memory%3Anone")  # at once: before the selection reaches the address
+    page.goto(
+        f"{console_server.url}map#node=memory%3Anone"
+    )  # at once: before the selection reaches the address
     page.get_by_text("is not on this map").wait_for()
     page.reload()
     page.get_by_text("is not on this map").wait_for()
