@@ -49,7 +49,7 @@ SLOW = re.compile(
 
 # Each run draws new examples, and prints of one that fails how to draw it again. How long one takes says
 # something about the machine only. `--hypothesis-profile` chooses another than `.ci/run` has.
-for level, examples in {"quick": 5, "ci": 50, "nightly": 1_000}.items():
+for level, examples in {"quick": 5, "ci": 25, "nightly": 1_000}.items():
     hypothesis.settings.register_profile(
         level,
         max_examples=examples,
