@@ -134,8 +134,8 @@ def opened() -> dict[str, tuple[set[str], set[str]]]:
         named = SCOPES if "every scope" in tools else re.findall(r"`([\w:]+)`", tools)
         ways = [known[each] for each in named]
         known[scope.strip("`")] = (
-            set().union(*(way[0] for way in ways)),
-            set().union(*(way[1] for way in ways)),
+            {tool for opens, _ in ways for tool in opens},
+            {other for _, others_of in ways for other in others_of},
         )
     return known
 
