@@ -110,14 +110,16 @@ WRITES: Final[Mapping[str, str]] = {
 
 
 def scope_rows() -> list[tuple[str, ...]]:
-    """Return what each scope opens."""
+    """Return what each scope opens; of a wildcard, the scopes that it stands for."""
     rows: list[tuple[str, ...]] = []
-    for scope in (*SCOPES, *WILDCARDS):
+    for scope in SCOPES:
         tools = [f"`{name}`" for name in TOOLS if allows({scope}, TOOLS[name])]
         others = [what for what, needed in NEEDED.items() if what not in TOOLS and allows({scope}, needed)]
-        if len(tools) == len(TOOLS):
-            tools = ["every tool"]
         rows.append((f"`{scope}`", ", ".join(tools) or "nothing yet", ", ".join(others) or "none"))
+    for wildcard in WILDCARDS:
+        scopes = [f"`{scope}`" for scope in SCOPES if allows({wildcard}, scope)]
+        named = "every scope" if len(scopes) == len(SCOPES) else ", ".join(scopes)
+        rows.append((f"`{wildcard}`", f"as {named}", "the same"))
     return rows
 
 

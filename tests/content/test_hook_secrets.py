@@ -103,7 +103,7 @@ def test_hashes_identifiers_and_pictures_stay() -> None:
 def test_next_to_nothing_is_taken_for_a_secret_in_the_source_and_pages_of_this_repository() -> None:
     files = chain(
         *(ROOT.joinpath(folder).rglob("*.py") for folder in ("runtime", "transports")),
-        ROOT.rglob("docs/**/*.md"),
+        ROOT.joinpath("docs").rglob("*.md"),
     )
     found = {str(path.relative_to(ROOT)): without_secrets(path.read_text())[1] for path in files}
     assert len(found) > 300

@@ -122,13 +122,22 @@ async def finds(seen: Awaitable[Any], codes: frozenset[str] = GONE) -> Any:
 # -- what scopes open --------------------------------------------------------------------------------
 
 
-def opened() -> dict[str, set[str]]:
-    """Return the tools that each scope opens, as the page says."""
+def opened() -> dict[str, tuple[set[str], set[str]]]:
+    """Return the tools and what else each scope opens, as the page says."""
     _head, *rows = table("scopes")
-    return {
-        scope.strip("`"): set(TOOLS) if tools == "every tool" else set(re.findall(r"`(\w+)`", tools))
-        for scope, tools, _ in rows
-    }
+    known: dict[str, tuple[set[str], set[str]]] = {}
+    for scope, tools, others in rows:
+        if not tools.startswith("as "):
+            known[scope.strip("`")] = set(re.findall(r"`(\w+)`", tools)), set(others.split(", "))
+            continue
+        assert others == "the same"
+        named = SCOPES if "every scope" in tools else re.findall(r"`([\w:]+)`", tools)
+        ways = [known[each] for each in named]
+        known[scope.strip("`")] = (
+            {tool for opens, _ in ways for tool in opens},
+            {other for _, others_of in ways for other in others_of},
+        )
+    return known
 
 
 @pytest.mark.promise("identity.scopes")
@@ -136,7 +145,7 @@ async def test_every_tool_asks_for_its_scope_on_every_way_in(enter: Enter) -> No
     said = opened()
     assert set(said) == {*SCOPES, *WILDCARDS}
     async with enter(embedder="none") as at:
-        for scope, tools in said.items():
+        for scope, (tools, _others) in said.items():
             agent = at.agent("a", scopes=frozenset({scope}))
             listed = set(visible_tools({name: {} for name in TOOLS}, LISTED, agent.scopes))
             # The model of who may do everything need not read of administration at every start.
@@ -161,7 +170,6 @@ async def denies(ask: Callable[[], Any]) -> bool:
 
 
 async def test_resources_ask_for_the_scope_of_their_kind(enter: Enter) -> None:
-    _head, *rows = table("scopes")
     uris = {
         "session": "session://s",
         "memory": "agent://scribe/memory",
@@ -177,10 +185,10 @@ async def test_resources_ask_for_the_scope_of_their_kind(enter: Enter) -> None:
     assert set(uris) == set(RESOURCES)
     async with enter(embedder="none") as at:
         await at.agent("scribe").ask(CreateSession(purpose="p", session_id="s"))
-        for scope, _, others in rows:
-            agent = at.agent("scribe", scopes=frozenset({scope.strip("`")}))
+        for scope, (_tools, others) in opened().items():
+            agent = at.agent("scribe", scopes=frozenset({scope}))
             for kind, uri in uris.items():
-                may = f"resource {kind}" in others.split(", ")
+                may = f"resource {kind}" in others
                 with agent.subscriber() as subscriber:
                     for way in (agent.ask, partial(posted, agent)):
                         assert may != await denies(partial(way, ReadResource(uri=uri)))
