@@ -10,13 +10,13 @@ PROGRAM: Final = "/path/to/greenroom"
 
 NOTES: Final = {
     "claude-code": """\
-Where `claude` is on the path, it writes the file itself (`claude mcp add-json --scope user`, `claude mcp remove`). If that
-fails, setup reports it and edits the file. Claude Code's own notes there stay.
+Where `claude` is on the path, it writes the file itself (`claude mcp add-json --scope user`,
+`claude mcp remove`). If that fails, setup reports it and edits the file. Claude Code's own notes there stay.
 
 A session is in the project of the folder that Claude Code works in (`CLAUDE_PROJECT_DIR`).""",
     "claude-code-project": """\
-Go to the folder first. The file is written only where you name `claude-code-project`. `--check` runs its entry only as it was
-written, because such a file may come with a repository.
+Go to the folder first. The file is written only where you name `claude-code-project`. `--check` runs its
+entry only as it was written, because such a file may come with a repository.
 
 The path of the program is that of this machine, so the file is not for others. No key is in it.""",
     "vscode": """\
@@ -32,8 +32,8 @@ The file is one of Greenroom's own; `config.yaml` is not touched.""",
     "codex": """\
 A session is in the project of the folder that Codex CLI works in.""",
     "gemini": """\
-Gemini CLI connects to servers only in folders that it trusts. End it first: when it saves its settings, it drops the entry. Then
-use `--check`.""",
+Gemini CLI connects to servers only in folders that it trusts. End it first: when it saves its settings, it
+drops the entry. Then use `--check`.""",
     "jetbrains": """\
 Nothing is written, and `--check` and `--undo` know nothing of it.""",
 }
