@@ -7,53 +7,33 @@ from greenroom.transports.clients.setup.change import put_in
 from greenroom.transports.clients.table import BY_HAND, CLIENTS, HOOK_CLIENTS, Client
 
 PROGRAM: Final = "/path/to/greenroom"
-HOOKS: Final = "[What they do](../hooks.md), and how they are taken out again."
-MAC: Final = "Library/Application Support"
 
 NOTES: Final = {
     "claude-code": """\
-Where `claude` is on the path, it writes the file itself (`claude mcp add-json --scope user`), and takes
-the entry out itself (`claude mcp remove`), because it may be running and writes its file all the time. If
-that fails, setup reports it and edits the file as it edits those of other clients.
+Where `claude` is on the path, it writes the file itself (`claude mcp add-json --scope user`,
+`claude mcp remove`). If that fails, setup reports it and edits the file. Claude Code's own notes there stay.
 
-A session is in the project of the folder that Claude Code works in, which it tells each server
-(`CLAUDE_PROJECT_DIR`).
-
-Version 2.1.316 is run in the tests: it adds the server, connects to it and removes it.""",
+A session is in the project of the folder that Claude Code works in (`CLAUDE_PROJECT_DIR`).""",
     "claude-code-project": """\
-The file is that of the current folder, so go there first. It is written only where you name
-`claude-code-project`, and `--check` runs its entry only as it was written: such a file comes with
-a repository, and anybody may have written it.
+Go to the folder first. The file is written only where you name `claude-code-project`. `--check` runs its
+entry only as it was written, because such a file may come with a repository.
 
-The path of the program is that of this machine, so the file is not for others. No key is in it.
-
-Version 2.1.316 is run in the tests: it finds the file and asks for approval.""",
+The path of the program is that of this machine, so the file is not for others. No key is in it.""",
     "vscode": """\
-The file is that of the default profile. VS Code reports the open folder as its root, and
-sessions are in the project of that folder.""",
+The file is that of the default profile. Sessions are in the project of the open folder.""",
     "cursor": """\
-Cursor reports the open folder as its root, and sessions are in the project of that folder.""",
+Sessions are in the project of the open folder.""",
     "zed": """\
-The settings are one file with much else in it; its comments and layout stay. The entry has a `source`,
-which versions of 2025 need and later ones do not mind.""",
+Comments and layout of the settings stay. Versions of 2025 need the `source`.""",
     "cline": """\
-The file is the one that its extensions and its command line share since 2026. Older versions of the
-extension for VS Code kept theirs below `globalStorage`; newer ones take over what is there.
-
-Version 3.0.65 of its command line is run in the tests: it lists the server.""",
+Its extensions and its command line share this file since 2026.""",
     "continue": """\
-The file is one of Greenroom's own, in a folder of which Continue reads each file. So `config.yaml` is
-not touched.""",
+The file is one of Greenroom's own; `config.yaml` is not touched.""",
     "codex": """\
-A session is in the project of the folder that Codex CLI works in: it starts each server there.
-
-Version 0.166.0 is run in the tests: it lists the server, and goes on with what hooks of Claude Code kept.""",
+A session is in the project of the folder that Codex CLI works in.""",
     "gemini": """\
-Gemini CLI connects to servers only in folders that it trusts. One that is running and saves its
-settings writes them as it knows them, without the entry; so end it first, and `--check` afterwards.
-Its own `gemini mcp add` would not help with that, and is not used.
-
-Version 0.61.0 is run in the tests: it connects.""",
+Gemini CLI connects to servers only in folders that it trusts. End it first: when it saves its settings, it
+drops the entry. Then use `--check`.""",
     "jetbrains": """\
 Nothing is written, and `--check` and `--undo` know nothing of it.""",
 }
@@ -102,46 +82,21 @@ def _page(name: str, client: Client) -> str:
     if client.macos:
         places.append(f"on macOS `~/{client.macos}`")
     if client.variable:
-        places.append(f"where `{client.variable[0]}` names a folder `{client.variable[1]}` there")
+        places.append(f"where `{client.variable[0]}` names a folder, `{client.variable[1]}` there")
+    hooks = [f"Hooks: `greenroom setup {name} --hooks`. [What they do](../hooks.md).\n"]
     return "\n".join(
         [
             f"# {client.title}\n",
-            "```sh",
-            f"greenroom setup {name}            # shows the change, asks, writes it, and tries the server",
-            f"greenroom setup {name} --check    # what is there, and what is wrong",
-            f"greenroom setup {name} --undo     # takes back exactly that",
-            "```\n",
-            f"This goes into {'; '.join(places)}:\n",
+            f"`greenroom setup {name}` writes this into {'; '.join(places)}:\n",
             f"```{client.format}",
             f"{(text or '').rstrip()}",
             "```\n",
-            "What else is in the file stays as it is. Before anything is written you see it:\n",
-            "```console",
-            f"$ greenroom setup {name} --print",
-            f"--- …/{client.linux}",
-            f"+++ …/{client.linux}",
-            "…",
-            *_around_agent(client, text or "", name),
-            "```\n",
             f"Then {client.after}.\n",
             *([f"{NOTES[name]}\n"] if name in NOTES else []),
-            *(
-                [f"It has hooks, too: `greenroom setup {name} --hooks`. {HOOKS}\n"]
-                if name in HOOK_CLIENTS
-                else []
-            ),
-            "[All clients](../set-up-clients.md), and what holds for each of them.\n",
+            *(hooks if name in HOOK_CLIENTS else []),
+            "[All clients](../set-up-clients.md)\n",
         ]
     )
-
-
-def _around_agent(client: Client, text: str, name: str) -> Iterator[str]:
-    """Yield the line that names the agent, and a sign for what follows."""
-    agent, lines = name.removesuffix("-project"), text.splitlines()
-    place = next(n for n, line in enumerate(lines) if agent in line and client.command not in line)
-    yield f"+{lines[place]}"
-    if place + 1 < len(lines):
-        yield "…"
 
 
 def _page_by_hand(name: str, place: str) -> str:
@@ -162,6 +117,6 @@ def _page_by_hand(name: str, place: str) -> str:
             "…",
             "```\n",
             f"{NOTES[name]}\n",
-            "[All clients](../set-up-clients.md), and what holds for each of them.\n",
+            "[All clients](../set-up-clients.md)\n",
         ]
     )
