@@ -30,8 +30,6 @@ class Client(Protocol):
     """The caller of a request and its way to the actors.
 
     Attributes:
-        runtime: The runtime of the actors.
-        principal: The identity of the client.
         tool: The program that the client is.
         scope: The scope of its idempotency keys.
         on_export: Called with the number of exported bytes.
@@ -51,11 +49,7 @@ class Client(Protocol):
         """
 
     def check_scope(self, what: str, scope: str) -> None:
-        """Check that the client has a scope besides the one of the operation.
-
-        Raises:
-            Refusal: ``PERMISSION_DENIED``.
-        """
+        """Check that the client has a scope besides the one of the operation."""
         if not scopes.allows(self.principal.scopes, scope):
             raise auth_errors.scope_missing(what, scope)
 

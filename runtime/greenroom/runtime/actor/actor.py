@@ -86,11 +86,7 @@ class Actor:
 
 
 def kinds_by_name(classes: tuple[type[Actor], ...]) -> dict[str, type[Actor]]:
-    """Return the classes by kind.
-
-    Raises:
-        ConfigurationError: two classes claim one kind, or one handles two messages of one name.
-    """
+    """Return the classes by kind."""
     table: dict[str, type[Actor]] = {}
     for cls in classes:
         if table.setdefault(cls.kind, cls) is not cls:

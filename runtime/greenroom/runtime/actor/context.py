@@ -92,11 +92,7 @@ class Context:
         return error.key.startswith(self._actor_keys.store_key(prefix))
 
     def own_key(self, error: RecordDamagedError, prefix: bytes = b"") -> bytes:
-        """Return the actor's own key of a damaged record, with its names as stored.
-
-        Args:
-            error: The damage.
-            prefix: The beginning of the key, which is cut off.
+        """Return the actor's own key of a damaged record, without ``prefix``, names as stored.
 
         Raises:
             RecordDamagedError: the damage itself, if the key is not the actor's; see `is_own`.
@@ -181,14 +177,9 @@ class Context:
         return self._services.should_yield()
 
     def get(self, key: bytes, of: type[T]) -> T | None:
-        """Return the actor's own record at ``key``, or None.
-
-        Args:
-            key: At most 200 bytes.
-            of: The type of the record.
+        """Return the actor's own record at ``key`` (at most 200 bytes), or None.
 
         Raises:
-            ValueError: the key is too long.
             StoreDamagedError: the record is damaged, or does not fit the type.
         """
         if len(key) > MAX_KEY_BYTES:
@@ -283,15 +274,7 @@ class Context:
             return next((payload for key, payload in found if key == full), None)
 
     def put(self, key: bytes, value: Any) -> None:
-        """Stage a write of the actor's own record at ``key``.
-
-        Args:
-            key: At most 200 bytes.
-            value: Anything that msgspec encodes.
-
-        Raises:
-            ValueError: the key is too long.
-        """
+        """Stage a write of the actor's own record at ``key`` (at most 200 bytes)."""
         if len(key) > MAX_KEY_BYTES:
             raise keys.too_long("a record's key", key)
         effects = self.effects or self._new_effects()
@@ -426,9 +409,6 @@ class Context:
         """Return the stored row of the timer ``name``, or None.
 
         The kernel uses it to detect a timer that was set anew.
-
-        Raises:
-            RecordDamagedError: the row is not known.
         """
         return self._payload(self._timer_name_key(name))
 
@@ -463,16 +443,10 @@ class Context:
         effects.dispensable = dispensable
 
     def most_rows(self, most: int) -> int:
-        """Return how many rows a message with the reserve should touch at once.
+        """Return how many rows, of ``most``, a message with the reserve should touch at once.
 
         A deleted or changed row takes a new page until the commit after the next one. So a full store must be
         emptied in small steps.
-
-        Args:
-            most: The number of rows with plenty of room.
-
-        Returns:
-            At least one.
         """
         return max(1, min(most, self._services.store.room() // (_COPIES * PAGE)))
 

@@ -27,7 +27,6 @@ class BufferedEntries(NamedTuple):
     """Rows taken out of the buffer, on their way to disk.
 
     Attributes:
-        effects: The rows.
         times: The number of buffered rows, by journal.
         lost: The number of lost rows that they report, by journal.
     """
@@ -40,12 +39,7 @@ class BufferedEntries(NamedTuple):
 class JournalBuffer:
     """The journal rows that wait for the next group commit.
 
-    Args:
-        journals: The runtime's, by name.
-        clock: The runtime's.
-
     Attributes:
-        journals: The runtime's, by name.
         dropped: The number of rows that found no room since the runtime was opened.
     """
 

@@ -33,7 +33,6 @@ class IndexReader:
     """The committed rows of the shared indexes, as they were when the query began.
 
     Attributes:
-        principal: The identity of the caller.
         now: The wall clock in microseconds since 1970 UTC.
         damage: The damaged rows that were skipped, for the reply to name.
     """
@@ -117,16 +116,10 @@ class IndexReader:
         return found
 
     def changed_since(self, index: str, since: int | None) -> tuple[int, list[Address] | None]:
-        """Return the actors with changed rows in an index, and a new ``since``.
+        """Return a number for the next ``since``, and the actors with rows changed since.
 
-        No acknowledged change is missing if this is called before the query first yields.
-
-        Args:
-            index: The name of the index.
-            since: The number that the last call returned; None at first.
-
-        Returns:
-            The number, and the actors; None instead of them if all rows must be read.
+        The actors are None if all rows must be read. No acknowledged change is missing if this is called
+        before the query first yields.
         """
         self._check(index)
         return self._services.row_changes.since(index, since)
@@ -138,14 +131,7 @@ class IndexReader:
     def entries(
         self, journal: str, of: type[T], *, start: int | None = None, reverse: bool = False
     ) -> Iterator[JournalRow[T]]:
-        """Yield the rows of a journal in the order of their numbers.
-
-        Args:
-            journal: The name of the journal.
-            of: The type of the rows.
-            start: The first number wanted, inclusive; with ``reverse`` the highest.
-            reverse: The newest first.
-        """
+        """Yield the rows of a journal by number, from ``start`` on, inclusive."""
         for number, record in scan(self._snapshot, self._keys(journal).name, start=start, reverse=reverse):
             if number != STRANGE:
                 yield decode_row(number, record, of)

@@ -122,11 +122,7 @@ class RuntimeFactory:
             )
 
     def find_secret(self, folder: Path, store_id: str, mark: str) -> Secret | None:
-        """Return the secret of the store in a folder; None for a runtime without one.
-
-        Raises:
-            StoreError: as `find_secret`.
-        """
+        """Return the secret of the store in a folder; None for a runtime without one."""
         if not self.secrets:
             return None
         return find_secret(list(dict.fromkeys([*self.secrets, folder])), store_id, mark)
@@ -141,11 +137,8 @@ class RuntimeFactory:
     ) -> AsyncIterator[Runtime]:
         """Run the actors on a folder that is locked, until the block ends.
 
-        Args:
-            owner: Holds the lock.
-            relay: Serves attached processes.
-            bus: A bus with subscribers, instead of a new one.
-            callbacks: The messages posted before, with their callbacks.
+        A process that was attached gives its bus with subscribers, and its posted messages with their
+        callbacks.
         """
         options = self.options
         remove_left_over(owner.folder)

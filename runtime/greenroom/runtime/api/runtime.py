@@ -157,11 +157,7 @@ class Runtime(RuntimeClient):
         return self._kernel, self._commits, self._bus, self._store
 
     def check_open(self) -> None:
-        """Raise an error if no request is accepted any more.
-
-        Raises:
-            RuntimeClosedError, StoreFailedError: so it is.
-        """
+        """Raise why no request is accepted any more, if so."""
         if self._failure is not None:
             raise self._closing_error()
         if self._ended:
@@ -233,11 +229,7 @@ class Runtime(RuntimeClient):
         return self._bus.subscriber(window)
 
     def append_soon(self, journal: str, value: Any) -> None:
-        """Append a row to a journal with a later commit, as `Context.append_soon` does.
-
-        Raises:
-            ConfigurationError: the runtime was opened without such a journal.
-        """
+        """Append a row to a journal with a later commit, as `Context.append_soon` does."""
         self._services.append_soon(journal, value)
 
     def apply_settings(self) -> AbstractContextManager[None]:
@@ -323,11 +315,7 @@ class Runtime(RuntimeClient):
             self._fail(error)
 
     async def _replay_revocations(self) -> None:
-        """Replay revocations that a restored store lacks, before any other request.
-
-        Raises:
-            GreenroomError: an actor failed, so its revocations would have no effect.
-        """
+        """Replay revocations that a restored store lacks, before any other request."""
         if self._revocations is None or not self._revocations.missed:
             return
         missed: dict[Address, list[Raw]] = {}

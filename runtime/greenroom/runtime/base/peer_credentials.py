@@ -24,11 +24,7 @@ _XUCRED_VERSION: Final = 0
 
 
 def peer_user(connection: socket.socket | trio.socket.SocketType) -> int | None:
-    """Return the user id of the other end; None if the kernel's layout is unknown.
-
-    Raises:
-        OSError: the other end has gone.
-    """
+    """Return the user id of the other end; None if the kernel's layout is unknown."""
     if not is_macos():
         _process, user, _group = _UCRED.unpack(
             connection.getsockopt(socket.SOL_SOCKET, _SO_PEERCRED, _UCRED.size)

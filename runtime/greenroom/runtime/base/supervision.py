@@ -68,12 +68,7 @@ def decide(failures: Sequence[float], group: Group, jitter: float) -> Restart | 
     """Decide about an actor whose `filter_recent` failures include the present one.
 
     The first failure in a period restarts at once; then the pause doubles,
-    scaled by 0.5-1.5 so that actors which failed together do not return together.
-
-    Args:
-        failures: Recent failure times, the present one last.
-        group: The supervising group.
-        jitter: A random number in [0, 1).
+    scaled by 0.5-1.5 (``jitter`` is 0-1) so that actors which failed together do not return together.
     """
     if len(failures) >= group.intensity:
         return Quarantine(len(failures))
@@ -118,10 +113,6 @@ REMEMBERED = 1_024
 
 class RestartHistory:
     """The recent failures of actors, and the actors in quarantine.
-
-    Args:
-        groups: The group of each kind.
-        randomness: The source of jitter.
 
     Attributes:
         quarantined: The addresses in quarantine, with their numbers of failures.

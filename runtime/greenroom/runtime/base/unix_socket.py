@@ -43,9 +43,6 @@ def bind_socket(folder: Path, name: str, backlog: int) -> Iterator[socket.socket
     """Bind a socket that only this user can reach; remove it at the end.
 
     The caller holds the folder's lock. A file that replaced the socket meanwhile is not removed.
-
-    Raises:
-        OSError: it cannot be bound.
     """
     entry = folder / name
     place = entry if len(os.fsencode(entry)) <= PATH_LIMIT else _short_place(folder, name)
@@ -87,11 +84,7 @@ def _remove_own(path: Path, identity: tuple[int, int]) -> None:
 
 
 def _short_place(folder: Path, name: str) -> Path:
-    """Return a short path for the socket, in a folder private to this user.
-
-    Raises:
-        OSError: there is no such folder, and it cannot be created.
-    """
+    """Return a short path for the socket, in a folder private to this user."""
     short = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16] + "-" + name
     refused = "no place is short enough"
     for base in (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp"):  # noqa: S108 - see _make_private

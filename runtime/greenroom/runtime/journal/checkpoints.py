@@ -39,7 +39,6 @@ class RollbackGap(msgspec.Struct, frozen=True, kw_only=True):
     """Known rows that were missing when the store was opened.
 
     Attributes:
-        journal: The journal's name.
         first: The first of them.
         last: The last known one.
         time: When that was found, in microseconds since 1970 UTC.
@@ -60,11 +59,7 @@ class _Content(msgspec.Struct):
 
 
 class CheckpointFile:
-    """The known checkpoints of one store's journals, in a file.
-
-    Args:
-        path: The file, created at first need.
-    """
+    """The known checkpoints of one store's journals, in a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -65,7 +65,6 @@ class RevocationLog:
     """The revocation log of one store, for the process that owns it.
 
     Args:
-        path: The file, created if missing.
         known: The number of the newest line that the store knows.
         now: The time in microseconds since 1970 UTC.
 
@@ -174,11 +173,7 @@ def _is_expired(line: RevocationEntry, now: int) -> bool:
 
 
 def _read(path: Path) -> tuple[list[RevocationEntry], bool]:
-    """Return the lines, and whether the last one is incomplete.
-
-    Raises:
-        StoreError: it cannot be read, or is damaged.
-    """
+    """Return the lines, and whether the last one is incomplete."""
     try:
         *whole, tail = path.read_bytes().split(b"\n")
     except FileNotFoundError:

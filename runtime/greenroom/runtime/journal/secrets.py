@@ -35,15 +35,7 @@ _OTHERS_WRITE: Final = 0o022
 
 
 class Secret:
-    """The secret from which the keys of one store are derived. It is never displayed.
-
-    Args:
-        root: 32 random bytes.
-        place: The file that holds them.
-
-    Raises:
-        ValueError: ``root`` has another length.
-    """
+    """The secret from which the keys of one store are derived. It is never displayed."""
 
     __slots__ = ("_derived", "_root", "path")
 
@@ -71,12 +63,9 @@ class Secret:
 
 
 def find_secret(places: Sequence[Path], store_id: str, mark: str) -> Secret:
-    """Return the secret of a store, created at first need.
+    """Return the secret of a store, created at first need in the first of ``places``.
 
-    Args:
-        places: The folders in which it may be; it is created in the first.
-        store_id: The store's id.
-        mark: The mark of the store's secret; empty if it had none yet.
+    ``mark`` is the mark of the store's secret; empty if it had none yet.
 
     Raises:
         StoreError: the secret is lost or another one, cannot be read or created, or others can read or
@@ -120,12 +109,7 @@ def is_secret_at(places: Sequence[Path], store_id: str, mark: str) -> bool:
 
 
 def read_secret(path: Path) -> Secret:
-    """Return the secret in a file.
-
-    Raises:
-        OSError: it cannot be read.
-        StoreError: others can read or replace it, or it is no secret.
-    """
+    """Return the secret in a file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
@@ -144,12 +128,7 @@ def read_secret(path: Path) -> Secret:
 
 
 def _refuse_shared(folder: Path) -> None:
-    """Refuse a folder in which others may replace or remove a secret.
-
-    Raises:
-        OSError: it cannot be read.
-        StoreError: they may.
-    """
+    """Refuse a folder in which others may replace or remove a secret."""
     status = folder.stat()
     if status.st_mode & _OTHERS_WRITE or status.st_uid not in {os.geteuid(), 0}:
         raise StoreError(
@@ -159,12 +138,7 @@ def _refuse_shared(folder: Path) -> None:
 
 
 def make_secret(folder: Path, store_id: str) -> Secret:
-    """Create a new durable secret, or return one that another process created meanwhile.
-
-    Raises:
-        OSError: it could not be written.
-        StoreError: as `read_secret`.
-    """
+    """Create a new durable secret, or return one that another process created meanwhile."""
     if not folder.exists():
         folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         sync_folder(folder.parent)

@@ -39,13 +39,7 @@ _SENTENCES: Final = {
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault of a journal.
-
-    Attributes:
-        what: The kind of fault.
-        first: The first affected row.
-        last: The last affected row.
-    """
+    """A fault of a journal."""
 
     what: Literal[
         "missing", "changed", "cut off", "replaced", "head", "start", "strange", "foreign checkpoint"
@@ -63,11 +57,7 @@ class JournalReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a check of a journal.
 
     Attributes:
-        rows: The number of checked rows.
-        first: The number of the first one.
-        last: The number of the last one.
         findings: The faults; none if the journal is what its server wrote.
-        redacted: The number of redacted rows.
     """
 
     rows: int
@@ -92,13 +82,7 @@ class _Findings:
 def check(
     keys: JournalKeys, snapshot: Snapshot, checkpoints: Iterable[Checkpoint]
 ) -> Generator[None, None, JournalReport]:
-    """Check every row of a journal; yields after each.
-
-    Args:
-        keys: The journal's keys.
-        snapshot: The store.
-        checkpoints: Earlier checkpoints of the journal, kept elsewhere.
-    """
+    """Check every row of a journal; yields after each."""
     findings = _Findings()
     start = _signed_state(keys, snapshot, keys.start, "start", findings) or ChainPosition()
     seen = yield from _seen_before(keys, checkpoints, findings)
@@ -178,7 +162,6 @@ class ExpiredRows(NamedTuple):
     """The rows of a journal that may be removed.
 
     Attributes:
-        rows: The keys of the rows.
         start: The key and record of the journal's new start.
         doubtful: The first and last number of each run of rows that are not what was written.
     """
@@ -191,14 +174,10 @@ class ExpiredRows(NamedTuple):
 def find_expired(
     keys: JournalKeys, snapshot: Snapshot, *, oldest: int | None, max_bytes: int | None, most: int
 ) -> ExpiredRows | None:
-    """Find the first rows of a journal that are too old or too many.
+    """Find the first rows of a journal, ``most`` at most, to remove.
 
-    Args:
-        keys: The journal's keys.
-        snapshot: The store.
-        oldest: Rows before this time (microseconds since 1970) may be removed.
-        max_bytes: The oldest rows may be removed until the others fit.
-        most: The most rows to return.
+    Too old are those before ``oldest`` (microseconds since 1970); too many, until the others fit into
+    ``max_bytes``.
     """
     start = start_of(keys, snapshot)
     head = keys.read(keys.head, snapshot.get(META, keys.head))

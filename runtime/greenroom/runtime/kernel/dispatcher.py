@@ -26,15 +26,10 @@ class Dispatcher:
     Invariant: an activation is queued at most once, and then ``activation.ready`` is true.
 
     Args:
-        clock: Measures slices.
         slice_seconds: How long a pass may hold the event loop, in seconds.
-        turn: Gives one activation its turn.
-        after_pass: Called after each pass, before other tasks run.
-        settings: The settings of the store, for any task that gives turns.
 
     Attributes:
         last_pass: When the newest pass began, on trio's clock.
-        settings: As given.
     """
 
     def __init__(

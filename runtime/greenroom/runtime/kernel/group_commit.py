@@ -31,14 +31,8 @@ class GroupCommit:
     """Keep at most one group at the committer, and collect the next one meanwhile.
 
     Args:
-        committer: Commits groups; it calls back in the trio thread.
-        store: The store.
         finish_group: Called with each finished group; it flushes the next one.
         fail: Called when a commit failed for good.
-
-    Attributes:
-        collected: The group that is being collected.
-        journal_buffer: The journal rows that wait for a group.
     """
 
     def __init__(

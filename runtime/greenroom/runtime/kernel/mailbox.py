@@ -51,10 +51,7 @@ class Envelope(msgspec.Struct, eq=False):
         deadline: On trio's clock; a message is not begun after it.
         outbox_key: The stored row (an outbox number, a timer) that brought this message, deleted by the
             commit that handles it.
-        timer: The name of the timer that sent it.
         one_way: Whether no caller ever waited for a reply.
-        failures: How often its handler has failed.
-        begun: Whether a handler has started.
         relay_key: The row for the reply to a relayed message, stored with the message's effects; None for
             others, and once the relay will not repeat it.
         is_retry: Whether an earlier owner may have handled it already, so that there may be such a row.
@@ -116,9 +113,7 @@ class Activation(ActorKeys):
     """One actor in memory.
 
     Attributes:
-        handlers: The functions that handle its messages, by type.
         actor: The instance, or None until the next message activates it.
-        mailbox: Messages that wait, oldest first.
         restart: A pending restart, which goes before every message of the mailbox.
         is_handling: Whether one of its handlers runs right now; its changes are not visible yet.
         last_unit: The newest commit unit on its way to disk; replies that may have seen it wait for it.

@@ -205,11 +205,7 @@ class Bus:
 
     Invariant: a topic has at most one pass, with one turn in the queue.
 
-    Args:
-        is_busy: Returns whether requests are pending.
-
     Attributes:
-        is_busy: As given.
         on_interest: Called with each topic that gets its first listener (true) or loses its last one (false).
     """
 

@@ -19,11 +19,7 @@ from greenroom.runtime.store.store import Store
 def runtime_statistics(
     kernel: Kernel, outbox: Outbox, commits: GroupCommit, bus: Bus, store: Store, sweeper: ExpirySweeper
 ) -> RuntimeStatistics:
-    """Return the statistics of a runtime with these parts.
-
-    Raises:
-        StoreError: the store is closed, or this process was forked from the one that opened it.
-    """
+    """Return the statistics of a runtime with these parts."""
     counts, residents = kernel.counts, kernel.residents
     mailboxes = kernel.dispatcher.mailboxes()
     return RuntimeStatistics(

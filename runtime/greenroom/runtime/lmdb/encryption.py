@@ -139,13 +139,7 @@ _READERS: Final[dict[str, Callable[[str], bytes]]] = {
 
 @dataclass(frozen=True)
 class Opened:
-    """The codec and keys of an open store.
-
-    Attributes:
-        codec: Encodes and decodes records.
-        unlock: The key-encryption key of an encrypted store.
-        blinder: Hides names in its keys.
-    """
+    """The codec and keys of an open store."""
 
     codec: RecordCodec
     unlock: bytes | None = field(default=None, repr=False)
@@ -155,19 +149,7 @@ class Opened:
 def open_seal(
     environment: lmdb.Environment, tables: Sequence[Any], encryption: Encryption | None, name: str
 ) -> Opened:
-    """Open the seal of a store; create it in a new store, if wanted.
-
-    Args:
-        environment: The LMDB environment.
-        tables: Its tables.
-        encryption: The wanted encryption.
-        name: The store's name in sentences.
-
-    Raises:
-        StoreKeyError: the key is not the store's, or encryption is wanted and the store is not.
-        StoreDamagedError: the seal is damaged.
-        lmdb.Error: see `store_error`.
-    """
+    """Open the seal of a store; create it in a new store, if wanted."""
     with environment.begin() as transaction:
         wrapped = transaction.get(SEAL_KEY)
         is_empty = not any(transaction.stat(table)["entries"] for table in tables)
@@ -196,13 +178,7 @@ def open_seal(
 def check_mark(encryption: Encryption, mark: str | None, name: str) -> None:
     """Check the key of a store that another process has open.
 
-    Args:
-        encryption: The wanted encryption.
-        mark: The mark of the store's key; empty for a store in the clear, None if unknown.
-        name: The store's name in sentences.
-
-    Raises:
-        StoreKeyError: the key is not the store's, or encryption is wanted and the store is not.
+    The mark of the store's key is empty for a store in the clear, and None if unknown.
     """
     if mark:
         from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
@@ -225,20 +201,9 @@ def _in_the_clear(name: str) -> StoreKeyError:
 
 
 def rewrap(environment: lmdb.Environment, unlock: bytes, new: bytes, name: str) -> bytes:
-    """Wrap the data key of a store with another key, in one transaction.
+    """Wrap the data key of a store with the key ``new``, in one transaction.
 
-    Args:
-        environment: The LMDB environment.
-        unlock: The present key-encryption key.
-        new: The new key-encryption key.
-        name: The store's name in sentences.
-
-    Returns:
-        The old wrapped key, which is still in the file, without a reference.
-
-    Raises:
-        StoreDamagedError: the seal is damaged.
-        lmdb.Error: see `store_error`.
+    Return the old wrapped key, which is still in the file, without a reference.
     """
     from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
 

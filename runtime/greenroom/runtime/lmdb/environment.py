@@ -52,13 +52,7 @@ REMEDY: Final = (
 
 
 def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environment:
-    """Open ``greenroom.mdb`` in ``folder`` for writing; a new one is made durable.
-
-    Raises:
-        OSError, lmdb.Error: see `store_error`.
-        StoreDamagedError: it is an LMDB file of something else.
-        StoreTooNewError: a newer program wrote it.
-    """
+    """Open ``greenroom.mdb`` in ``folder`` for writing; a new one is made durable."""
     path = folder / DATA_FILE
     lock = folder / LMDB_LOCK_FILE
     new = not os.path.lexists(path)
@@ -114,12 +108,7 @@ class Identity(NamedTuple):
 def identity_of(path: Path, *, forget_mark: bool = False) -> Identity:
     """Return the identity of a store, in a sound file that no process has open.
 
-    Args:
-        path: The LMDB file.
-        forget_mark: Whether to remove the mark, so that the store accepts the next secret.
-
-    Raises:
-        StoreError: the file cannot be read, or written.
+    With ``forget_mark`` the mark is then removed, so that the store accepts the next secret.
     """
     room = path.stat().st_size + MIN_SIZE
     try:

@@ -171,7 +171,6 @@ class FolderLock:
     Enter it before opening a `Store`.
 
     Args:
-        folder: The folder of the store.
         create: Whether a missing or empty folder is accepted; otherwise it is refused.
 
     Attributes:
@@ -324,11 +323,7 @@ class FolderLock:
         return self._pid == os.getpid() and self._descriptor >= 0 and not self._loss()
 
     def check_held(self) -> None:
-        """Check that this process is still the owner.
-
-        Raises:
-            OwnershipLostError: it is not, or another process may consider itself the owner.
-        """
+        """Raise `OwnershipLostError` unless this process is still the owner."""
         if loss := self._loss():
             raise OwnershipLostError(f"{loss}; this process must not write any more")
 
@@ -402,9 +397,6 @@ def ownership_error(folder: Path) -> StoreOwnedError | None:
     """Return the error with which a `FolderLock` would be refused now, or None.
 
     Nothing in the folder changes, except that the lock file is created.
-
-    Raises:
-        StoreError: its file system has no locks.
     """
     status = folder.stat()
     with FolderLock._guard:  # noqa: SLF001  the rules of the module's head are kept together
@@ -420,11 +412,7 @@ def ownership_error(folder: Path) -> StoreOwnedError | None:
 
 
 def holder_of(descriptor: int) -> int | None:
-    """Return the process that holds an owner file's lock; None if none, 0 if unknown.
-
-    Raises:
-        OSError: the file system has no locks.
-    """
+    """Return the process that holds an owner file's lock; None if none, 0 if unknown."""
     holder = lock_holder(descriptor)
     return parse_owner(os.pread(descriptor, END.start, 0)) if holder == 0 else holder
 

@@ -48,9 +48,6 @@ def lock_state(folder: Path) -> LockState | None:
     """Return the state of a folder's lock file; None if there was never an owner.
 
     It acquires no lock, so a starting server finds the folder free.
-
-    Raises:
-        OSError: it cannot be read, or its file system has no locks.
     """
     status = folder.stat()
     with FolderLock._guard:  # noqa: SLF001  closing the file would drop a lock of this process's own
@@ -87,12 +84,7 @@ def _left(folder: Path, line: bytes) -> Left:
 
 
 def is_byte_for_byte(folder: Path) -> bool | None:
-    """Return whether a store without an owner is as left; None if unknown.
-
-    Raises:
-        StoreDamagedError: it is not, and neither is what leads to its tables.
-        OSError: it cannot be read.
-    """
+    """Return whether a store without an owner is as left; None if unknown."""
     line = (folder / OWNER_FILE).read_bytes()[:_LINE_BYTES]
     if line[WORD].decode(errors="replace").strip() != look_of(folder):
         return None

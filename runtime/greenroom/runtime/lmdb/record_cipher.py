@@ -71,11 +71,7 @@ def mark_of(unlock: bytes) -> str:
 
 
 def check_mark(unlock: bytes, mark: str, name: str) -> None:
-    """Check a key-encryption key against the mark of a store.
-
-    Raises:
-        StoreKeyError: it is another key.
-    """
+    """Check a key-encryption key against the mark of a store."""
     if mark_of(unlock) != mark:
         raise StoreKeyError(
             f"{name} is encrypted with another key: that one has the mark {mark}, and the one given "
@@ -91,18 +87,7 @@ def wrap(data_key: bytes, unlock: bytes) -> bytes:
 
 
 def unwrap(wrapped: bytes, unlock: bytes | None, name: str) -> bytes:
-    """Return the data key of a store.
-
-    Args:
-        wrapped: The stored, wrapped key.
-        unlock: The key-encryption key, if any.
-        name: The store's name in sentences.
-
-    Raises:
-        StoreKeyError: the key is missing or another one.
-        StoreDamagedError: ``wrapped`` is not what `wrap` made.
-        StoreTooNewError: a newer program wrapped it.
-    """
+    """Return the data key of a store."""
     head = wrapped[: 1 + _MARK_BYTES]
     if wrapped[:1] > _WRAP_VERSION:
         raise StoreTooNewError(
@@ -133,7 +118,6 @@ class SealedCodec:
     number of the record under it (4), the encrypted payload, and a tag of 16 bytes.
 
     Args:
-        data_key: 32 random bytes.
         sub_key_records: The number of records that one sub-key seals.
     """
 
@@ -169,11 +153,7 @@ class SealedCodec:
         return head + self._encrypt(head[_NONCE], payload, key)
 
     def open(self, key: bytes, record: bytes) -> bytes:
-        """Return the payload of a record read from under ``key``; for any thread.
-
-        Raises:
-            RecordDamagedError: the record is not what `seal` made for this key.
-        """
+        """Return the payload of a record read from under ``key``; for any thread."""
         which = record[:_SUB_KEY_END]
         decrypt = self._sub_keys.get(which)
         if decrypt is None:

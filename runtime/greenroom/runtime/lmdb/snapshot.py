@@ -21,13 +21,7 @@ error then has the key under which the record lies, perhaps beside the range.
 
 
 class Snapshot:
-    """A read transaction: the rows as they were when it began.
-
-    Args:
-        transaction: The LMDB transaction.
-        tables: The handles of the tables, by number.
-        codec: Decodes records.
-    """
+    """A read transaction: the rows as they were when it began."""
 
     __slots__ = ("_codec", "_tables", "_transaction")
 
@@ -100,8 +94,6 @@ class CachedSnapshot:
     Opening a view costs more than a read, so many reads share one. Close it soon.
 
     Args:
-        begin: Opens a view of the table.
-        unseal: Decodes a record.
         report: Called with the damage of a record, before it is raised.
     """
 
@@ -116,12 +108,7 @@ class CachedSnapshot:
         self._view: TableView | None = None
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the payload under ``key``, or None.
-
-        Raises:
-            StoreDamagedError: the record's checksum is wrong.
-            StoreError: the store cannot be read.
-        """
+        """Return the payload under ``key``, or None."""
         view = self._view
         if view is None:
             view = self._view = self._begin()

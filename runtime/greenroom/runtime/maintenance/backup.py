@@ -44,9 +44,6 @@ class BackupInfo:
     """A finished backup.
 
     Attributes:
-        path: The file.
-        file_bytes: Its length.
-        tables: Its tables.
         damaged: The names of its records that are damaged in the store, too; all others are sound.
     """
 
@@ -58,13 +55,7 @@ class BackupInfo:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """A store that was found sound, records included.
-
-    Attributes:
-        folder: The folder of the store.
-        file_bytes: The length of its file.
-        tables: Its tables.
-    """
+    """A store that was found sound, records included."""
 
     folder: Path
     file_bytes: int
@@ -76,9 +67,7 @@ class RestoreInfo:
     """A restored store.
 
     Attributes:
-        folder: The folder of the store.
         kept: The file that was there before; None if there was none. `restore` accepts it, too.
-        tables: The tables of the store now.
         has_secret: Whether its secret is here. If not, the next start creates another one, unless you put the
             file there before; API keys and passports made with the old one end then.
         has_list: Whether the revocation log is here. If not, revoked keys come back.
@@ -240,11 +229,7 @@ def restore(
 
 
 def room_for_copy(store: Store) -> None:
-    """Check that the folder of an open store has room for a copy.
-
-    Raises:
-        StorageFullError: it does not.
-    """
+    """Check that the folder of an open store has room for a copy."""
     statistics = store.statistics()
     if statistics.disk_free - statistics.file_bytes < store.min_free:
         raise StorageFullError(
@@ -270,10 +255,7 @@ def _sound_source(
 ) -> Iterator[tuple[Path, str]]:
     """Yield a file that is not written meanwhile, and its name in sentences.
 
-    Args:
-        source: As in `backup`.
-        place: The folder for a raw copy of an open store; of any other store the file itself is yielded.
-        damaged: The damaged records found meanwhile.
+    Of an open store that is a raw copy in ``place``, of any other store the file itself.
     """
     if isinstance(source, Store):
         with temporary(place, of=source.folder) as (copy, descriptor):

@@ -27,10 +27,8 @@ class MissingRange:
     """A range of keys with missing rows.
 
     Attributes:
-        table: The table.
         start: The first key, with escapes.
         end: The key after the last; empty for the end of the table.
-        why: The damage.
     """
 
     table: str
@@ -40,14 +38,7 @@ class MissingRange:
 
 
 class DamagedStore:
-    """A damaged store.
-
-    Attributes:
-        names: LMDB's own table of tables, with the store's identity.
-        bytes: The length of its file.
-        gaps: The gaps, by table.
-        missing_rows: The number of missing rows.
-    """
+    """A damaged store."""
 
     def __init__(self, prover: Prover, encryption: Encryption | None, path: Path) -> None:
         self._prover = prover

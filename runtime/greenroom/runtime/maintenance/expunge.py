@@ -63,10 +63,8 @@ class ExpungeInfo:
     """A store with a file without deleted data.
 
     Attributes:
-        folder: The folder of the store.
         before: The bytes of its file before.
         after: The bytes of its file now.
-        redacted: The number of redacted journal rows.
     """
 
     folder: Path

@@ -22,11 +22,7 @@ T = TypeVar("T")
 
 
 class StoppedStore:
-    """A stopped store; no actor is activated and no timer fires.
-
-    Args:
-        store: The store.
-    """
+    """A stopped store; no actor is activated and no timer fires."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -48,11 +44,6 @@ def stopped_store(
     """Open a stopped store while the block runs.
 
     Blocks; after an unclean end also for the check of the structure.
-
-    Args:
-        folder: The folder of the store; it is not created.
-        options: Limits of the store, for the statistics.
-        encryption: Has the key of an encrypted store.
 
     Raises:
         StoreOwnedError: a process owns the folder; use its `Runtime.statistics`.

@@ -45,8 +45,6 @@ class Orphans:
     """Find the leaves of lost branches, at the first use.
 
     Args:
-        prover: Reads the file's pages, without their records.
-        head: The newest head.
         trees: The tables, and LMDB's own table of tables.
         reached: Other pages that are known to be in use.
     """
@@ -149,11 +147,7 @@ class Orphans:
         self._counts[tree.root] = self._counts.get(tree.root, 0) + 1
 
     def _free(self) -> set[int]:
-        """Return the free pages; the pages of the list itself count as reached.
-
-        Raises:
-            StoreDamagedError: the list is damaged.
-        """
+        """Return the free pages; the pages of the list itself count as reached."""
         listed = Tree(self._prover, self._head.free_root, self._head.free_depth, is_main=True)
         free: set[int] = set()
         for leaf in self._walk_list(listed.root, listed.depth, b"", None):

@@ -56,7 +56,6 @@ class EncryptInfo:
     """An encrypted store.
 
     Attributes:
-        folder: The folder of the store.
         tables: Its tables; empty if it was encrypted before.
         in_the_clear: Files of older stores beside it, still in the clear.
     """
@@ -129,11 +128,6 @@ def rekey(folder: Path, encryption: Encryption, new: Encryption) -> Path:
 
     The file is read once, to overwrite the old wrapped key. Older backups still need the old key.
 
-    Args:
-        folder: The folder of the store.
-        encryption: Has the present key.
-        new: Has the new key.
-
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.
         StoreKeyError: a key is missing, or the store is encrypted with another or not at all.
@@ -148,11 +142,7 @@ def rekey(folder: Path, encryption: Encryption, new: Encryption) -> Path:
 
 
 def _overwrite(path: Path, remains: bytes) -> None:
-    """Overwrite bytes with zeros in the free pages of a stopped store's file.
-
-    Raises:
-        StoreError: the file cannot be written.
-    """
+    """Overwrite bytes with zeros in the free pages of a stopped store's file."""
     try:
         with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
             while (at := content.find(remains)) >= 0:
@@ -270,23 +260,14 @@ def _exchange(owner: FolderLock, place: Path, encryption: Encryption) -> tuple[T
 
 
 class _Names:
-    """Convert rows of a store in the clear to those of an encrypted one.
-
-    Args:
-        kinds: The spans of names in the keys of each kind's records.
-        indexes: The shared indexes.
-    """
+    """Convert rows of a store in the clear to those of an encrypted one."""
 
     def __init__(self, kinds: Mapping[str, Names], indexes: Mapping[str, keys.Index]) -> None:
         self._kinds = kinds
         self._indexes = indexes
 
     def hide(self, blinder: KeyBlinder, table: int, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
-        """Return the key and payload of a row in the encrypted store.
-
-        Raises:
-            ConfigurationError: the names in its key are not declared.
-        """
+        """Return the key and payload of a row in the encrypted store."""
         if table == ACTORS:
             return self._record(blinder, key, payload)
         if table == INDEXES:
@@ -339,11 +320,6 @@ def renew_secret(folder: Path, secrets: Path, *, max_size: int) -> Secret:
 
     Signatures of the old secret are no longer valid: API keys and passports end, and the audit log up to now
     can only be checked with the old secret.
-
-    Args:
-        folder: The folder of the store.
-        secrets: The folder of its secret.
-        max_size: The store's quota, in bytes.
 
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.

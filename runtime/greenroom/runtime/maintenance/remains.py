@@ -27,15 +27,8 @@ class Remains:
     """The sound records of an actor that may lack some.
 
     Args:
-        address: The actor's address.
-        records: The sound records, by their own keys.
-        gaps: The gaps that may affect the actor.
         own: The prefix of its records' keys in the store.
         hide: Returns the store's form of a key or prefix.
-
-    Attributes:
-        address: As given.
-        records: As given.
     """
 
     def __init__(
@@ -111,12 +104,7 @@ class UndoneAnswers:
             self._known.setdefault(tuple(fields), set()).add(_values(fields, fields))
 
     def takes(self, key: bytes, read: Callable[[], bytes]) -> bool:
-        """Return whether a row is such a reply, or its time; times follow replies.
-
-        Args:
-            key: The row's key.
-            read: Returns the row's payload.
-        """
+        """Return whether a row is such a reply, or its time; times follow replies."""
         if key.startswith(_TIMES):
             return key[-keys.TAG_BYTES :] in self._taken
         is_one = key.startswith(keys.ANSWERS) and self._has(read())

@@ -98,9 +98,6 @@ class RepairInfo:
     """The result of a repair.
 
     Attributes:
-        path: The new file, for `restore`.
-        file_bytes: Its length.
-        tables: Its tables.
         missing_rows: The number of rows that cannot be read.
         ranges: The ranges of these rows.
         set_aside: The actors, as ``kind/key``, that may lack records and are not in the new file. A hidden
@@ -196,14 +193,7 @@ def repair(
 
 
 class _Saved:
-    """The content of the new store.
-
-    Attributes:
-        set_aside: As in `RepairInfo`.
-        mended: As in `RepairInfo`.
-        restating: The actors that get `Restate`.
-        left_out: As in `RepairInfo`.
-    """
+    """The content of the new store."""
 
     def __init__(
         self,

@@ -43,14 +43,7 @@ class Gap(NamedTuple):
 
 
 def salvage(prover: Prover, tree: Tree, codec: RecordCodec, orphans: Orphans) -> Iterator[Sound | Gap]:
-    """Yield the sound rows of a table, and the gaps between, in order.
-
-    Args:
-        prover: Reads the file's pages, without their records.
-        tree: The table.
-        codec: Checks records against their keys.
-        orphans: Finds the leaves of lost branches.
-    """
+    """Yield the sound rows of a table, and the gaps between, in order."""
     if tree.rows or tree.depth:
         yield from _Salvage(prover, tree, codec, orphans).below(tree.root, tree.depth, b"", None)
 

@@ -38,14 +38,7 @@ _PLAIN: Final = re.compile(r"[0-9a-f]*")
 
 
 class Head(NamedTuple):
-    """The unsealed facts of a store.
-
-    Attributes:
-        format: The version of its format.
-        identity: Its id, and the mark of its secret.
-        is_encrypted: Whether its records are encrypted.
-        rows: The number of its rows.
-    """
+    """The unsealed facts of a store."""
 
     format: int
     identity: Identity
@@ -55,13 +48,6 @@ class Head(NamedTuple):
 
 class Survey:
     """A stopped store that is read.
-
-    Args:
-        prover: Reads its file.
-        path: The file.
-
-    Attributes:
-        head: Its unsealed facts.
 
     Raises:
         StoreDamagedError: it is no store, or damaged.
@@ -108,11 +94,7 @@ class Survey:
     def rows(
         self, index: str, of: type[T], codec: RecordCodec, *, start: bytes = b""
     ) -> Iterator[tuple[bytes, T]]:
-        """Yield the sort keys and values of a shared index's rows, from ``start`` on.
-
-        Raises:
-            StoreDamagedError: a page or a record is not what was written.
-        """
+        """Yield the sort keys and values of a shared index's rows, from ``start`` on."""
         prefix = keys.index_prefix(index)
         with closing(Prover(self._path, codec)) as prover:
             found = ProvenSnapshot(prover).scan(INDEXES, prefix, start=prefix + keys.sortable(start))
@@ -122,11 +104,7 @@ class Survey:
                 yield place, keys.decode(record.value, of)
 
     def journal_head(self, journal: str, codec: RecordCodec) -> ChainPosition:
-        """Return the end of a journal by its head, without checking the signature.
-
-        Raises:
-            StoreDamagedError: a page or the record is not what was written.
-        """
+        """Return the end of a journal by its head, without checking the signature."""
         with closing(Prover(self._path, codec)) as prover:
             payload = ProvenSnapshot(prover).get(META, head_key(journal))
         return ChainPosition() if payload is None else keys.decode(payload, ChainPosition)
@@ -135,16 +113,7 @@ class Survey:
 def damaged_records_of(
     folder: Path, encryption: Encryption | None, poll: Callable[[], None]
 ) -> tuple[DamagedRecord, ...]:
-    """Read all of a store in a child; return its damaged records.
-
-    Args:
-        folder: The folder of the store.
-        encryption: Has the key of an encrypted store.
-        poll: Called several times a second; its exception ends the reading.
-
-    Raises:
-        StoreDamagedError, StoreTooNewError, StoreKeyError, StoreError: as `inspect_file`.
-    """
+    """Read all of a store in a child; return its damaged records."""
     found: list[DamagedRecord] = []
     unlock = None if encryption is None else encryption.key()
     inspect_file(folder / DATA_FILE, records=True, unlock=unlock, poll=poll, on_damage=found.append)
@@ -153,12 +122,7 @@ def damaged_records_of(
 
 @contextmanager
 def open_survey(folder: Path) -> Iterator[Survey]:
-    """Open the survey of a folder's store while the block runs.
-
-    Raises:
-        StoreDamagedError, StoreTooNewError: as `Survey`.
-        StoreError: there is none, or it cannot be read.
-    """
+    """Open the survey of a folder's store while the block runs."""
     path = folder / DATA_FILE
     try:
         prover = Prover(path, None)

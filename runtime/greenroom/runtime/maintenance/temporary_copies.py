@@ -36,7 +36,6 @@ class TemporaryCopy(NamedTuple):
     """An empty private file, removed at the end unless it was renamed.
 
     Attributes:
-        path: Its path.
         descriptor: For writes; it holds the lock.
     """
 
@@ -46,14 +45,9 @@ class TemporaryCopy(NamedTuple):
 
 @contextmanager
 def temporary(folder: Path, *, of: Path | None = None) -> Iterator[TemporaryCopy]:
-    """Create a file for a copy, and remove those left by killed processes beside it.
+    """Create a file for a copy; remove those left by killed processes.
 
-    Args:
-        folder: The folder of the file.
-        of: The folder of the copied store, if it differs.
-
-    Raises:
-        OSError: it cannot be created.
+    ``of`` is the folder of the copied store, if it differs.
     """
     _remove_dead(folder)
     with ExitStack() as stack:
@@ -106,10 +100,8 @@ def _lock(descriptor: int, path: Path) -> bool | None:
 def remove_left_over(folder: Path, *, older: bool = False) -> None:
     """Remove the copies of a store that killed processes left; the caller owns the folder.
 
-    Args:
-        folder: The folder of the store.
-        older: Whether also those under the names of earlier versions, which are not unique, and an unfinished
-            encryption.
+    With ``older`` also those under the names of earlier versions, which are not unique, and an unfinished
+    encryption.
     """
     _remove_dead(folder)
     for note, copy in _notes(folder):

@@ -52,14 +52,8 @@ RELAY_BYTES: Final = 16
 class AttachedSide:
     """The replacement of the kernel while another process owns the folder.
 
-    Args:
-        types: The types that can be relayed.
-        bus: Notifies this process's subscribers.
-
     Attributes:
-        relay: The id of this process's relay.
         owner_pid: The owner's process id, 0 while there is none.
-        attachments: How often this process has attached.
     """
 
     def __init__(self, types: TypeRegistry, bus: Bus) -> None:
@@ -91,11 +85,7 @@ class AttachedSide:
     # -- requests ----------------------------------------------------------
 
     def deliver(self, address: Address, envelope: Envelope) -> None:
-        """Send a message to its actor.
-
-        Raises:
-            RuntimeClosedError, UnknownKindError, OverloadedError: the message was not accepted.
-        """
+        """Send a message to its actor."""
         if self._closing:
             raise RuntimeClosedError(self._closing)
         actor = self._types.kinds.get(address.kind)
@@ -116,11 +106,7 @@ class AttachedSide:
             self._abandon(int.from_bytes(envelope.relay_key[-8:]))
 
     async def query(self, query: Procedure[Any], principal: Any) -> Any:
-        """Return the reply to a query, or `AGAIN` if this process can now run it.
-
-        Raises:
-            RuntimeClosedError, UnknownKindError, OverloadedError: the query was not accepted.
-        """
+        """Return the reply to a query, or `AGAIN` if this process can now run it."""
         if not self._types.knows_query(query):
             raise UnknownKindError(
                 f"{type(query).__name__} is not among the queries given when the folder was opened"

@@ -37,10 +37,6 @@ class FramedConnection(Generic[W]):
 
     `run_writer` must run to send what `send_soon` or a full socket buffered.
 
-    Args:
-        connection: A connected stream socket, owned by this object from now on.
-        decode: Decodes the payload of a frame to words.
-
     Attributes:
         unsent: About how many bytes the socket has not accepted yet.
     """
@@ -114,11 +110,7 @@ class FramedConnection(Generic[W]):
         return words
 
     async def run_writer(self) -> None:
-        """Send what `flush` and `send_soon` left, for ever.
-
-        Raises:
-            PeerError: the connection has ended.
-        """
+        """Send what `flush` and `send_soon` left, for ever."""
         while True:
             if self._words:
                 self.flush()

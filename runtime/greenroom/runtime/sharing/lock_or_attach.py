@@ -78,8 +78,6 @@ class LockOrAttach:
     """Keep a process attached until it owns the folder, then run it as the owner.
 
     Args:
-        process: The process.
-        refused: Why it could not own the folder at first.
         may_own: Whether it takes over when the owner ends, instead of waiting for another owner.
     """
 

@@ -48,7 +48,6 @@ class OwnerSide:
     """The server of attached processes, a runtime's `RelayService`.
 
     Args:
-        types: The types that can be relayed.
         began: Called with the new runtime before its first request.
     """
 

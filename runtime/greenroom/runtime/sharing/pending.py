@@ -26,7 +26,6 @@ class PendingMessage:
 
     Attributes:
         size: About how many bytes it takes.
-        since: The time of the request, on trio's clock.
         was_sent: Whether it was sent to any owner.
     """
 
@@ -42,11 +41,7 @@ class PendingMessage:
         self.was_sent = False
 
     def word(self, *, again: bool = False) -> frames.Request:
-        """Return the word for it.
-
-        Raises:
-            TypeError, ValueError: part of it cannot be encoded.
-        """
+        """Return the word for it."""
         envelope = self.envelope
         message = envelope.message
         body = encode_json(message)

@@ -23,18 +23,9 @@ from greenroom.runtime.sharing.type_registry import TypeRegistry
 class SharedProcess:
     """One process among those on a folder.
 
-    Args:
-        factory: Makes its runtime when it owns the folder.
-        types: The types that can be relayed.
-
     Attributes:
-        bus: Notifies its subscribers in both roles.
-        attached_side: Its state while it is attached.
-        owner_side: Its state while it owns the folder.
         sink: The destination of messages: the attached side, later the own kernel.
-        runtime: Its runtime, once it owns the folder.
         became_owner: Set once it owns the folder.
-        is_closed: Whether it has ended without owning the folder.
         secret: The store's secret, while this process is attached to an owner with one.
         has_secret: Set once an owner was reached, so that keys can be derived.
     """
@@ -52,11 +43,7 @@ class SharedProcess:
         self.has_secret = trio.Event()
 
     def check_open(self) -> None:
-        """Raise an error if no request is accepted any more.
-
-        Raises:
-            RuntimeClosedError, StoreFailedError: so it is.
-        """
+        """Raise why no request is accepted any more, if so."""
         if self.runtime is not None:
             self.runtime.check_open()
         elif self.is_closed:
@@ -73,11 +60,7 @@ class SharedProcess:
         self.has_secret.set()
 
     def check_key(self, folder: Path, mark: str | None) -> None:
-        """Check the owner's store against the encryption of this process.
-
-        Raises:
-            StoreKeyError: the store has another key, or is not encrypted.
-        """
+        """Check the owner's store against the encryption of this process."""
         if self.factory.encryption is not None:
             check_mark(self.factory.encryption, mark, str(folder))
 
@@ -85,11 +68,6 @@ class SharedProcess:
         self, place: ExitStack, lock: FolderLock, identity: tuple[int, int] | None = None
     ) -> FolderLock:
         """Own the folder until the stack is closed, and let other processes attach.
-
-        Args:
-            place: The stack.
-            lock: The folder's lock.
-            identity: The expected `identity_of` the folder.
 
         Raises:
             StoreOwnedError: another process owns it.

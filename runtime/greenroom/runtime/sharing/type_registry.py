@@ -22,8 +22,6 @@ class TypeRegistry:
     """The types that one process knows.
 
     Args:
-        kinds: Its actor classes.
-        queries: The queries that can be relayed.
         principal_type: The type of principals: hashable, and supported by msgspec.
         label_type: The type of publications' labels, likewise.
     """
@@ -74,11 +72,7 @@ class TypeRegistry:
         return type(query).__name__ in self._queries
 
     def read_query(self, name: str, body: bytes) -> Procedure[Any]:
-        """Decode a query.
-
-        Raises:
-            UnknownKindError: as `read_message`.
-        """
+        """Decode a query."""
         known = self._queries.get(name)
         if known is None:
             raise UnknownKindError(f"the process that owns the folder knows no query {name}")

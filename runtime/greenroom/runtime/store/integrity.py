@@ -55,8 +55,6 @@ class TableReport:
     """One table of a sound file.
 
     Attributes:
-        name: The table.
-        rows: The number of its rows.
         bytes: The bytes of its keys and records, without LMDB's pages.
     """
 
@@ -72,10 +70,6 @@ def check_store(owner: FolderLock, encryption: Encryption | None = None) -> Stor
     of a process, and for a large one that was left in order, the store is accepted without a full check. In
     all other cases a child reads the structure, which takes about 10 s for 1 GB of small rows, and every
     record if they are in doubt. Wait in another thread.
-
-    Args:
-        owner: The lock, just entered.
-        encryption: Has the key of an encrypted store.
 
     Raises:
         StoreDamagedError: more than its records is damaged, or it is gone; the sentence names the remedy.

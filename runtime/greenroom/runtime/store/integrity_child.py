@@ -46,17 +46,7 @@ _MOST_DAMAGED: Final = 10_000
 def inspect(
     path: Path, *, records: bool, compact: Path | None, unlock: bytes | None = None
 ) -> dict[str, Any]:
-    """Return rows and bytes by table, if records are read, and damaged records.
-
-    Args:
-        path: The LMDB file; no process may write it meanwhile.
-        records: Whether to read every record and check its checksum, too.
-        compact: An existing file for a compact copy, without deleted data.
-        unlock: The key-encryption key, needed for the records of an encrypted store.
-
-    Raises:
-        StoreDamagedError, StoreTooNewError, StorageFullError, StoreKeyError, StoreError: see each.
-    """
+    """Return rows and bytes by table, if records are read, and damaged records."""
     _check_bytes(path)
     environment = lmdb.open(os.fspath(path), subdir=False, readonly=True, lock=False, max_dbs=len(TABLES))
     with environment, environment.begin() as transaction:

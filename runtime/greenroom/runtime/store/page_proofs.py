@@ -58,13 +58,7 @@ class _Place(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row as it lies in a leaf.
-
-    Attributes:
-        key: Its key; for a damaged row as far as known.
-        value: Its record, or the place of it.
-        damage: Its damage, if any.
-    """
+    """A row as it lies in a leaf."""
 
     key: bytes
     value: int | bytes | Big
@@ -94,14 +88,10 @@ class Prover(Pages):
         self._last: tuple[int, list[Tree]] | None = None
 
     def trees(self, number: int | None = None) -> list[Tree]:
-        """Return the tables of a view of LMDB, which must stay open.
-
-        Args:
-            number: The number of its transaction; the newest by default.
+        """Return the tables of an open view of LMDB, by default the newest.
 
         Raises:
-            ViewPassedError: two commits have come since the view was opened.
-            StoreDamagedError: what leads to them is damaged, or the file was cut short.
+            ViewPassedError: two commits have come since the view of this transaction was opened.
         """
         last = self._last
         if last is not None and last[0] == number:
@@ -121,11 +111,7 @@ class Prover(Pages):
         return Tree(self, head.root, head.depth, is_main=True)
 
     def tables(self, names: Tree) -> list[Tree]:
-        """Return the tables.
-
-        Raises:
-            StoreDamagedError: what leads to them is damaged.
-        """
+        """Return the tables."""
         return [self._tree(names.get(name), name) for name in TABLES]
 
     def _tree(self, record: bytes | None, name: bytes) -> Tree:
@@ -140,11 +126,7 @@ class Prover(Pages):
         return self._codec.open(key, self.value(value))
 
     def prove_keys(self) -> None:
-        """Prove that each key of the file can be found.
-
-        Raises:
-            StoreDamagedError: one cannot.
-        """
+        """Prove that each key of the file can be found."""
         for tree in self.trees():
             for _ in tree.forward(b""):
                 pass
@@ -154,11 +136,7 @@ class Tree:
     """One table in one view.
 
     Args:
-        prover: Reads its pages.
-        root: The number of its root page.
         depth: The number of pages on the way to a record.
-        rows: The number of its rows.
-        leaves: The number of its leaves.
         is_main: Whether it is LMDB's own table of tables, without checksums.
     """
 
@@ -300,7 +278,6 @@ class ProvenSnapshot(Snapshot):
     """A `Snapshot` with proven reads.
 
     Args:
-        prover: Reads the file.
         trees: The tables of a view of LMDB, which must stay open; the newest by default.
     """
 
@@ -376,12 +353,7 @@ class ProvenSnapshot(Snapshot):
 
 
 class ProvenView:
-    """A view of one table's records, with proven reads.
-
-    Args:
-        transaction: The LMDB transaction that keeps its pages; it ends with the view.
-        tree: The table in it.
-    """
+    """A view of one table's records, with proven reads."""
 
     __slots__ = ("_transaction", "_tree")
 
@@ -390,11 +362,7 @@ class ProvenView:
         self._tree = tree
 
     def get(self, key: bytes, /) -> bytes | None:
-        """Return the record under ``key``; None if it is proven that there is none.
-
-        Raises:
-            RecordDamagedError: as `Tree.get`.
-        """
+        """Return the record under ``key``; None if it is proven that there is none."""
         return self._tree.get(key)
 
     def abort(self) -> None:

@@ -81,15 +81,7 @@ SOUND: Final = StoreCheck(is_whole=True)
 
 
 class ReportingCodec:
-    """A codec that reports each damaged record before it raises the error.
-
-    Args:
-        codec: The codec to use.
-        report: Called with the damage of the record, in any thread.
-
-    Attributes:
-        open_quietly: Opens a record without a report.
-    """
+    """A codec that reports each damaged record before it raises the error."""
 
     def __init__(self, codec: RecordCodec, report: Callable[[RecordDamagedError], None]) -> None:
         self.seal = codec.seal
@@ -115,10 +107,6 @@ class ReportingCodec:
 
 class KnownDamage:
     """The known damaged records of an open store; for any thread.
-
-    Args:
-        name: The store's name in the log.
-        found: Those that a check has found.
 
     Attributes:
         found: The known ones, by their places, each with the step in which it became known.
@@ -173,10 +161,7 @@ class KnownDamage:
     def replace(self, found: Iterable[DamagedRecord], since: int | None = None) -> None:
         """Replace the known damage by the result of a check of the whole store.
 
-        Args:
-            found: The damaged records.
-            since: The `step` at which the check began; damage recorded later stays. The present one by
-                default.
+        Damage recorded after the `step` ``since``, at which the check began, stays.
         """
         with self._guard:
             before = self.found

@@ -65,20 +65,15 @@ class Store:
     `get`, `scan`, `keys`, `copy_to` and `statistics` are for any thread, `commit` for one thread at a time.
 
     Args:
-        folder: The folder of ``greenroom.mdb``, created if missing. The caller holds its owner lock.
         codec: A codec instead of the store's own.
-        encryption: The wanted encryption.
         check: The result of a check; unless all of the file is sound, reads are proven.
-        max_size: Address space to reserve, in bytes; the quota.
         min_free: Below this many free bytes on the disk only deletes and reserve units are committed.
         sync: Whether a commit waits for the disk. Without it a crash of the process loses nothing, but a
             power cut may destroy the store.
 
     Attributes:
         is_checked: Whether the whole file has been checked, perhaps with damaged records.
-        damage: The known damaged records.
         has_own_codec: Whether it uses its own codec, and not one given by the caller.
-        writer: The writer; its figures are for any thread.
         unlock: The key-encryption key of an encrypted store; never displayed.
         blinder: Hides names in the keys of an encrypted store. The callers apply it to keys.
         id: The store's id, the same in its backups.
@@ -150,12 +145,7 @@ class Store:
         return record_cipher.mark_of(self.unlock)
 
     def mark_secret(self, mark: str) -> None:
-        """Record the mark of the store's secret, before any commit.
-
-        Raises:
-            StorageFullError: there is no room for it.
-            StoreError: it could not be written.
-        """
+        """Record the mark of the store's secret, before any commit."""
         if mark == self.secret_mark:
             return
         try:
@@ -166,11 +156,7 @@ class Store:
         self.secret_mark = mark
 
     def take_identity(self, other: Store) -> None:
-        """Adopt the id and the secret of another store, which this one replaces.
-
-        Raises:
-            StoreError: it could not be written.
-        """
+        """Adopt the id and the secret of another store, which this one replaces."""
         try:
             with self._environment.begin(write=True) as transaction:
                 transaction.put(STORE_KEY, other.id.encode())
@@ -180,12 +166,7 @@ class Store:
         self.mark_secret(other.secret_mark)
 
     def rewrap(self, unlock: bytes) -> bytes:
-        """Wrap the data key of an encrypted store with another key; see `rewrap`.
-
-        Raises:
-            StoreKeyError: the store is not encrypted.
-            StoreError: it could not be written.
-        """
+        """Wrap the data key of an encrypted store with another key; see `rewrap`."""
         if self.unlock is None:
             raise StoreKeyError(f"{self._path} is not encrypted; `greenroom encrypt` rewrites it")
         try:
@@ -208,11 +189,7 @@ class Store:
             self.writer.chains = HashChains(keys, snapshot)
 
     def open_revocation_log(self, path: Path, now: int) -> RevocationLog:
-        """Open the revocation log and return it, before any commit.
-
-        Raises:
-            StoreError: as `RevocationLog`.
-        """
+        """Open the revocation log and return it, before any commit."""
         try:
             payload = self.get(META, META_KEY)
         except RecordDamagedError:
@@ -251,12 +228,7 @@ class Store:
         return self.is_checked and not self.damage.found
 
     def take_check(self, check: StoreCheck, since: int | None = None) -> None:
-        """Apply the result of a check of the open store.
-
-        Args:
-            check: The result.
-            since: The `KnownDamage.step` before its copy was made; damage recorded later stays.
-        """
+        """Apply the result of a check; damage recorded since that `KnownDamage.step` stays."""
         self.damage.replace(check.damaged, since)
         self.is_checked = self.is_checked or check.is_whole
 
@@ -302,11 +274,7 @@ class Store:
         raise AssertionError("the last attempt returns or raises")
 
     def cached_snapshot(self, table: int) -> CachedSnapshot:
-        """Return a reader of single rows that share one view, for the event loop.
-
-        Raises:
-            StoreError: (when reading) the store is closed, or this process was forked from its opener.
-        """
+        """Return a reader of single rows that share one view, for the event loop."""
 
         def begin() -> TableView:
             try:
@@ -318,12 +286,7 @@ class Store:
         return CachedSnapshot(begin, self._codec.open_quietly, self._record_damage)
 
     def get(self, table: int, key: bytes) -> bytes | None:
-        """Return the committed payload under ``key``, or None.
-
-        Raises:
-            StoreDamagedError: the record's checksum is wrong.
-            StoreError: the store is closed, or this process was forked from the one that opened it.
-        """
+        """Return the committed payload under ``key``, or None."""
         with self.snapshot() as snapshot:
             return snapshot.get(table, key)
 
@@ -356,16 +319,7 @@ class Store:
             yield from snapshot.scan(table, prefix, start=start, reverse=reverse, on_damage=on_damage)
 
     def keys(self, table: int, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
-        """Yield the committed keys that begin with ``prefix``, in order; their records may be damaged.
-
-        Args:
-            table: ACTORS, INDEXES or META.
-            prefix: The beginning of the keys; empty for all.
-            start: The first key wanted, inclusive.
-
-        Raises:
-            StoreError: as `scan`.
-        """
+        """Yield the committed keys that begin with ``prefix``, in order; their records may be damaged."""
         with self.snapshot() as snapshot:
             yield from snapshot.keys(table, prefix, start=start)
 
@@ -418,11 +372,7 @@ class Store:
             return False
 
     def statistics(self) -> StoreStatistics:
-        """Return the statistics of the store.
-
-        Raises:
-            StoreError: the store is closed, or this process was forked from the one that opened it.
-        """
+        """Return the statistics of the store."""
         self._check_usable()
         try:
             in_use, writer = self.writer.in_use(), self.writer
@@ -447,11 +397,7 @@ class Store:
             raise store_error(error, f"{self._path} cannot be read") from error
 
     def room(self) -> int:
-        """Return about how many bytes a commit can write, reserve included.
-
-        Raises:
-            StoreError: as `statistics`.
-        """
+        """Return about how many bytes a commit can write, reserve included."""
         self._check_usable()
         try:
             used = self.writer.in_use().size
@@ -464,10 +410,6 @@ class Store:
         """Copy the file page by page to an open file, while commits go on.
 
         No tree is walked, so damage is copied and cannot crash this process.
-
-        Raises:
-            StorageFullError: there is no room for the copy.
-            StoreError: the copy could not be written.
         """
         self._check_usable()
         try:

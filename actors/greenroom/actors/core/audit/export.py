@@ -102,16 +102,7 @@ class ExportAuditLog(Procedure[AuditPart], frozen=True, metaclass=CheckedWhenBui
 
 
 class AuditLines:
-    """An export as lines of JSON: the records, then the checkpoint.
-
-    Args:
-        ask: Requests a part.
-        first: The request for the first part, with the filters.
-
-    Attributes:
-        count: Records so far.
-        checkpoint: The end of the export, known after the first part.
-    """
+    """An export as lines of JSON: the records, then the checkpoint."""
 
     def __init__(self, ask: Callable[[ExportAuditLog], Awaitable[AuditPart]], first: ExportAuditLog) -> None:
         self._ask = ask

@@ -33,15 +33,9 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: Its place; null if it is older than the chain.
-        time: When.
         times: How often it happened around that time.
-        action: What was done.
-        outcome: How it ended.
         agent: The agent; null for the server itself and for unauthenticated clients.
-        agent_type: Its type.
         user: The user it works for.
-        key_id: Its API key.
-        address: Its address.
         session_id: The session concerned.
         details: Targets, sizes, counts; never contents.
     """
@@ -240,7 +234,6 @@ class AuditVerified(Reply, frozen=True, kw_only=True):
 
     Attributes:
         is_intact: Whether the log is what the server wrote.
-        records: How many were checked.
         wrong: The faults, in words.
         summary: All of it in a sentence.
     """

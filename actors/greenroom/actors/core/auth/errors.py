@@ -275,11 +275,7 @@ def invalid(field: str, sentence: str, **details: Any) -> Refusal:
 
 
 def check_span(field: str, start: dt.datetime, end: dt.datetime) -> None:
-    """Check that a span, the argument ``field``, does not end before it starts.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR`` naming both.
-    """
+    """Check that a span, the argument ``field``, does not end before it starts."""
     if start > end:
         first, last = (time.isoformat().replace("+00:00", "Z") for time in (start, end))
         raise invalid(

@@ -241,11 +241,6 @@ def revoke_all(records: Mapping[bytes, bytes], *, key: bytes, now: int) -> dict[
     """Revoke every key in the keys' actor after a repair; at least one record remains.
 
     A later change of a key, such as its revocation, may have been lost.
-
-    Args:
-        records: The sound records.
-        key: The prefix of records of API keys.
-        now: The time in microseconds since 1970.
     """
     mended = dict(records)
     keys = {place: _decode(record) for place, record in records.items() if place.startswith(key)}

@@ -63,22 +63,13 @@ class ApiKeyView(msgspec.Struct, frozen=True, kw_only=True):
     """The public view of an API key.
 
     Attributes:
-        key_id: Its public id.
-        name: For people.
-        status: Whether it is valid.
-        scopes: What it permits.
         agent: The agent that it is bound to; null: the client chooses.
-        agent_type: The agent type that it is bound to.
         user: The user that its holder works for.
         projects: The projects that it opens; null: all.
         limits: Its own limits; the server's settings apply to others.
         tools: The tool profiles that are listed; empty: the server's.
         schemas: The form of the listed schemas; null: the server's.
-        created_at: When it was created.
-        created_by: The agent that created it.
-        expires_at: When it expires.
         last_used_at: Its last use, to the minute, for open connections to the hour; null: never.
-        revoked_at: When it was revoked.
         replaces: The key that it replaces in rotation.
         replaced_by: The key that replaces it.
     """

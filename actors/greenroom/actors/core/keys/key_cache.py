@@ -51,13 +51,7 @@ class KeyEndedError(KeyRefusedError):
 
 
 class KeyCache:
-    """The keys of a store, cached in one process; made by `open_key_cache`.
-
-    Args:
-        runtime: The runtime of the keys' actor.
-        required: Whether a key is needed even if the store has none.
-        clock: The clock by which keys expire.
-    """
+    """The keys of a store, cached in one process; made by `open_key_cache`."""
 
     def __init__(self, runtime: RuntimeClient, *, required: bool, clock: Clock) -> None:
         self._runtime = runtime
@@ -106,11 +100,7 @@ class KeyCache:
         return known
 
     def find(self, key_id: str) -> KeyRecord:
-        """Return the key of an open connection.
-
-        Raises:
-            KeyRefusedError: it is no longer valid.
-        """
+        """Return the key of an open connection."""
         known = self._keys.get(key_id)
         if known is None:
             raise KeyRefusedError(_NOT_VALID)
@@ -245,10 +235,7 @@ async def open_key_cache(
 ) -> AsyncIterator[KeyCache]:
     """Open the key cache of a store while the block runs; raises as `RuntimeClient.ask`.
 
-    Args:
-        runtime: What `open_greenroom` opened.
-        required: Whether a key is needed even if the store has none.
-        clock: The runtime's clock.
+    With ``required`` every client needs a key even if the store has none.
     """
     cache = KeyCache(runtime, required=required, clock=clock if clock is not None else SystemClock())
     await cache.load()

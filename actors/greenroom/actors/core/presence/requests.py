@@ -27,13 +27,8 @@ class ConnectedClient(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: Its own name; null if it sent none.
         tool: The program that it seems to be.
-        agent: Its agent; null before its first request.
-        user: The user of that agent.
         transport: Its transport; ``browser`` for a logged-in browser.
-        since: When it connected.
         open_requests: Requests without a reply yet.
-        key_id: Its API key.
-        address: Its address.
         browser: The id by which a browser is logged out.
     """
 
@@ -91,14 +86,8 @@ class ProcessPresence(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: Random, for the life of the process.
-        pid: Its process id.
-        version: The version of its program.
-        role: Whether it owns the folder.
-        since: When it started.
-        clients: Its connected clients.
         clients_left_out: How many more there are.
         connections: Open connections of each transport.
-        traffic: Its requests.
         hooks_waiting: Hook events in the spool; only from the owner.
         hooks_refused: Unreadable hook events; only from the owner.
     """

@@ -18,9 +18,7 @@ K = TypeVar("K")
 def rates_of(traffic: Iterable[Traffic], now: int) -> Rates:
     """Return the rates and times of the requests of several processes.
 
-    Args:
-        traffic: The traffic of each; histograms with other bounds than the first are left out.
-        now: The time in microseconds since 1970 UTC.
+    Histograms with other bounds than the first are left out.
     """
     all_of_them = list(traffic)
     bounds = all_of_them[0].bounds if all_of_them else ()

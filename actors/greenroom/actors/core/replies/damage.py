@@ -52,13 +52,7 @@ class Damaged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def damaged_entry(error: RecordDamagedError, what: str, **entry: str | None) -> RecordDamagedError:
-    """Return the error of an entry with a damaged record.
-
-    Args:
-        error: The error of the record.
-        what: The kind of entry, with its article.
-        entry: Its known names, by field.
-    """
+    """Return the error of an entry (``what``, with its article) with a damaged record."""
     known = {name: value for name, value in entry.items() if value is not None}
     called = next((f" {known[name]!r}" for name in _NAMES if name in known), "")
     sentence = f"{what}{called} is damaged on disk and cannot be read; others can. {REMEDY}"
@@ -131,10 +125,7 @@ def filter_damage(
 ) -> Callable[[RecordDamagedError], None]:
     """Return a handler of damaged records that ignores those outside of a prefix.
 
-    Args:
-        context: The message's context.
-        prefix: The prefix of the scan.
-        on_damage: Receives the errors; without it they are raised.
+    It passes the others on to ``on_damage``, or raises them.
     """
 
     def met(error: RecordDamagedError) -> None:

@@ -130,12 +130,9 @@ _MAKERS: Final[dict[str, Reason]] = {
 
 
 def explain_empty(scopes: Iterable[str], code: str, **facts: object) -> EmptyBecause:
-    """Return the reason for an empty reply by its code.
+    """Return the reason for an empty reply by its code, one of `REASONS`.
 
-    Args:
-        scopes: The caller's scopes; the remedy names only tools that these open.
-        code: One of `REASONS`.
-        facts: The values for its sentence and its remedy.
+    Its remedy names only tools that the caller's scopes open.
     """
     reason = REASONS[code]
     advice = _MAKERS.get(str(facts.get("what")), reason) if code == "nothing_stored" else reason
@@ -152,11 +149,7 @@ def explain_no_match(
 ) -> EmptyBecause:
     """Return the reason that filters match nothing.
 
-    Args:
-        scopes: As in `explain_empty`.
-        what: What was filtered.
-        filters: The filters and their values.
-        known: Returns the visible values that a filter compares.
+    ``known`` returns the visible values that a filter compares.
     """
     near = next(filter(None, (suggest_spelling(value, known(name)) for name, value in filters.items())), "")
     quoted = " and ".join(_quoted(name, value) for name, value in filters.items())

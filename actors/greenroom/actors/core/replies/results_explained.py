@@ -83,7 +83,6 @@ class ResultsOfMode(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         places: The ranks of the first fifty, by id.
-        total: How many there are.
         milliseconds: How long it took.
         how: How the query was executed, in words.
         partial: Why it may be incomplete.
@@ -119,7 +118,6 @@ class ResultsExplained(Reply, frozen=True, kw_only=True):
     Attributes:
         corrected: Searched spellings for unknown words.
         unknown: Unknown words without a similar one.
-        about: The requested item, by mode.
         meanings: The meaning of each signal that counted, by name.
     """
 

@@ -49,13 +49,7 @@ class ArgumentPlace(NamedTuple):
 
 
 def find_place(problem: str, request_type: Any, raw: bytes) -> ArgumentPlace:
-    """Return the place of an error of msgspec, or the nearest one above it.
-
-    Args:
-        problem: The error.
-        request_type: What the arguments were decoded to.
-        raw: The JSON of the arguments.
-    """
+    """Return the place of an error of msgspec, or the nearest above it."""
     place = ArgumentPlace((), request_type, raw)
     path = _PATH.search(problem)
     if path is None:

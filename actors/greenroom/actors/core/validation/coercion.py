@@ -100,15 +100,9 @@ class _Change(NamedTuple):
 
 
 def coerce(problem: str, request_type: type[Any], raw: bytes) -> bytes | None:
-    """Coerce the value that msgspec refused.
+    """Coerce the value that msgspec refused; return the JSON of all arguments.
 
-    Args:
-        problem: The error of msgspec.
-        request_type: The type of the request.
-        raw: The JSON of the arguments.
-
-    Returns:
-        The JSON of all arguments; None if the value stays wrong.
+    None if the value stays wrong.
     """
     place = find_place(problem, request_type, raw)
     if not place.steps or place.is_key:

@@ -88,13 +88,7 @@ def parse_request(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -
 def decode_request(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> tuple[Q, bytes]:
     """Decode JSON into a request; return it with the coerced JSON.
 
-    Args:
-        request_type: The request's type.
-        raw: The JSON.
-        most_changes: How many values may be coerced, besides times.
-
-    Raises:
-        DecodeError: it is no such request.
+    At most ``most_changes`` values may be coerced, besides times.
     """
     decoder = _plan(request_type)[0]
     changes = 0
@@ -119,11 +113,7 @@ def decode_request(request_type: type[Q], raw: bytes, *, most_changes: int = 0) 
 
 
 def check_request(request: Q) -> Q:
-    """Check a request built in Python like one from JSON, and return it.
-
-    Raises:
-        Refusal: as `parse_request`.
-    """
+    """Check a request built in Python like one from JSON, and return it."""
     for name, value in zip(request.__struct_encode_fields__, msgspec.structs.astuple(request), strict=True):
         if value is None:  # the most frequent case
             continue
@@ -203,11 +193,7 @@ def _checked_value(request: Q, name: str, *, is_object: bool) -> Q:
 
 
 def _object_in(name: str, text: bytes) -> bytes:
-    """Return the JSON object in a JSON string; other strings unchanged.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: the object cannot be stored.
-    """
+    """Return the JSON object in a JSON string; other strings unchanged."""
     held = msgspec.json.decode(text, type=str).strip().encode()
     if not held.startswith(b"{"):
         return text

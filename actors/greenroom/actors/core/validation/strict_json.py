@@ -67,12 +67,7 @@ def check_json(raw: bytes) -> Any:
 
 
 def json_fault(error: ValueError, line: int | None = None) -> str:
-    """Return the fault in invalid JSON, and its place.
-
-    Args:
-        error: The error of the decoder.
-        line: A line that the caller names itself; then only the column is added.
-    """
+    """Return the fault in invalid JSON, and its place; in a named line the column."""
     if not isinstance(error, json.JSONDecodeError):
         return str(error)
     fault = error.msg.removesuffix(" at").removesuffix(" starting")
@@ -83,11 +78,7 @@ def json_fault(error: ValueError, line: int | None = None) -> str:
 
 
 def check_value(value: Any) -> None:
-    """Check that a Python value can be written as strictly valid, equal JSON.
-
-    Raises:
-        Refusal: ``SERIALIZATION_ERROR``: msgspec would write NaN as null, or cannot write it.
-    """
+    """Check that a Python value can be written as strictly valid, equal JSON."""
     if are_plain((value,)):
         return
     try:

@@ -77,11 +77,7 @@ def parse_time(text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) -
 def parse_time_argument(
     field: str, text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False
 ) -> dt.datetime:
-    """Parse the time in the argument ``field``, as `parse_time` does.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: it is malformed.
-    """
+    """Parse the time in the argument ``field``, as `parse_time` does."""
     try:
         return parse_time(text, zone, ends_day=ends_day)
     except (ValueError, OverflowError):
@@ -122,11 +118,7 @@ class TimeSpan(NamedTuple):
     end: str
 
     def check(self, request: Any) -> None:
-        """Check that it does not end before it starts.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: it does.
-        """
+        """Check that it does not end before it starts."""
         holder = request if self.within is None else getattr(request, self.within)
         if holder is None:
             return
