@@ -108,9 +108,9 @@ if TYPE_CHECKING:
     from greenroom.runtime.maintenance.damaged_store import MissingRange as MissingRange
     from greenroom.runtime.maintenance.expunge import ExpungeInfo as ExpungeInfo
     from greenroom.runtime.maintenance.expunge import expunge as expunge
-    from greenroom.runtime.maintenance.offline_stats import StoppedStore as StoppedStore
-    from greenroom.runtime.maintenance.offline_stats import stopped_statistics as stopped_statistics
-    from greenroom.runtime.maintenance.offline_stats import stopped_store as stopped_store
+    from greenroom.runtime.maintenance.survey import StoppedStore as StoppedStore
+    from greenroom.runtime.maintenance.survey import stopped_statistics as stopped_statistics
+    from greenroom.runtime.maintenance.survey import stopped_store as stopped_store
     from greenroom.runtime.maintenance.reencrypt import EncryptInfo as EncryptInfo
     from greenroom.runtime.maintenance.reencrypt import encrypt as encrypt
     from greenroom.runtime.maintenance.reencrypt import rekey as rekey

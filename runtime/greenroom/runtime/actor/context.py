@@ -21,11 +21,11 @@ from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import ConfigurationError, RecordDamagedError
 from greenroom.runtime.journal.chain import entry
 from greenroom.runtime.lmdb import keys
+from greenroom.runtime.lmdb.environment import ACTORS
 from greenroom.runtime.lmdb.key_blinding import plain_key, strip_plain_key, with_plain_key
 from greenroom.runtime.lmdb.keys import MAX_KEY_BYTES
 from greenroom.runtime.lmdb.snapshot import OnDamage, is_among
 from greenroom.runtime.lmdb.write_batch import PAGE, Changes, Revocation
-from greenroom.runtime.store.store import ACTORS
 
 T = TypeVar("T")
 _COPIES = 2

@@ -23,8 +23,8 @@ from greenroom.runtime.journal.checkpoints import RollbackGap
 from greenroom.runtime.journal.verify import JournalReport, check
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.codec import pass_over
+from greenroom.runtime.lmdb.environment import ACTORS, INDEXES
 from greenroom.runtime.lmdb.snapshot import OnDamage, Snapshot
-from greenroom.runtime.store.store import ACTORS, INDEXES
 
 T = TypeVar("T")
 

@@ -14,9 +14,10 @@ from greenroom.runtime.journal.chain import JournalKeys
 from greenroom.runtime.journal.checkpoints import CheckpointFile
 from greenroom.runtime.journal.secrets import Secret
 from greenroom.runtime.lmdb import keys
+from greenroom.runtime.lmdb.environment import ACTORS
 from greenroom.runtime.lmdb.keys import Index, index_prefix
 from greenroom.runtime.lmdb.snapshot import CachedSnapshot
-from greenroom.runtime.store.store import ACTORS, Store
+from greenroom.runtime.store.store import Store
 
 REMEMBERED: Final = 65_536
 """Actors remembered by index; a reader that is further behind reads everything again."""

@@ -52,12 +52,13 @@ from greenroom.runtime.kernel.outbox import Outbox
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Bus, Subscriber
 from greenroom.runtime.kernel.stats_collector import runtime_statistics
 from greenroom.runtime.lmdb import keys as lmdb_keys
+from greenroom.runtime.lmdb.environment import INDEXES
 from greenroom.runtime.lmdb.keys import Index
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.maintenance import backup as maintenance_backup
 from greenroom.runtime.maintenance.scrub import scrub
 from greenroom.runtime.store.committer import Committer
-from greenroom.runtime.store.store import INDEXES, Store
+from greenroom.runtime.store.store import Store
 
 logger = logging.getLogger(__name__)
 

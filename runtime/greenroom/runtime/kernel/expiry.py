@@ -19,8 +19,9 @@ from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.idempotency import expired_answer
 from greenroom.runtime.kernel.mailbox import CommitUnit
 from greenroom.runtime.lmdb import keys as lmdb_keys
+from greenroom.runtime.lmdb.environment import INDEXES
 from greenroom.runtime.lmdb.keys import Index
-from greenroom.runtime.store.store import INDEXES, Store
+from greenroom.runtime.store.store import Store
 
 logger = logging.getLogger(__name__)
 

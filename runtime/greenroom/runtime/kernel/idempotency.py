@@ -25,8 +25,9 @@ from greenroom.runtime.base.errors import (
 )
 from greenroom.runtime.kernel.mailbox import Envelope, Idempotency, Result
 from greenroom.runtime.lmdb import keys
+from greenroom.runtime.lmdb.environment import INDEXES
 from greenroom.runtime.lmdb.write_batch import Changes
-from greenroom.runtime.store.store import INDEXES, Store
+from greenroom.runtime.store.store import Store
 
 TAG_BYTES = 16
 

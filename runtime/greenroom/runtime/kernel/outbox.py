@@ -34,7 +34,8 @@ from greenroom.runtime.kernel.dispatcher import Dispatcher
 from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.mailbox import CommitUnit, Envelope
 from greenroom.runtime.lmdb import keys
-from greenroom.runtime.store.store import ACTORS, INDEXES, Store
+from greenroom.runtime.lmdb.environment import ACTORS, INDEXES
+from greenroom.runtime.store.store import Store
 
 logger = logging.getLogger(__name__)
 

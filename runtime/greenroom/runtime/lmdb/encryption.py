@@ -146,6 +146,23 @@ class Opened:
     blinder: KeyBlinder | None = None
 
 
+def unseal(wrapped: bytes | None, unlock: bytes | None, name: str) -> Opened:
+    """Return the codec and keys of a store, by its seal if it has one.
+
+    Raises:
+        StoreKeyError: the key is missing or not the store's.
+        StoreDamagedError: the seal is damaged.
+    """
+    if wrapped is None:
+        return Opened(PlainCodec())
+    from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
+
+    data_key = record_cipher.unwrap(wrapped, unlock, name)
+    return Opened(
+        record_cipher.SealedCodec(data_key), unlock, KeyBlinder(record_cipher.derive(data_key, NAMES))
+    )
+
+
 def open_seal(
     environment: lmdb.Environment, tables: Sequence[Any], encryption: Encryption | None, name: str
 ) -> Opened:
@@ -155,24 +172,20 @@ def open_seal(
         is_empty = not any(transaction.stat(table)["entries"] for table in tables)
     if wrapped is None and (encryption is None or not encryption.required):
         return Opened(PlainCodec())
-    from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
-
     unlock = None if encryption is None else encryption.key()
-    if wrapped is not None:
-        data_key = record_cipher.unwrap(wrapped, unlock, name)
-    elif is_empty:
+    if wrapped is None:
+        if not is_empty:
+            raise _in_the_clear(name)
         if unlock is None or len(unlock) != KEY_BYTES:
             raise StoreKeyError(
                 f"{name} is not made: the given key has not {KEY_BYTES} bytes; give another one"
             )
-        data_key = os.urandom(KEY_BYTES)
+        from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
+
+        wrapped = record_cipher.wrap(os.urandom(KEY_BYTES), unlock)
         with environment.begin(write=True) as transaction:
-            transaction.put(SEAL_KEY, record_cipher.wrap(data_key, unlock))
-    else:
-        raise _in_the_clear(name)
-    return Opened(
-        record_cipher.SealedCodec(data_key), unlock, KeyBlinder(record_cipher.derive(data_key, NAMES))
-    )
+            transaction.put(SEAL_KEY, wrapped)
+    return unseal(wrapped, unlock, name)
 
 
 def check_mark(encryption: Encryption, mark: str | None, name: str) -> None:

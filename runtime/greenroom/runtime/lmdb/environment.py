@@ -18,6 +18,7 @@ from greenroom.runtime.lmdb.files import (
     LMDB_LOCK_FILE,
     NO_ROOM,
     create_file,
+    folder_error,
     sync_file,
     sync_folder,
 )
@@ -131,15 +132,18 @@ def write_format(transaction: lmdb.Transaction[bytes]) -> None:
 
 
 def check_format(transaction: lmdb.Transaction[bytes], path: Path) -> int | None:
-    """Return the store's format version; None for an empty file.
+    """Return the store's format version, as `parse_format`; None for an empty file."""
+    found = transaction.get(FORMAT_KEY)
+    return None if found is None and transaction.stat()["entries"] == 0 else parse_format(found, path)
+
+
+def parse_format(found: bytes | None, path: Path) -> int:
+    """Return the version in the format record of a file.
 
     Raises:
         StoreDamagedError: it is an LMDB file of something else.
         StoreTooNewError: the version is newer than this program's.
     """
-    found = transaction.get(FORMAT_KEY)
-    if found is None and transaction.stat()["entries"] == 0:
-        return None
     if found is None or not found.isdigit():
         raise StoreDamagedError(f"{path} is no Greenroom store, or its format record is damaged; {REMEDY}")
     if int(found) > FORMAT_VERSION:
@@ -153,14 +157,11 @@ def check_format(transaction: lmdb.Transaction[bytes], path: Path) -> int | None
 def store_error(error: lmdb.Error | OSError, what: str) -> StoreError:
     """Return ``error`` as a `StoreError` about ``what``."""
     if isinstance(error, OSError):
-        no_room = error.errno in NO_ROOM
-        sentence = f"{what}: {error.strerror or error}"
-    else:
-        no_room = error.code in NO_ROOM or isinstance(error, lmdb.MapFullError)
-        sentence = f"{what}: {error}"
-        if error.code == errno.ENOMEM:
-            sentence += "; a smaller --max-size reserves less address space"
-    if no_room:
+        return folder_error(error, what)
+    sentence = f"{what}: {error}"
+    if error.code == errno.ENOMEM:
+        sentence += "; a smaller --max-size reserves less address space"
+    if error.code in NO_ROOM or isinstance(error, lmdb.MapFullError):
         return StorageFullError(sentence)
     if isinstance(error, (lmdb.CorruptedError, lmdb.InvalidError, lmdb.PageNotFoundError)):
         return StoreDamagedError(f"{sentence}; {REMEDY}")

@@ -140,6 +140,14 @@ def sync_file(path: Path, flags: int = os.O_RDONLY) -> None:
         os.close(descriptor)
 
 
+def replace_store(new: Path, folder: Path) -> None:
+    """Replace a folder's store by a synced file of the same folder, in one step."""
+    # The lock file describes readers of the old file; LMDB creates another.
+    (folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
+    new.replace(folder / DATA_FILE)
+    sync_folder(folder)
+
+
 def checksum(path: Path) -> str:
     """Return the CRC-32 of a file as eight digits; a cached gigabyte takes 0.3 s."""
     buffer = bytearray(1 << 20)

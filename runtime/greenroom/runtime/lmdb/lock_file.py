@@ -297,6 +297,17 @@ class FolderLock:
             end = DOUBT if self._is_damaged else checksum(data) if self._is_checked else ""
         return _line(0, look_of(self.folder), end, top_of(data))
 
+    def store_file(self) -> Path:
+        """Return the file of the folder's store.
+
+        Raises:
+            StoreError: there is none.
+        """
+        data = self.folder / DATA_FILE
+        if not data.exists():
+            raise StoreError(f"there is no store in {self.folder}")
+        return data
+
     def is_unchanged(self) -> bool:
         """Return whether the data file is byte for byte as left; False if unknown.
 

@@ -21,13 +21,7 @@ from greenroom.runtime.journal.revocations import has_revocation_log
 from greenroom.runtime.journal.secrets import is_secret_at
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import identity_of
-from greenroom.runtime.lmdb.files import (
-    DATA_FILE,
-    LMDB_LOCK_FILE,
-    folder_error,
-    sync_file,
-    sync_folder,
-)
+from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, replace_store, sync_file, sync_folder
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.maintenance.temporary_copies import remove_left_over, temporary
 from greenroom.runtime.store.integrity import TableReport as TableReport
@@ -196,7 +190,6 @@ def restore(
     if not source.is_file():
         raise StoreError(f"there is no backup file {source}")
     with FolderLock(folder) as owner, translate_errors(f"{source} cannot be restored to {folder}"):
-        data = owner.folder / DATA_FILE
         remove_left_over(owner.folder)
         with temporary(owner.folder) as (new, _):
             inspect_file(source, name=f"the backup {source}", compact=new)
@@ -211,11 +204,8 @@ def restore(
             if not has_secret:
                 identity_of(new, forget_mark=True)
             sync_file(new)
-            kept = _keep(data)
-            # It describes readers of the old file; LMDB creates another.
-            (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
-            new.replace(data)
-        sync_folder(owner.folder)
+            kept = _keep(owner.folder / DATA_FILE)
+            replace_store(new, owner.folder)
         mark_restored(places, identity.store_id)
         owner.mark_clean(is_damaged=bool(damaged))
         return RestoreInfo(
@@ -263,9 +253,7 @@ def _sound_source(
             yield copy, os.fspath(source.folder / DATA_FILE)
     else:
         with FolderLock(source, create=False) as owner:
-            data = owner.folder / DATA_FILE
-            if not data.exists():
-                raise StoreError(f"there is no store in {source}")
+            data = owner.store_file()
             remove_left_over(owner.folder)
             owner.is_unchanged()
             yield data, os.fspath(data)

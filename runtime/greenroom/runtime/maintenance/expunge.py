@@ -37,7 +37,7 @@ from greenroom.runtime.journal.secrets import find_secret
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import ACTORS, INDEXES, MIN_SIZE, TABLES, store_error
-from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, sync_file, sync_folder
+from greenroom.runtime.lmdb.files import DATA_FILE, replace_store, sync_file
 from greenroom.runtime.lmdb.key_blinding import strip_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
@@ -198,10 +198,7 @@ def _rewrite(owner: FolderLock, unlock: bytes | None) -> None:
             raise store_error(error, what) from error
         inspect_file(new, name="the rewritten store", records=True, unlock=unlock)
         sync_file(new)
-        # It describes readers of the old file; LMDB creates another.
-        (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
-        new.replace(data)
-    sync_folder(owner.folder)
+        replace_store(new, owner.folder)
 
 
 def _copy_rows(data: Path, new: Path) -> None:

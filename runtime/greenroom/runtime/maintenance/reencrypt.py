@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import lmdb
 import msgspec
@@ -36,7 +36,7 @@ from greenroom.runtime.lmdb.environment import (
     open_environment,
     store_error,
 )
-from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, folder_error, sync_file, sync_folder
+from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, replace_store, sync_file, sync_folder
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, with_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
@@ -106,7 +106,8 @@ def encrypt(
         {kind: actor.names for kind, actor in kinds_by_name(tuple(actors)).items()},
         keys.index_table(indexes),
     )
-    wanted = Encryption(_once(encryption), required=True)
+    key = encryption.key()
+    wanted = Encryption(lambda: key, required=True)
     with own_store(folder, encryption) as (owner, check):
         if check.damaged:
             raise damaged_records(str(owner.folder / DATA_FILE), check.damaged)
@@ -158,15 +159,9 @@ def _overwrite(path: Path, remains: bytes) -> None:
 def own_store(folder: Path, encryption: Encryption | None) -> Iterator[tuple[FolderLock, StoreCheck]]:
     """Own a folder with a store; yield the lock and the check of the store."""
     with FolderLock(folder, create=False) as owner:
-        if not (owner.folder / DATA_FILE).exists():
-            raise StoreError(f"there is no store in {owner.folder}")
+        owner.store_file()
         remove_left_over(owner.folder)
         yield owner, check_store(owner, encryption)
-
-
-def _once(encryption: Encryption) -> Any:
-    key = encryption.key()
-    return lambda: key
 
 
 def _open(folder: Path, encryption: Encryption, limits: RuntimeOptions) -> Store:
@@ -246,13 +241,10 @@ def _commit(new: Store, ops: list[Op]) -> None:
 
 def _exchange(owner: FolderLock, place: Path, encryption: Encryption) -> tuple[TableReport, ...]:
     """Check the new file to the end, then replace the old one in one step."""
-    data, new = owner.folder / DATA_FILE, place / DATA_FILE
+    new = place / DATA_FILE
     tables = inspect_file(new, name="the rewritten store", records=True, unlock=encryption.key())
     sync_file(new)
-    # It describes readers of the old file; LMDB creates another.
-    (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
-    new.replace(data)
-    sync_folder(owner.folder)
+    replace_store(new, owner.folder)
     return tables
 
 

@@ -16,7 +16,7 @@ import msgspec
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, no_names
-from greenroom.runtime.maintenance.salvage import Gap
+from greenroom.runtime.maintenance.damaged_store import Gap
 
 _TIMES: Final = keys.index_prefix(keys.ANSWER_TIMES)
 _NO_END: Final = b"\xff" * 512

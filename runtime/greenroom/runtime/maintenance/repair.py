@@ -1,7 +1,7 @@
 """Repair: save the sound part of a damaged store, and list exactly what is missing.
 
 The file is read without LMDB, which a damaged page can crash: each page and record must be proven (see
-`salvage`). One that is not makes a *gap*. Repair fails closed:
+`DamagedStore`). One that is not makes a *gap*. Repair fails closed:
 
 1. An actor that a gap may affect is set aside whole: the new store has none of its records, and none of its
    rows in shared indexes. A part of it could contradict the whole, such as show what was forgotten, or what
@@ -49,13 +49,12 @@ from greenroom.runtime.lmdb.environment import (
     TABLES,
     store_error,
 )
-from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, sync_file
+from greenroom.runtime.lmdb.files import folder_error, sync_file
 from greenroom.runtime.lmdb.key_blinding import plain_key, strip_plain_key, with_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.maintenance.backup import publish
-from greenroom.runtime.maintenance.damaged_store import DamagedStore, MissingRange, key_text
-from greenroom.runtime.maintenance.remains import KeptRecords, Remains, RepairRule, UndoneAnswers
-from greenroom.runtime.maintenance.salvage import Sound
+from greenroom.runtime.maintenance.damaged_store import DamagedStore, MissingRange, Sound, key_text
+from greenroom.runtime.maintenance.remains import Remains, RepairRule, UndoneAnswers
 from greenroom.runtime.maintenance.temporary_copies import remove_left_over, temporary
 from greenroom.runtime.store.integrity import TableReport, inspect_file
 from greenroom.runtime.store.page_proofs import Prover
@@ -151,9 +150,7 @@ def repair(
     if os.path.lexists(destination):
         raise StoreError(f"{destination} exists and is not overwritten; name a new file")
     with FolderLock(folder, create=False) as owner:
-        data = owner.folder / DATA_FILE
-        if not data.exists():
-            raise StoreError(f"there is no store in {owner.folder}")
+        data = owner.store_file()
         what = f"what is sound of {data} cannot be written to {destination}"
         try:
             with suppress(StoreDamagedError):
@@ -234,7 +231,9 @@ class _Saved:
                 for key, record in named:
                     if record is not None:
                         transaction.put(key, record)
-            tables = (self._records(), chain(self._rows(), self._tells()), self._meta())
+            # Without this key all revocations are replayed.
+            meta = ((key, record) for key, record in self._damaged.sound(META) if key != META_KEY)
+            tables = (self._records(), chain(self._rows(), self._tells()), meta)
             for name, rows in zip(TABLES, tables, strict=True):
                 table = environment.open_db(name)
                 while batch := list(islice(rows, _BATCH)):
@@ -282,13 +281,12 @@ class _Saved:
         rule, address = self._rules.get(kind.decode()), self._address_at(prefix)
         kept = None
         if rule is not None and address is not None:
-            own, blinder = prefix + keys.OWN, self._damaged.blinder
-            hide = partial(rule.hide, blinder, own)
-            kept = self._apply_rule(
-                rule,
-                Remains(address, self._decode_own(prefix, sound), self._damaged.gaps_of(prefix), own, hide),
-            )
-            self._undone.add(() if kept is None else kept.undone)
+            own = prefix + keys.OWN
+            hide = partial(rule.hide, self._damaged.blinder, own)
+            records = self._decode_own(prefix, sound)
+            with suppress(msgspec.DecodeError):  # another program wrote it
+                kept = rule.keep(Remains(address, records, self._damaged.gaps_of(prefix), own, hide))
+                self._undone.add(kept.undone)
         if rule is None or address is None or kept is None or not kept.records:
             is_hidden = address is None
             self.set_aside.add(f"{kind.decode()}/{rest.hex() if is_hidden else key_text(rest[:-1])}")
@@ -298,13 +296,6 @@ class _Saved:
         self.left_out += (f"{address}/{name}" for name in kept.left_out)
         for key, payload in kept.records.items():
             yield self._seal(own, key, hide(key), payload)
-
-    @staticmethod
-    def _apply_rule(rule: RepairRule, remains: Remains) -> KeptRecords | None:
-        try:
-            return rule.keep(remains)
-        except msgspec.DecodeError:  # another program wrote it
-            return None
 
     def _address_at(self, prefix: bytes) -> Address | None:
         """Return the address of the actor with this prefix, from its rows if hidden."""
@@ -365,10 +356,6 @@ class _Saved:
             key = keys.OUTBOX + number.to_bytes(keys.NUMBER_BYTES)
             stored = keys.StoredMessage(*address, type(message).__name__, keys.encode_json(message))
             yield key, self._damaged.codec.seal(key, keys.encode(stored))
-
-    def _meta(self) -> Iterator[tuple[bytes, bytes]]:
-        # Without this key all revocations are replayed.
-        return ((key, record) for key, record in self._damaged.sound(META) if key != META_KEY)
 
     def _lacks(self, prefix: bytes) -> bool:
         found = self._lacking.get(prefix)

@@ -1,7 +1,8 @@
-"""Survey a stopped store without LMDB, its lock, or any change.
+"""Read a stopped store without running its actors.
 
-Each page on the way is proven (see `store.page_proofs`), so a damaged file is an error and crashes no
-process. A process that acquires the folder meanwhile may overwrite what is read: retry after an error.
+A `Survey` needs neither LMDB nor the lock, and changes nothing. Each page on the way is proven (see
+`store.page_proofs`), so a damaged file is an error and crashes no process. A process that acquires the folder
+meanwhile may overwrite what is read: retry after an error.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
-from greenroom.runtime.base.errors import StoreDamagedError, StoreError, StoreTooNewError
+from greenroom.runtime.base.errors import StoreDamagedError, StoreError
+from greenroom.runtime.base.options import RuntimeOptions
+from greenroom.runtime.base.statistics import StoreStatistics
 from greenroom.runtime.journal.chain import ChainPosition, head_key
 from greenroom.runtime.lmdb import keys
-from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
-from greenroom.runtime.lmdb.encryption import Encryption
+from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec, pass_over
+from greenroom.runtime.lmdb.encryption import Encryption, unseal
 from greenroom.runtime.lmdb.environment import (
     FORMAT_KEY,
-    FORMAT_VERSION,
     INDEXES,
     META,
     REMEDY,
@@ -27,11 +29,14 @@ from greenroom.runtime.lmdb.environment import (
     SECRET_KEY,
     STORE_KEY,
     Identity,
+    parse_format,
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error
-from greenroom.runtime.store.integrity import inspect_file
+from greenroom.runtime.lmdb.lock_file import FolderLock
+from greenroom.runtime.store.integrity import check_store, inspect_file
 from greenroom.runtime.store.page_proofs import ProvenSnapshot, Prover
 from greenroom.runtime.store.record_damage import DamagedRecord
+from greenroom.runtime.store.store import Store
 
 T = TypeVar("T")
 _PLAIN: Final = re.compile(r"[0-9a-f]*")
@@ -58,25 +63,14 @@ class Survey:
         self._prover = prover
         self._path = path
         names = prover.names(max(prover.heads()))
-        found = names.get(FORMAT_KEY)
-        if found is None or not found.isdigit():
-            raise StoreDamagedError(
-                f"{path} is no Greenroom store, or its format record is damaged; {REMEDY}"
-            )
-        if int(found) > FORMAT_VERSION:
-            raise StoreTooNewError(
-                f"{path} has store format {int(found)} and this program reads up to {FORMAT_VERSION}; "
-                "upgrade Greenroom"
-            )
+        version = parse_format(names.get(FORMAT_KEY), path)
         self._seal = names.get(SEAL_KEY)
         identity = Identity(
             *((names.get(key) or b"").decode(errors="replace") for key in (STORE_KEY, SECRET_KEY))
         )
         if not all(_PLAIN.fullmatch(word) for word in identity):  # they are parts of file names
             raise StoreDamagedError(f"what {path} says of its id or of its secret is damaged; {REMEDY}")
-        self.head = Head(
-            int(found), identity, self._seal is not None, sum(tree.rows for tree in prover.trees())
-        )
+        self.head = Head(version, identity, self._seal is not None, sum(tree.rows for tree in prover.trees()))
 
     def codec(self, encryption: Encryption | None) -> RecordCodec:
         """Return the codec of its records.
@@ -86,10 +80,8 @@ class Survey:
         """
         if self._seal is None:
             return PlainCodec()
-        from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see `lmdb.encryption`
-
         unlock = None if encryption is None else encryption.key()
-        return record_cipher.SealedCodec(record_cipher.unwrap(self._seal, unlock, str(self._path)))
+        return unseal(self._seal, unlock, str(self._path)).codec
 
     def rows(
         self, index: str, of: type[T], codec: RecordCodec, *, start: bytes = b""
@@ -132,3 +124,56 @@ def open_survey(folder: Path) -> Iterator[Survey]:
         raise folder_error(error, f"{path} cannot be read") from error
     with closing(prover):
         yield Survey(prover, path)
+
+
+class StoppedStore:
+    """A stopped store; no actor is activated and no timer fires."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def statistics(self) -> StoreStatistics:
+        """Return its statistics."""
+        return self._store.statistics()
+
+    def rows(self, index: str, of: type[T]) -> Iterator[T]:
+        """Yield the values of the rows of a shared index."""
+        for _, payload in self._store.scan(INDEXES, keys.index_prefix(index), on_damage=pass_over):
+            yield keys.decode(keys.decode(payload, keys.RowRecord).value, of)
+
+
+@contextmanager
+def stopped_store(
+    folder: Path, options: RuntimeOptions | None = None, *, encryption: Encryption | None = None
+) -> Iterator[StoppedStore]:
+    """Open a stopped store while the block runs.
+
+    Blocks; after an unclean end also for the check of the structure.
+
+    Raises:
+        StoreOwnedError: a process owns the folder; use its `Runtime.statistics`.
+        StoreDamagedError, StoreTooNewError: it cannot be opened.
+        StoreError: there is no store in the folder.
+    """
+    options = options if options is not None else RuntimeOptions()
+    with FolderLock(folder, create=False) as owner:
+        owner.store_file()
+        check = check_store(owner, encryption)
+        store = Store(
+            owner.folder,
+            encryption=encryption,
+            check=check,
+            max_size=options.max_size,
+            min_free=options.min_free,
+        )
+        with closing(store):
+            yield StoppedStore(store)
+        owner.mark_clean(is_checked=store.is_checked, is_damaged=bool(store.damage.found))
+
+
+def stopped_statistics(
+    folder: Path, options: RuntimeOptions | None = None, *, encryption: Encryption | None = None
+) -> StoreStatistics:
+    """Return the statistics of a stopped store; as `stopped_store`."""
+    with stopped_store(folder, options, encryption=encryption) as store:
+        return store.statistics()

@@ -19,7 +19,7 @@ from greenroom.runtime.base.errors import (
     StoreTooNewError,
 )
 from greenroom.runtime.base.unix_socket import peer_is_ours, socket_path
-from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, prepare_folder
+from greenroom.runtime.lmdb.files import folder_error, prepare_folder
 from greenroom.runtime.lmdb.lock_file import FolderLock, ownership_error
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.framed_connection import FramedConnection, PeerError
@@ -57,8 +57,8 @@ async def lock_or_attach(process: SharedProcess, path: Path, may: May = "create"
             except StoreOwnedError as error:
                 refused = error
             else:
-                if may == "own" and not (owner.folder / DATA_FILE).exists():
-                    raise StoreError(f"there is no store in {owner.folder}")
+                if may == "own":
+                    owner.store_file()
                 async with process.run(owner):
                     yield
                 return

@@ -26,13 +26,13 @@ from greenroom.runtime.kernel.mailbox import Envelope, Result
 from greenroom.runtime.kernel.pubsub import Bus
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.codec import pass_over
-from greenroom.runtime.lmdb.environment import FORMAT_VERSION
+from greenroom.runtime.lmdb.environment import FORMAT_VERSION, INDEXES
 from greenroom.runtime.lmdb.keys import encode_json
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.attached_session import AttachedSession, PendingRequest
 from greenroom.runtime.sharing.framed_connection import FramedConnection, PeerError
 from greenroom.runtime.sharing.type_registry import TypeRegistry
-from greenroom.runtime.store.store import INDEXES, Store
+from greenroom.runtime.store.store import Store
 
 logger = logging.getLogger(__name__)
 

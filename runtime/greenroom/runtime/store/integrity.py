@@ -19,18 +19,12 @@ from pathlib import Path
 from signal import Signals
 from typing import Any, Final
 
-from greenroom.runtime.base.errors import (
-    StorageFullError,
-    StoreDamagedError,
-    StoreError,
-    StoreKeyError,
-    StoreTooNewError,
-)
+from greenroom.runtime.base.errors import StoreDamagedError, StoreError
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import REMEDY
 from greenroom.runtime.lmdb.files import DATA_FILE, OWNER_FILE, folder_error
 from greenroom.runtime.lmdb.lock_file import FolderLock
-from greenroom.runtime.store.integrity_child import DAMAGED, FAILED, FULL, LOCKED, TOO_NEW
+from greenroom.runtime.store.integrity_child import OUTCOMES
 from greenroom.runtime.store.page_proofs import Prover
 from greenroom.runtime.store.record_damage import SOUND, DamagedRecord, StoreCheck, list_names
 
@@ -195,16 +189,12 @@ def _judge(
         reason = child.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise StoreError(f"the check of {name} failed: {reason}")
     outcome = json.loads(child.stdout)
-    if DAMAGED in outcome:
-        raise StoreDamagedError(f"{name} is damaged: {outcome[DAMAGED]}; {REMEDY}")
-    if TOO_NEW in outcome:
-        raise StoreTooNewError(outcome[TOO_NEW])
-    if LOCKED in outcome:
-        raise StoreKeyError(outcome[LOCKED])
-    if FULL in outcome:
-        raise StorageFullError(outcome[FULL])
-    if FAILED in outcome:
-        raise StoreError(outcome[FAILED])
+    for kind, error in OUTCOMES.items():
+        if kind in outcome:
+            sentence = outcome[kind]
+            raise error(
+                f"{name} is damaged: {sentence}; {REMEDY}" if error is StoreDamagedError else sentence
+            )
     return _tables(outcome, name, on_damage)
 
 

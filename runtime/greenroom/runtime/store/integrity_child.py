@@ -28,15 +28,19 @@ from greenroom.runtime.base.errors import (
     StoreKeyError,
     StoreTooNewError,
 )
-from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
+from greenroom.runtime.lmdb.codec import RecordCodec
+from greenroom.runtime.lmdb.encryption import unseal
 from greenroom.runtime.lmdb.environment import SEAL_KEY, TABLES, check_format, store_error
 from greenroom.runtime.store.page_proofs import Prover
 
-DAMAGED: Final = "damaged"
-TOO_NEW: Final = "too new"
-FULL: Final = "full"
-LOCKED: Final = "locked"
-FAILED: Final = "failed"
+OUTCOMES: Final[dict[str, type[StoreError]]] = {
+    "damaged": StoreDamagedError,
+    "too new": StoreTooNewError,
+    "full": StorageFullError,
+    "locked": StoreKeyError,
+    "failed": StoreError,
+}
+"""The errors that the child reports by name, the base class last."""
 
 _NAMED = 5  # findings in a sentence
 _MOST_DAMAGED: Final = 10_000
@@ -58,7 +62,7 @@ def inspect(
         damaged: list[tuple[str, str, str]] = []
         seal = transaction.get(SEAL_KEY)
         if records:
-            codec = _codec(seal, unlock, path)
+            codec = unseal(seal, unlock, os.fspath(path)).codec
             tables = {name.decode(): _read(environment, transaction, name, codec, damaged) for name in TABLES}
         if compact is not None:
             # Never created here: the parent may be dead by now, and the file removed.
@@ -75,15 +79,8 @@ def _check_bytes(path: Path) -> None:
     except Exception as error:  # noqa: BLE001 - any error means that the bytes are not sound
         problems = [str(error) or repr(error)]
     if problems:
-        raise StoreDamagedError(_summarize(problems))
-
-
-def _codec(seal: bytes | None, unlock: bytes | None, path: Path) -> RecordCodec:
-    if seal is None:
-        return PlainCodec()
-    from greenroom.runtime.lmdb.record_cipher import SealedCodec, unwrap  # noqa: PLC0415 - see there
-
-    return SealedCodec(unwrap(seal, unlock, os.fspath(path)))
+        more = f" (and {len(problems) - _NAMED} more)" if len(problems) > _NAMED else ""
+        raise StoreDamagedError("; ".join(problems[:_NAMED]) + more)
 
 
 def _read(
@@ -96,7 +93,7 @@ def _read(
     """Read a whole table; add table, key and place of each damaged record."""
     table = environment.open_db(name, txn=transaction, create=False)
     entries = transaction.stat(table)["entries"]
-    unseal = codec.open
+    open_record = codec.open
     rows = size = 0
     last = b""
     for key, record in transaction.cursor(table):
@@ -106,7 +103,7 @@ def _read(
             raise StoreDamagedError(f"the keys of the table {name.decode()} are out of order after {last!r}")
         last = key
         try:
-            unseal(key, record)
+            open_record(key, record)
         except RecordDamagedError as error:
             damaged.append((name.decode(), error.key.hex(), "" if error.key == key else key.hex()))
             if len(damaged) > _MOST_DAMAGED:
@@ -114,11 +111,6 @@ def _read(
     if rows != entries:
         raise StoreDamagedError(f"the table {name.decode()} has {rows} rows and counts {entries}")
     return {"rows": rows, "bytes": size}
-
-
-def _summarize(problems: list[str]) -> str:
-    more = f" (and {len(problems) - _NAMED} more)" if len(problems) > _NAMED else ""
-    return "; ".join(problems[:_NAMED]) + more
 
 
 def main(path: str, records: str, compact: str) -> None:
@@ -137,14 +129,7 @@ def main(path: str, records: str, compact: str) -> None:
             )
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{path} cannot be read or copied") from error
-    except StoreDamagedError as error:
-        outcome = {DAMAGED: str(error)}
-    except StoreTooNewError as error:
-        outcome = {TOO_NEW: str(error)}
-    except StorageFullError as error:
-        outcome = {FULL: str(error)}
-    except StoreKeyError as error:
-        outcome = {LOCKED: str(error)}
     except StoreError as error:
-        outcome = {FAILED: str(error)}
+        name = next(name for name, kind in OUTCOMES.items() if isinstance(error, kind))
+        outcome = {name: str(error)}
     sys.stdout.write(json.dumps(outcome))

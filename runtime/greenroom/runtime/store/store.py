@@ -24,15 +24,7 @@ from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.encryption import Encryption, open_seal, rewrap
 from greenroom.runtime.lmdb.environment import (
-    ACTORS as ACTORS,
-)
-from greenroom.runtime.lmdb.environment import (
-    INDEXES as INDEXES,
-)
-from greenroom.runtime.lmdb.environment import (
-    META as META,
-)
-from greenroom.runtime.lmdb.environment import (
+    META,
     MIN_SIZE,
     SECRET_KEY,
     STORE_KEY,
@@ -42,9 +34,7 @@ from greenroom.runtime.lmdb.environment import (
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, prepare_folder
 from greenroom.runtime.lmdb.snapshot import CachedSnapshot, OnDamage, Snapshot, TableView
-from greenroom.runtime.lmdb.write_batch import Changes
-from greenroom.runtime.lmdb.write_batch import Op as Op
-from greenroom.runtime.lmdb.write_batch import WriteBatch as WriteBatch
+from greenroom.runtime.lmdb.write_batch import Changes, WriteBatch
 from greenroom.runtime.store.page_proofs import ProvenSnapshot, ProvenView, Prover, Tree, ViewPassedError
 from greenroom.runtime.store.record_damage import (
     SOUND,
