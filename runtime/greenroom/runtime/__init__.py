@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from greenroom.runtime.base.statistics import RelayStatistics as RelayStatistics
     from greenroom.runtime.base.statistics import RuntimeStatistics as RuntimeStatistics
     from greenroom.runtime.base.statistics import StoreStatistics as StoreStatistics
-    from greenroom.runtime.base.store_settings import apply_settings as apply_settings
-    from greenroom.runtime.base.store_settings import current_settings as current_settings
+    from greenroom.runtime.base.options import apply_settings as apply_settings
+    from greenroom.runtime.base.options import current_settings as current_settings
     from greenroom.runtime.base.supervision import Group as Group
     from greenroom.runtime.base.supervision import Strategy as Strategy
     from greenroom.runtime.journal.chain import Checkpoint as Checkpoint

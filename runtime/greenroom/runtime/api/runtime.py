@@ -35,9 +35,8 @@ from greenroom.runtime.base.errors import (
     StoreFailedError,
     UnknownKindError,
 )
-from greenroom.runtime.base.options import RuntimeOptions
+from greenroom.runtime.base.options import RuntimeOptions, apply_settings
 from greenroom.runtime.base.statistics import RuntimeStatistics
-from greenroom.runtime.base.store_settings import apply_settings
 from greenroom.runtime.base.supervision import Group
 from greenroom.runtime.journal.chain import Journal, JournalKeys
 from greenroom.runtime.journal.checkpoints import SUFFIX, CheckpointFile

@@ -16,7 +16,7 @@ from typing import Any
 import trio
 
 from greenroom.runtime.base.clock import Clock
-from greenroom.runtime.base.store_settings import CURRENT
+from greenroom.runtime.base.options import CURRENT
 from greenroom.runtime.kernel.mailbox import Activation
 
 

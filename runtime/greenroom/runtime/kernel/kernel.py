@@ -37,8 +37,7 @@ from greenroom.runtime.base.errors import (
     StoreError,
     UnknownKindError,
 )
-from greenroom.runtime.base.options import RuntimeOptions
-from greenroom.runtime.base.store_settings import CURRENT
+from greenroom.runtime.base.options import CURRENT, RuntimeOptions
 from greenroom.runtime.base.supervision import Group, Quarantine, RestartHistory, restarted_kinds
 from greenroom.runtime.kernel.activation import ActivationCache
 from greenroom.runtime.kernel.callbacks import CallbackQueue

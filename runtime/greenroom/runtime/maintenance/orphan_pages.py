@@ -56,7 +56,7 @@ class Orphans:
         self._leaves: list[Page] | None = None
 
     def below(self, tree: Tree, lower: bytes, upper: bytes | None) -> tuple[list[Page], bool]:
-        """Return the leaves of a lost branch of a table in order, and whether they are complete."""
+        """Return the leaves of a lost branch in order, and whether they are complete."""
         if self._leaves is None:
             try:
                 found = (page for _, page in self.find_unreached() if page is not None)

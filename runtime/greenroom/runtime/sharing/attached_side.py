@@ -27,7 +27,7 @@ from greenroom.runtime.base.errors import (
     UnknownKindError,
 )
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
-from greenroom.runtime.base.version import program_version
+from greenroom.runtime.base.system import program_version
 from greenroom.runtime.kernel.callbacks import CallbackQueue
 from greenroom.runtime.kernel.kernel import Kernel
 from greenroom.runtime.kernel.mailbox import Envelope

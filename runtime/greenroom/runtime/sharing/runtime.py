@@ -17,8 +17,8 @@ from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.arguments import check_options
 from greenroom.runtime.base.errors import StoreError
+from greenroom.runtime.base.options import apply_settings
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
-from greenroom.runtime.base.store_settings import apply_settings
 from greenroom.runtime.kernel.callbacks import MessageSink
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
 from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport

@@ -22,7 +22,7 @@ from greenroom.actors.core.presence.requests import (
     Traffic,
 )
 from greenroom.runtime import GreenroomError, RuntimeClient
-from greenroom.runtime.base.version import program_version
+from greenroom.runtime.base.system import program_version
 
 LEAVE_SECONDS: Final = 0.1
 """Seconds for reporting the end of this process; otherwise its presence expires soon."""
