@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from greenroom.runtime.actor.message import reply_type as reply_type
     from greenroom.runtime.actor.message import reply_variants as reply_variants
     from greenroom.runtime.actor.query import IndexReader as IndexReader
+    from greenroom.runtime.api.client import Procedure as Procedure
+    from greenroom.runtime.api.client import ProcedureContext as ProcedureContext
     from greenroom.runtime.api.client import RuntimeClient as RuntimeClient
     from greenroom.runtime.api.open import CommonConfig as CommonConfig
     from greenroom.runtime.api.open import RuntimeConfig as RuntimeConfig
     from greenroom.runtime.api.open import open_runtime as open_runtime
-    from greenroom.runtime.api.procedure import Procedure as Procedure
-    from greenroom.runtime.api.procedure import ProcedureContext as ProcedureContext
     from greenroom.runtime.api.runtime import Runtime as Runtime
     from greenroom.runtime.base.address import Address as Address
     from greenroom.runtime.base.clock import Clock as Clock

@@ -22,8 +22,7 @@ from greenroom.runtime.actor.journal_buffer import JournalBuffer
 from greenroom.runtime.actor.message import Replay
 from greenroom.runtime.actor.query import IndexReader
 from greenroom.runtime.actor.services import RuntimeServices
-from greenroom.runtime.api.client import RuntimeClient
-from greenroom.runtime.api.procedure import Procedure, ProcedureContext
+from greenroom.runtime.api.client import Procedure, ProcedureContext, RuntimeClient
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.clock import BlockRandom, Clock
 from greenroom.runtime.base.errors import (
@@ -99,7 +98,13 @@ class Runtime(RuntimeClient):
         self._stop = trio.CancelScope()
         self._journal_buffer = JournalBuffer(journals or {}, clock)
         self._services = RuntimeServices(
-            store, indexes, BlockRandom(), self._should_yield, self._journal_buffer, secret, settings
+            store,
+            indexes,
+            BlockRandom(),
+            lambda: self.dispatcher.should_yield(),  # noqa: PLW0108  it is made below
+            self._journal_buffer,
+            secret,
+            settings,
         )
         self._kernel = Kernel(kinds, groups, self._services, clock, options)
         self.dispatcher = self._kernel.dispatcher
@@ -182,8 +187,7 @@ class Runtime(RuntimeClient):
         await trio.lowlevel.checkpoint()
         if query.flushes_journals:
             self._flush_journals()
-            await self._commits.wait_committed()  # the group in flight may have some of the rows,
-            await self._commits.wait_committed()  # and then the next one has the others
+            await self._commits.wait_flushed()
         try:
             with self.apply_settings():
                 if query.runs == "snapshot":
@@ -194,12 +198,9 @@ class Runtime(RuntimeClient):
                 answer: R = await run(ProcedureContext(self, self._services, principal, self._clock.now()))
                 return answer
         except Refusal as refusal:
-            self._record_denial(principal, query, refusal)
+            if refusal.is_denial:
+                self._services.record_denial(principal, None, query, refusal)
             raise
-
-    def _record_denial(self, principal: Any, query: object, refusal: Refusal) -> None:
-        if refusal.is_denial:
-            self._services.record_denial(principal, None, query, refusal)
 
     async def _read(self, query: Procedure[R], principal: Any) -> R:
         with self._store.snapshot() as snapshot:
@@ -273,9 +274,6 @@ class Runtime(RuntimeClient):
     def has_found_damage(self) -> bool:
         """Whether it ended because of damage."""
         return isinstance(self._failure, StoreDamagedError)
-
-    def _should_yield(self) -> bool:
-        return self.dispatcher.should_yield()
 
     def _closing_error(self) -> GreenroomError:
         """Return the error for requests that still wait when the runtime ends."""
@@ -369,7 +367,12 @@ class Runtime(RuntimeClient):
         try:
             with self._stop:
                 async with trio.open_nursery() as nursery:
-                    self._start_parts(nursery, owner)
+                    for part in (self.dispatcher, self._outbox, self._sweeper, self._bus):
+                        nursery.start_soon(part.run)
+                    nursery.start_soon(self._journal_buffer.run, self._flush_journals)
+                    nursery.start_soon(self._watch_ownership, owner)
+                    if self._store.has_own_codec:
+                        nursery.start_soon(self._scrub)
                     try:
                         await self._replay_revocations()
                         nursery.start_soon(trio.sleep_forever if relay is None else relay.run)
@@ -386,14 +389,6 @@ class Runtime(RuntimeClient):
             raise self._failure from error
         if error is not None:
             raise error
-
-    def _start_parts(self, nursery: trio.Nursery, owner: FolderLock) -> None:
-        for part in (self.dispatcher, self._outbox, self._sweeper, self._bus):
-            nursery.start_soon(part.run)
-        nursery.start_soon(self._journal_buffer.run, self._flush_journals)
-        nursery.start_soon(self._watch_ownership, owner)
-        if self._store.has_own_codec:
-            nursery.start_soon(self._scrub)
 
     async def _drain_after(
         self, error: BaseException | None, seconds: float, relay: RelayService | None

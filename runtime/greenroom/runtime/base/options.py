@@ -1,4 +1,4 @@
-"""The options of a runtime, and the settings of the store for which the present code runs.
+"""The options of a runtime, and the settings of the present store.
 
 Several stores may be open in one process, so no module can keep their settings. The runtime sets them around
 turns, queries, procedures and its sidecar; pure functions read them without an argument.

@@ -1,4 +1,4 @@
-"""The operating system (Linux or macOS), identities of a boot and a process, and this program's version."""
+"""The operating system, identities of a boot and a process, and this program's version."""
 
 from __future__ import annotations
 

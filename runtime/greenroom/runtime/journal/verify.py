@@ -149,13 +149,9 @@ def _signed_state(
 ) -> ChainPosition | None:
     payload = snapshot.get(META, key)
     state = keys.read(key, payload)
-    if state is None and (payload is not None or (key == keys.head and _has_rows(keys, snapshot))):
+    if state is None and (payload is not None or (key == keys.head and any(scan(snapshot, keys.name)))):
         findings.add(what)
     return state
-
-
-def _has_rows(keys: JournalKeys, snapshot: Snapshot) -> bool:
-    return next(scan(snapshot, keys.name), None) is not None
 
 
 class ExpiredRows(NamedTuple):

@@ -105,6 +105,12 @@ class GroupCommit:
                 self._committed = trio.Event()
             await self._committed.wait()
 
+    async def wait_flushed(self) -> None:
+        """Wait until what was flushed is on disk."""
+        # The group in flight may have left without it; then the next one has it.
+        await self.wait_committed()
+        await self.wait_committed()
+
     def release_waiters(self) -> None:
         """Release the tasks that wait for a group: its result will not be reported."""
         if self._committed is not None:

@@ -301,7 +301,8 @@ class Outbox:
 
         Otherwise its row stays, or becomes a dead letter.
         """
-        if self._mailboxes.waiting_for(address) >= SHARE or self._is_backed_off(address):
+        is_backed_off = address in self._backed_off and trio.current_time() < self._backed_off[address][0]
+        if is_backed_off or self._mailboxes.waiting_for(address) >= SHARE:
             self._behind.add(address)
             return False
         try:
@@ -316,9 +317,6 @@ class Outbox:
             self._delivered.add(row)
             return True
         return False
-
-    def _is_backed_off(self, address: Address) -> bool:
-        return address in self._backed_off and trio.current_time() < self._backed_off[address][0]
 
     def _unpack(self, row: bytes, stored: keys.StoredMessage) -> Message[Any] | None:
         """Return the stored message, or dead-letter one that this program does not know."""

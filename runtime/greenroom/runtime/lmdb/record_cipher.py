@@ -21,6 +21,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
@@ -125,9 +126,9 @@ class SealedCodec:
         "_data_key",
         "_encrypt",
         "_head",
+        "_known_damage",
         "_next",
         "_opening",
-        "_stored_keys",
         "_sub_key_records",
         "_sub_keys",
     )
@@ -137,7 +138,7 @@ class SealedCodec:
         self._opening = _VERSION + os.urandom(_OPENING_BYTES)
         self._sub_key_records = sub_key_records
         self._sub_keys: dict[bytes, _Cipher] = {}
-        self._stored_keys: dict[tuple[bytes, bytes], bytes | None] = {}
+        self._known_damage = lru_cache(maxsize=_KNOWN_DAMAGED)(self._find_stored_key)
         self._head = b""
         self._next = 0
         self._encrypt: _Cipher = self._use_sub_key(0)
@@ -168,14 +169,8 @@ class SealedCodec:
 
     def _stored_key(self, key: bytes, record: bytes) -> bytes | None:
         """Return the key under which a record with one flipped bit was sealed, or None."""
-        if not _HEAD_BYTES + _TAG_BYTES <= len(record) <= _MOST_BYTES:
-            return None
-        if (key, record) not in self._stored_keys:
-            if len(self._stored_keys) >= _KNOWN_DAMAGED:
-                self._stored_keys.clear()
-            found = self._stored_keys[key, record] = self._find_stored_key(key, record)
-            return found
-        return self._stored_keys.get((key, record))
+        is_searched = _HEAD_BYTES + _TAG_BYTES <= len(record) <= _MOST_BYTES
+        return self._known_damage(key, record) if is_searched else None
 
     def _find_stored_key(self, key: bytes, record: bytes) -> bytes | None:
         for bit in range(8 * _HEAD_BYTES):

@@ -68,14 +68,11 @@ class Snapshot:
                     continue
                 yield key, payload
 
-    def keys(
-        self, table: int, prefix: bytes, *, start: bytes | None = None, reverse: bool = False
-    ) -> Iterator[bytes]:
+    def keys(self, table: int, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
         """Yield the keys that begin with ``prefix``, in order; their records may be damaged."""
         with self._transaction.cursor(self._tables[table]) as cursor:
-            if (_seek_back if reverse else _seek)(cursor, prefix, start):
-                found = (cursor.iterprev if reverse else cursor.iternext)(values=False)
-                yield from takewhile(lambda key: key.startswith(prefix), found)
+            if _seek(cursor, prefix, start):
+                yield from takewhile(lambda key: key.startswith(prefix), cursor.iternext(values=False))
 
 
 class TableView(Protocol):

@@ -18,7 +18,7 @@ import msgspec
 import outcome
 import trio
 
-from greenroom.runtime.api.procedure import Procedure
+from greenroom.runtime.api.client import Procedure
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import (
     GreenroomError,

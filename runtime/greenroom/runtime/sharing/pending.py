@@ -9,7 +9,7 @@ import outcome
 import trio
 
 from greenroom.runtime.actor.message import EncodedReply, decode_reply
-from greenroom.runtime.api.procedure import Procedure
+from greenroom.runtime.api.client import Procedure
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import ActorFailedError, GreenroomError, Outcome
 from greenroom.runtime.kernel.mailbox import Envelope, Result

@@ -10,9 +10,8 @@ from typing import Any, Literal, TypeVar, Unpack
 
 import msgspec
 
-from greenroom.runtime.api.client import RuntimeClient
+from greenroom.runtime.api.client import Procedure, RuntimeClient
 from greenroom.runtime.api.open import RuntimeConfig, RuntimeFactory
-from greenroom.runtime.api.procedure import Procedure
 from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.arguments import check_options
@@ -22,9 +21,8 @@ from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
 from greenroom.runtime.kernel.callbacks import MessageSink
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
 from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
-from greenroom.runtime.sharing.lock_or_attach import May, lock_or_attach
+from greenroom.runtime.sharing.lock_or_attach import May, SharedProcess, lock_or_attach
 from greenroom.runtime.sharing.pending import AGAIN
-from greenroom.runtime.sharing.process import SharedProcess
 from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 R = TypeVar("R")

@@ -10,7 +10,7 @@ import msgspec
 
 from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.message import Message
-from greenroom.runtime.api.procedure import Procedure
+from greenroom.runtime.api.client import Procedure
 from greenroom.runtime.base.errors import UnknownKindError
 from greenroom.runtime.lmdb.keys import encode_json
 

@@ -64,12 +64,6 @@ class _Row(NamedTuple):
     value: int | bytes | Big
     damage: Damage | None
 
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether it is damaged and its original key may belong elsewhere."""
-        damage = self.damage
-        return damage is not None and not (damage.is_key_known and damage.lies_at == self.key)
-
     def hides(self, key: bytes) -> bool:
         """Return whether a missing key may be the original key of this neighbouring row."""
         if self.damage is None:
@@ -271,7 +265,9 @@ def _is_at(leaf: Page, index: int, key: bytes) -> bool:
 
 
 def _is_elsewhere(row: _Row) -> bool:
-    return row.is_elsewhere
+    """Return whether a row is damaged and its original key may belong elsewhere."""
+    damage = row.damage
+    return damage is not None and not (damage.is_key_known and damage.lies_at == row.key)
 
 
 class ProvenSnapshot(Snapshot):
@@ -307,7 +303,9 @@ class ProvenSnapshot(Snapshot):
         """
         for row in self._rows(table, prefix, start, reverse=reverse):
             try:
-                payload = self._open(row)
+                if row.damage is not None:
+                    raise row.damage.error(row.key)
+                payload = self._prover.open(row.key, row.value)
             except RecordDamagedError as error:
                 if on_damage is None:
                     raise
@@ -315,18 +313,11 @@ class ProvenSnapshot(Snapshot):
             else:
                 yield row.key, payload
 
-    def keys(
-        self, table: int, prefix: bytes, *, start: bytes | None = None, reverse: bool = False
-    ) -> Iterator[bytes]:
+    def keys(self, table: int, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
         """Yield the keys that begin with ``prefix``, in order; damaged ones as known."""
-        for row in self._rows(table, prefix, start, reverse=reverse):
-            if row.damage is None or is_among(row.key, prefix, start, reverse=reverse):
+        for row in self._rows(table, prefix, start, reverse=False):
+            if row.damage is None or is_among(row.key, prefix, start, reverse=False):
                 yield row.key
-
-    def _open(self, row: _Row) -> bytes:
-        if row.damage is not None:
-            raise row.damage.error(row.key)
-        return self._prover.open(row.key, row.value)
 
     def _rows(self, table: int, prefix: bytes, start: bytes | None, *, reverse: bool) -> Iterator[_Row]:
         tree = self._trees[table]
