@@ -73,11 +73,7 @@ class Actor:
 
     @staticmethod
     def name_damage(reply: Any, context: Context) -> Any:  # noqa: ARG004 - for overrides
-        """Return a reply that names the damaged records that were skipped.
-
-        Raises:
-            RecordDamagedError: this reply cannot; the default.
-        """
+        """Return a reply that names the skipped damaged records; by default raise the first."""
         raise context.damage[0]
 
     def resident_bytes(self) -> int:

@@ -36,7 +36,6 @@ class Context:
     """The reads and effects that a handler may use while it handles one message.
 
     Attributes:
-        address: The actor's own address.
         principal: The identity that the caller stated; None for tells and timers.
         precheck_answer: The reply to the message's `Message.precheck`, else None.
         now: The wall clock in microseconds since 1970 UTC, the same throughout the message.
@@ -92,11 +91,7 @@ class Context:
         return error.key.startswith(self._actor_keys.store_key(prefix))
 
     def own_key(self, error: RecordDamagedError, prefix: bytes = b"") -> bytes:
-        """Return the actor's own key of a damaged record, without ``prefix``, names as stored.
-
-        Raises:
-            RecordDamagedError: the damage itself, if the key is not the actor's; see `is_own`.
-        """
+        """Return a damaged record's own key without ``prefix``, or raise the damage; see `is_own`."""
         if not self.is_own(error, prefix):
             raise error
         return error.key[len(self._actor_keys.store_key(prefix)) :]
@@ -161,11 +156,7 @@ class Context:
         return self._services.sidecar
 
     def derive(self, purpose: str) -> bytes:
-        """Return the store's key for a purpose: 32 bytes that no store or backup holds.
-
-        Raises:
-            StoreError: the runtime was opened without a secret.
-        """
+        """Return the store's key for a purpose: 32 bytes that no store or backup holds."""
         return self._services.derive(purpose)
 
     def seconds_left(self) -> float:
@@ -202,15 +193,9 @@ class Context:
     ) -> Iterator[tuple[bytes, T]]:
         """Yield the actor's own records whose key begins with ``prefix``, in key order.
 
-        In an encrypted store the names within keys are blinded, so their order is arbitrary; see `Names`.
-
-        Args:
-            of: The type of the records.
-            prefix: What the keys begin with.
-            start: The first key wanted, inclusive; with ``reverse`` the highest.
-            reverse: From the highest key down.
-            on_damage: Called with each damaged record, after which the scan goes on; without it, the damage
-                is raised. Some have an unknown key: see `OnDamage` and `is_own`.
+        In an encrypted store the names within keys are blinded, so their order is arbitrary; see `Names`. The
+        scan begins at ``start``, inclusive. It goes on after damaged records if ``on_damage`` takes them; some
+        have an unknown key: see `OnDamage` and `is_own`.
 
         Raises:
             StoreDamagedError: a record is damaged, or does not fit the type.
@@ -258,10 +243,7 @@ class Context:
             return self._stored_beside(full, error)
 
     def _stored_beside(self, full: bytes, error: RecordDamagedError) -> bytes | None:
-        """Return the stored payload at a key, unless a damaged neighbour may be it.
-
-        A damaged record no longer counts once a write replaces it.
-        """
+        """Return the stored payload at a key, unless a damaged neighbour may be it."""
         if error.key == full or not self._is_written(error):
             raise error
 
@@ -293,16 +275,9 @@ class Context:
         effects.own[self._actor_keys.store_key(key)] = None
 
     def put_row(self, index: str, sort_key: bytes, value: Any) -> None:
-        """Stage a write of this actor's row at ``sort_key`` of a shared index.
+        """Stage a write of this actor's row of a shared index at ``sort_key``.
 
-        Args:
-            index: The name of the index, one of those given to `open_runtime`.
-            sort_key: At most 200 bytes. Rows of several actors may have the same sort key.
-            value: Anything that msgspec encodes.
-
-        Raises:
-            ConfigurationError: there is no such index.
-            ValueError: the sort key is too long.
+        It has at most 200 bytes. Rows of several actors may have the same one.
         """
         effects = self.effects or self._new_effects()
         hidden = self._blind(index, sort_key)
@@ -406,20 +381,14 @@ class Context:
         return None if row is None else keys.timer_due(row)
 
     def timer_row(self, name: str) -> bytes | None:
-        """Return the stored row of the timer ``name``, or None.
-
-        The kernel uses it to detect a timer that was set anew.
-        """
+        """Return the stored row of the timer ``name``, or None."""
         return self._payload(self._timer_name_key(name))
 
     def publish(self, topic: str, label: Hashable = None) -> None:
         """Stage a notification of the subscribers of ``topic``, sent after the commit.
 
-        It is not stored: a crash loses it, and subscribers read again when they subscribe again.
-
-        Args:
-            topic: The topic that changed.
-            label: Decides which subscribers are notified (`Subscriber.add`). Equal labels are merged.
+        It is not stored: a crash loses it, and subscribers read again when they subscribe again. The label
+        decides which subscribers are notified (`Subscriber.add`); equal labels are merged.
         """
         effects = self.effects or self._new_effects()
         effects.publications[topic, label] = None

@@ -97,10 +97,7 @@ def check_tellable(message: Message[Any]) -> None:
 def reply_type(request: type[Any]) -> Any:
     """Return the ``R`` of a subclass of ``Message[R]`` or of another generic of one parameter.
 
-    It may be a string that names a class further down in the module.
-
-    Raises:
-        TypeError: the class does not declare the type of its reply.
+    It may be a string that names a class further down in the module. Raises TypeError without one.
     """
     for base in request.__mro__:
         for generic in getattr(base, "__orig_bases__", ()):

@@ -32,9 +32,7 @@ T = TypeVar("T")
 class IndexReader:
     """The committed rows of the shared indexes, as they were when the query began.
 
-    Attributes:
-        now: The wall clock in microseconds since 1970 UTC.
-        damage: The damaged rows that were skipped, for the reply to name.
+    ``now`` is in microseconds since 1970 UTC; the reply names the skipped ``damage``.
     """
 
     def __init__(self, services: RuntimeServices, snapshot: Snapshot, principal: Any, now: int) -> None:
@@ -73,14 +71,8 @@ class IndexReader:
     ) -> Iterator[lmdb_keys.Row[T]]:
         """Yield the rows with a sort key that begins with ``prefix``, in order (`Row.place`).
 
-        Args:
-            index: The name of the index.
-            of: The type of the rows' values.
-            prefix: The beginning of the sort keys.
-            start: The first sort key wanted, inclusive; with ``reverse`` the highest.
-            reverse: From the highest sort key down.
-            on_damage: Called with each damaged row, after which the others follow; without it, the damage is
-                raised.
+        They begin at the sort key ``start``, inclusive; with ``reverse`` from the highest down. The first
+        damaged row is raised, unless ``on_damage`` takes them.
         """
         self._check(index)
         name = lmdb_keys.index_prefix(index)

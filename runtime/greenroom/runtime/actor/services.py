@@ -65,13 +65,7 @@ class RowChanges:
 
 
 class RuntimeServices:
-    """The services that the contexts of one runtime share.
-
-    Attributes:
-        cached_snapshot: The snapshot that the present pass of the dispatcher reads.
-        row_changes: The actors that changed rows.
-        query_caches: The caches of queries, by factory.
-    """
+    """The services that the contexts of one runtime share."""
 
     def __init__(
         self,

@@ -167,16 +167,10 @@ class RuntimeClient(Protocol):
 
         The first change of a quiet topic is delivered at once. Changes within ``window`` seconds after that
         become one, delivered at its end.
-
-        Raises:
-            RuntimeClosedError: the runtime is closed.
         """
 
     def apply_settings(self) -> AbstractContextManager[None]:
-        """Return a block in which `current_settings` are those of this store.
-
-        For code on behalf of the store outside of its actors and queries.
-        """
+        """Return a block, outside of actors and queries, in which `current_settings` apply."""
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose: 32 bytes, the same in each process.
@@ -201,18 +195,10 @@ class RuntimeClient(Protocol):
         """Readmit an actor from quarantine; return whether it was there."""
 
     async def backup(self, destination: Path) -> BackupInfo:
-        """Write a copy of the store to a new file while the runtime goes on.
-
-        Raises:
-            StoreError: the destination exists or cannot be written.
-        """
+        """Write a copy of the store to a new file, meanwhile, as `backup` does."""
 
     async def verify(self) -> VerifyReport:
-        """Check the structure and every record, on a copy, in a process of its own.
-
-        Raises:
-            StoreDamagedError: with the damage and the remedy.
-        """
+        """Check the structure and every record on a copy, in another process; as `verify`."""
 
     @property
     def is_sound(self) -> bool:
@@ -223,7 +209,6 @@ class ProcedureContext:
     """The context of a procedure: requests to actors in the name of its principal.
 
     Attributes:
-        principal: The caller's identity.
         now: The wall clock in microseconds since 1970 UTC.
         sidecar: The service beside the actors (`open_runtime`); None until it runs.
     """

@@ -115,10 +115,7 @@ class ConfigurationError(GreenroomError):
 
 
 class IdempotencyConflictError(GreenroomError):
-    """The idempotency key was used before with other arguments.
-
-    Use a new key for a new request.
-    """
+    """The idempotency key was used before with other arguments; use a new one."""
 
 
 class StoreError(GreenroomError):
@@ -139,11 +136,7 @@ class StorageFullError(StoreError):
 
 
 class StoreOwnedError(StoreError):
-    """Another process owns the folder.
-
-    Args:
-        pid: The owner's process id, 0 if it could not be read.
-    """
+    """Another process owns the folder; its id is 0 if it could not be read."""
 
     def __init__(self, folder: Path, pid: int, sentence: str = "") -> None:
         owner = f"process {pid}" if pid else "another process"

@@ -90,11 +90,7 @@ def restarted_kinds(failed: str, group: Group) -> tuple[str, ...]:
 
 
 def groups_by_kind(kinds: Iterable[str], groups: Iterable[Group]) -> dict[str, Group]:
-    """Return each kind's group; a kind without one gets its own.
-
-    Raises:
-        ConfigurationError: a group names a kind that was not given, or two groups name one kind.
-    """
+    """Return each kind's group; a kind without one gets its own."""
     table: dict[str, Group] = {}
     known = set(kinds)
     for group in groups:
@@ -112,11 +108,7 @@ REMEMBERED = 1_024
 
 
 class RestartHistory:
-    """The recent failures of actors, and the actors in quarantine.
-
-    Attributes:
-        quarantined: The addresses in quarantine, with their numbers of failures.
-    """
+    """The recent failures of actors, and the actors in quarantine with their numbers of failures."""
 
     def __init__(self, groups: Mapping[str, Group], randomness: random.Random) -> None:
         self._groups = groups

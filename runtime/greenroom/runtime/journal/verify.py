@@ -54,11 +54,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JournalReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a check of a journal.
-
-    Attributes:
-        findings: The faults; none if the journal is what its server wrote.
-    """
+    """The result of a check; no findings if the journal is what its server wrote."""
 
     rows: int
     first: int

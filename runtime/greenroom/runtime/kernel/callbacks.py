@@ -95,8 +95,7 @@ class PendingCallback(msgspec.Struct, eq=False):
 class CallbackQueue:
     """Send posted messages, and hold their results until the callbacks run.
 
-    Attributes:
-        afterwards: Called once after the next round of callbacks, unless None.
+    ``afterwards`` is called once after the next round of callbacks.
     """
 
     def __init__(

@@ -21,15 +21,9 @@ from greenroom.runtime.kernel.mailbox import Activation
 
 
 class Dispatcher:
-    """The queue of ready actors.
+    """The queue of ready actors; each pass may hold the event loop for ``slice_seconds``.
 
     Invariant: an activation is queued at most once, and then ``activation.ready`` is true.
-
-    Args:
-        slice_seconds: How long a pass may hold the event loop, in seconds.
-
-    Attributes:
-        last_pass: When the newest pass began, on trio's clock.
     """
 
     def __init__(
@@ -116,11 +110,7 @@ class Dispatcher:
         self.longest_slice = max(self.longest_slice, self._clock.perf() - started)
 
     def resume(self, slices: Iterator[Any]) -> None:
-        """Run a generator until the slice is used up or it waits.
-
-        Raises:
-            StopIteration: it is done; the error's value is its result.
-        """
+        """Run a generator until the slice is used up, or raise its StopIteration."""
         perf, end = self._clock.perf, self._slice_end
         while not next(slices) and perf() < end:
             pass

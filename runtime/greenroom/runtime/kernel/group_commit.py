@@ -30,9 +30,7 @@ class BufferedEntriesUnit(CommitUnit):
 class GroupCommit:
     """Keep at most one group at the committer, and collect the next one meanwhile.
 
-    Args:
-        finish_group: Called with each finished group; it flushes the next one.
-        fail: Called when a commit failed for good.
+    ``finish_group`` flushes the next one; ``fail`` is called when a commit failed for good.
     """
 
     def __init__(

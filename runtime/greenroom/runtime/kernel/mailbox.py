@@ -34,7 +34,6 @@ class Idempotency(NamedTuple):
 
     Attributes:
         scope: The scope of the key: the principal and the operation.
-        key: The caller's key.
         fingerprint: A digest of the arguments; the same key with other arguments is a conflict.
     """
 
@@ -117,7 +116,6 @@ class Activation(ActorKeys):
         restart: A pending restart, which goes before every message of the mailbox.
         is_handling: Whether one of its handlers runs right now; its changes are not visible yet.
         last_unit: The newest commit unit on its way to disk; replies that may have seen it wait for it.
-        ready: Whether the activation is in the dispatcher's queue.
         paused_until: On trio's clock; a failed actor is not restarted earlier. 0 when it is not paused.
     """
 

@@ -78,12 +78,10 @@ class Subscriber:
         return list(self._topics)
 
     def add(self, topic: str, accepts: Accepts = lambda _: True) -> None:
-        """Subscribe to changes of ``topic``; a second call replaces ``accepts``.
+        """Subscribe to changes of ``topic``, which need not exist; a second call replaces ``accepts``.
 
-        Args:
-            topic: The topic; it need not exist.
-            accepts: Returns whether to accept a publication with a label. Must be quick; an exception counts
-                as False.
+        ``accepts`` returns whether to accept a publication with a label. It must be quick; an exception counts
+        as False.
 
         Raises:
             RuntimeClosedError: the subscriber or the runtime is closed.
@@ -182,10 +180,7 @@ class Listener(Protocol):
 class Fanout:
     """One round through the subscribers of a topic.
 
-    Attributes:
-        labels: The labels published before the round began.
-        left: The subscribers still to be notified; None before the round begins.
-        later: The labels published since.
+    Its labels were published before it began, the later ones since. None are left to notify before it begins.
     """
 
     __slots__ = ("labels", "later", "left", "topic")

@@ -147,12 +147,7 @@ class Opened:
 
 
 def unseal(wrapped: bytes | None, unlock: bytes | None, name: str) -> Opened:
-    """Return the codec and keys of a store, by its seal if it has one.
-
-    Raises:
-        StoreKeyError: the key is missing or not the store's.
-        StoreDamagedError: the seal is damaged.
-    """
+    """Return the codec and keys of a store, by its seal if it has one."""
     if wrapped is None:
         return Opened(PlainCodec())
     from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there

@@ -138,12 +138,7 @@ def check_format(transaction: lmdb.Transaction[bytes], path: Path) -> int | None
 
 
 def parse_format(found: bytes | None, path: Path) -> int:
-    """Return the version in the format record of a file.
-
-    Raises:
-        StoreDamagedError: it is an LMDB file of something else.
-        StoreTooNewError: the version is newer than this program's.
-    """
+    """Return the version in a format record, or raise why it cannot be read."""
     if found is None or not found.isdigit():
         raise StoreDamagedError(f"{path} is no Greenroom store, or its format record is damaged; {REMEDY}")
     if int(found) > FORMAT_VERSION:

@@ -137,7 +137,6 @@ def matches_line(data: Path, line: bytes) -> bool | None:
 
     Raises:
         StoreDamagedError: it is not, and neither is what leads to its tables.
-        OSError: it cannot be read.
     """
     left, top = (line[part].decode(errors="replace").strip() for part in (END, _TOP))
     has_checksum = left not in {"", DOUBT} and data.stat().st_size <= DIGEST_BYTES
@@ -298,11 +297,7 @@ class FolderLock:
         return _line(0, look_of(self.folder), end, top_of(data))
 
     def store_file(self) -> Path:
-        """Return the file of the folder's store.
-
-        Raises:
-            StoreError: there is none.
-        """
+        """Return the file of the folder's store, or raise `StoreError` if there is none."""
         data = self.folder / DATA_FILE
         if not data.exists():
             raise StoreError(f"there is no store in {self.folder}")
@@ -316,7 +311,6 @@ class FolderLock:
 
         Raises:
             StoreDamagedError: it lacks the last commit, though no process has written to it since.
-            OSError: it cannot be read.
         """
         if self.unclean:
             return False

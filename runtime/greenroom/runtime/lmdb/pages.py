@@ -43,11 +43,7 @@ _REMEMBERED: Final = 8_192
 
 
 class Damage(NamedTuple):
-    """The damage of a row.
-
-    Attributes:
-        is_key_known: Whether the key under which it was stored is proven.
-    """
+    """The damage of a row, and whether its original key is proven."""
 
     what: str
     lies_at: bytes
@@ -82,11 +78,7 @@ class Big(NamedTuple):
 class Page(NamedTuple):
     """A proven page; a branch has an empty first key and page numbers as values.
 
-    Attributes:
-        is_leaf: Whether it has rows.
-        keys: Its ascending keys; for a damaged row the original key, if known.
-        values: The value of each key.
-        damaged: The damage of rows, by their places.
+    A damaged row has its original key, if known. ``damaged`` is by place.
     """
 
     is_leaf: bool
@@ -162,10 +154,8 @@ class Pages:
     def page(self, number: int, *, is_main: bool = False, is_numbered: bool = False) -> Page:
         """Return a page of a tree.
 
-        Args:
-            number: Its number.
-            is_main: Whether its records are LMDB's own, without checksums.
-            is_numbered: Whether its keys are numbers; they are returned in an order that sorts as bytes.
+        LMDB's own records (``is_main``) have no checksums. Numbered keys are returned in an order that sorts
+        as bytes.
         """
         content = self._bytes(number * self._size, self._size)
         checksum = crc32(content)

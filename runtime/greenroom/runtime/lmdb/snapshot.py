@@ -88,10 +88,8 @@ class TableView(Protocol):
 class CachedSnapshot:
     """A view of one table's committed rows, shared from the first `get` to `close`.
 
-    Opening a view costs more than a read, so many reads share one. Close it soon.
-
-    Args:
-        report: Called with the damage of a record, before it is raised.
+    Opening a view costs more than a read, so many reads share one. Close it soon. ``report`` gets the damage
+    of a record before it is raised.
     """
 
     __slots__ = ("_begin", "_report", "_unseal", "_view")

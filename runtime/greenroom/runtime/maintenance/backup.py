@@ -35,11 +35,7 @@ _one_verify: Final = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class BackupInfo:
-    """A finished backup.
-
-    Attributes:
-        damaged: The names of its records that are damaged in the store, too; all others are sound.
-    """
+    """A finished backup, and the names of records that are damaged in the store, too."""
 
     path: Path
     file_bytes: int
@@ -95,11 +91,7 @@ def backup(
         poll: Called several times a second; its exception ends the backup and is raised here.
 
     Raises:
-        StoreError: the destination exists or cannot be written; there is no store in the folder.
-        StoreOwnedError: another process owns the folder.
-        StorageFullError: there is no room for the copy.
-        StoreDamagedError: more than the store's records is damaged; no backup was made.
-        StoreKeyError: it is encrypted with another key; no backup was made.
+        StoreError: as each of its kinds says, or the destination exists; no backup was made.
     """
     destination = Path(os.path.abspath(destination))  # noqa: PTH100 - resolve() would follow a link
     if os.path.lexists(destination):
@@ -131,19 +123,11 @@ def verify(
     """Check the structure and every record of a store.
 
     An open store is copied first, because a file during writes looks damaged; the folder must have room for
-    the copy.
-
-    Args:
-        source: The open store of this process, or the folder of one without an owner.
-        encryption: Has the key of an encrypted store that is not open.
-        poll: Called several times a second; its exception ends the check and is raised here.
+    the copy. The arguments are those of `backup`.
 
     Raises:
         StoreDamagedError: with the damage, up to 50 damaged records, and the remedy.
-        StoreKeyError: it is encrypted with another key.
-        StoreError: there is no store in the folder, or it could not be read.
-        StoreOwnedError: another process owns the folder.
-        StorageFullError: there is no room for the copy.
+        StoreError: as each of its kinds says.
     """
     folder = _folder_of(source)
     since = 0
@@ -180,12 +164,8 @@ def restore(
             restore.
 
     Raises:
-        StoreOwnedError: a process owns the folder; stop it first.
         StoreDamagedError: more than the backup's records is damaged; nothing was changed.
-        StoreTooNewError: a newer program made the backup; nothing was changed.
-        StoreKeyError: it is encrypted with another key; nothing was changed.
-        StorageFullError: there is no room for the copy; nothing was changed.
-        StoreError: the backup cannot be read, or the folder cannot hold a store.
+        StoreError: as each of its kinds says.
     """
     if not source.is_file():
         raise StoreError(f"there is no backup file {source}")

@@ -103,11 +103,8 @@ def expunge(
         options: Limits of the store.
 
     Raises:
-        StoreOwnedError: a process owns the folder; stop it first.
-        StoreKeyError: the store is encrypted with another key; nothing was changed.
-        StoreDamagedError: the store is damaged; nothing was changed.
         StorageFullError: there is no room for the new file; the next call continues.
-        StoreError: there is no store in the folder, or its secret is not here.
+        StoreError: as each of its kinds says.
     """
     limits = options if options is not None else RuntimeOptions()
     with own_store(folder, encryption) as (owner, check):

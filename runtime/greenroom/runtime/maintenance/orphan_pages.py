@@ -39,9 +39,7 @@ class _Lost(NamedTuple):
 class Orphans:
     """Find the leaves of lost branches, at the first use.
 
-    Args:
-        trees: The tables, and LMDB's own table of tables.
-        reached: Other pages that are known to be in use.
+    The trees are the tables and LMDB's own table of tables; ``reached`` are other pages in use.
     """
 
     def __init__(

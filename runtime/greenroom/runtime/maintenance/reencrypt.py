@@ -53,11 +53,9 @@ _BATCH_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class EncryptInfo:
-    """An encrypted store.
+    """An encrypted store, and older stores beside it, still in the clear.
 
-    Attributes:
-        tables: Its tables; empty if it was encrypted before.
-        in_the_clear: Files of older stores beside it, still in the clear.
+    ``tables`` is empty if it was encrypted before.
     """
 
     folder: Path
@@ -84,22 +82,13 @@ def encrypt(
     """Encrypt a store in the clear by rewriting it; an encrypted one stays.
 
     It also removes copies in the clear that killed commands left beside it. The folder must have room for a
-    second file of the store's size.
-
-    Args:
-        folder: The folder of the store.
-        encryption: Has the key.
-        actors: All actor classes with records in it: they declare the names in keys.
-        indexes: All shared indexes with rows in it, likewise.
-        options: Limits of the new file.
+    second file of the store's size. The actor classes and indexes declare the names in keys, so all with
+    records or rows in the store must be given.
 
     Raises:
-        StoreOwnedError: a process owns the folder; stop it first.
         ConfigurationError: the store has an unknown actor or index; nothing was changed.
-        StoreKeyError: there is no such key, or the store is encrypted with another; nothing was changed.
-        StoreDamagedError: the store is damaged; nothing was changed.
         StorageFullError: there is no room for the new file; the next call continues.
-        StoreError: there is no store in the folder.
+        StoreError: as each of its kinds says.
     """
     limits = options if options is not None else RuntimeOptions()
     names = _Names(
@@ -130,9 +119,7 @@ def rekey(folder: Path, encryption: Encryption, new: Encryption) -> Path:
     The file is read once, to overwrite the old wrapped key. Older backups still need the old key.
 
     Raises:
-        StoreOwnedError: a process owns the folder; stop it first.
-        StoreKeyError: a key is missing, or the store is encrypted with another or not at all.
-        StoreError: there is no store in the folder, or it could not be written.
+        StoreError: as each of its kinds says.
     """
     with own_store(folder, encryption) as (owner, check):
         with closing(Store(owner.folder, encryption=encryption)) as store:
@@ -314,8 +301,7 @@ def renew_secret(folder: Path, secrets: Path, *, max_size: int) -> Secret:
     can only be checked with the old secret.
 
     Raises:
-        StoreOwnedError: a process owns the folder; stop it first.
-        StoreError: there is no store, or it, or the secret, could not be written.
+        StoreError: as each of its kinds says.
     """
     with FolderLock(folder, create=False) as owner:
         check = check_store(owner)

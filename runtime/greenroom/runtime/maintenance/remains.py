@@ -24,12 +24,7 @@ _NO_END: Final = b"\xff" * 512
 
 
 class Remains:
-    """The sound records of an actor that may lack some.
-
-    Args:
-        own: The prefix of its records' keys in the store.
-        hide: Returns the store's form of a key or prefix.
-    """
+    """The sound records of an actor that may lack some."""
 
     def __init__(
         self,
@@ -47,12 +42,7 @@ class Remains:
         self._hide = hide
 
     def may_lack(self, first: bytes, last: bytes | None = None) -> bool:
-        """Return whether a record may be missing between two keys, inclusive.
-
-        Args:
-            first: The first key; without ``last`` a prefix of keys.
-            last: The last key, with the same names in it.
-        """
+        """Return whether a record may be missing between two keys, inclusive, or at a prefix."""
         low = self._own + self._hide(first)
         place = bisect_right(self._ends, low)  # the first gap that does not end before
         if place == len(self._gaps):
@@ -131,8 +121,6 @@ class RepairRule(NamedTuple):
     """The rule by which a kind of actor keeps sound records.
 
     Attributes:
-        keep: Returns the records to keep.
-        names: The names in its keys, as `Actor.names`.
         indexes: The shared indexes in which it rewrites its rows on `Restate`.
     """
 

@@ -68,15 +68,7 @@ class Restate(Message[None], frozen=True):
 
 
 class Losses(NamedTuple):
-    """The losses of a repair, in numbers.
-
-    Attributes:
-        missing_rows: Rows that cannot be read.
-        ranges: Ranges with missing rows.
-        set_aside: Actors that are not in the new store.
-        mended: Actors with other records.
-        left_out: Missing entries of actors in the new store.
-    """
+    """The losses of a repair: numbers of rows, their ranges, actors, and entries."""
 
     missing_rows: int
     ranges: int
@@ -141,10 +133,8 @@ def repair(
         tell: The message of the new store about the repair.
 
     Raises:
-        StoreOwnedError: a process owns the folder; stop it first.
         StoreDamagedError: nothing can be saved, because the tables cannot be identified.
-        StoreKeyError: the store is encrypted with another key.
-        StoreError: the destination exists or cannot be written; there is no store in the folder.
+        StoreError: as each of its kinds says, or the destination exists.
     """
     destination = destination.absolute()
     if os.path.lexists(destination):

@@ -52,12 +52,7 @@ class Head(NamedTuple):
 
 
 class Survey:
-    """A stopped store that is read.
-
-    Raises:
-        StoreDamagedError: it is no store, or damaged.
-        StoreTooNewError: a newer program wrote it.
-    """
+    """A stopped store that is read, if it is sound and not too new."""
 
     def __init__(self, prover: Prover, path: Path) -> None:
         self._prover = prover
@@ -73,11 +68,7 @@ class Survey:
         self.head = Head(version, identity, self._seal is not None, sum(tree.rows for tree in prover.trees()))
 
     def codec(self, encryption: Encryption | None) -> RecordCodec:
-        """Return the codec of its records.
-
-        Raises:
-            StoreKeyError: it is encrypted, and the key is another one or missing.
-        """
+        """Return the codec of its records."""
         if self._seal is None:
             return PlainCodec()
         unlock = None if encryption is None else encryption.key()
@@ -152,8 +143,7 @@ def stopped_store(
 
     Raises:
         StoreOwnedError: a process owns the folder; use its `Runtime.statistics`.
-        StoreDamagedError, StoreTooNewError: it cannot be opened.
-        StoreError: there is no store in the folder.
+        StoreError: as each of its kinds says.
     """
     options = options if options is not None else RuntimeOptions()
     with FolderLock(folder, create=False) as owner:

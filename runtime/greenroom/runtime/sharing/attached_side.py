@@ -50,11 +50,7 @@ RELAY_BYTES: Final = 16
 
 
 class AttachedSide:
-    """The replacement of the kernel while another process owns the folder.
-
-    Attributes:
-        owner_pid: The owner's process id, 0 while there is none.
-    """
+    """The replacement of the kernel while another process owns the folder."""
 
     def __init__(self, types: TypeRegistry, bus: Bus) -> None:
         self.callbacks = CallbackQueue(self.deliver, self.cancel)

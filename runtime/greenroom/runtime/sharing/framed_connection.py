@@ -35,10 +35,7 @@ class PeerError(Exception):
 class FramedConnection(Generic[W]):
     """One side of a connection.
 
-    `run_writer` must run to send what `send_soon` or a full socket buffered.
-
-    Attributes:
-        unsent: About how many bytes the socket has not accepted yet.
+    `run_writer` must run to send what `send_soon` or a full socket buffered; ``unsent`` counts its bytes.
     """
 
     def __init__(self, connection: socket.socket, decode: Callable[[Any], list[W]]) -> None:

@@ -56,11 +56,8 @@ May = Literal["create", "own", "attach"]
 class SharedProcess:
     """One process among those on a folder.
 
-    Attributes:
-        sink: The destination of messages: the attached side, later the own kernel.
-        became_owner: Set once it owns the folder.
-        secret: The store's secret, while this process is attached to an owner with one.
-        has_secret: Set once an owner was reached, so that keys can be derived.
+    The ``sink`` of its messages is the attached side, later the own kernel. Keys can be derived from
+    ``has_secret`` on; the secret itself is only kept while it is attached.
     """
 
     def __init__(self, factory: RuntimeFactory, types: TypeRegistry) -> None:
@@ -83,11 +80,7 @@ class SharedProcess:
             raise RuntimeClosedError("the runtime is closed")
 
     def learn_secret(self, folder: Path, store_id: str, mark: str) -> None:
-        """Find the owner's secret: a process with another one could not take over.
-
-        Raises:
-            StoreError: as `find_secret`.
-        """
+        """Find the owner's secret: a process with another one could not take over."""
         if mark and (self.secret is None or self.secret.mark != mark):
             self.secret = self.factory.find_secret(folder, store_id, mark)
         self.has_secret.set()
@@ -100,12 +93,7 @@ class SharedProcess:
     def acquire(
         self, place: ExitStack, lock: FolderLock, identity: tuple[int, int] | None = None
     ) -> FolderLock:
-        """Own the folder until the stack is closed, and let other processes attach.
-
-        Raises:
-            StoreOwnedError: another process owns it.
-            StoreError: it cannot hold a store, or is another folder.
-        """
+        """Own the folder until the stack is closed, and let other processes attach."""
         with ExitStack() as stack:
             stack.callback(self.owner_side.close)  # last, after the lock is released
             owner = stack.enter_context(lock)
@@ -168,8 +156,7 @@ async def lock_or_attach(process: SharedProcess, path: Path, may: May = "create"
 class LockOrAttach:
     """Keep a process attached until it owns the folder, then run it as the owner.
 
-    Args:
-        may_own: Whether it takes over when the owner ends, instead of waiting for another owner.
+    Unless it ``may_own``, it waits for another owner when one ends.
     """
 
     def __init__(self, process: SharedProcess, refused: StoreOwnedError, *, may_own: bool = True) -> None:

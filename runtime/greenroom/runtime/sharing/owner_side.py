@@ -45,11 +45,7 @@ _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, e
 
 
 class OwnerSide:
-    """The server of attached processes, a runtime's `RelayService`.
-
-    Args:
-        began: Called with the new runtime before its first request.
-    """
+    """The server of attached processes, a runtime's `RelayService`."""
 
     runtime: Runtime
     kernel: Kernel

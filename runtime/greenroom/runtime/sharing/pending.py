@@ -22,12 +22,7 @@ AGAIN = object()
 
 
 class PendingMessage:
-    """A message that waits for its reply.
-
-    Attributes:
-        size: About how many bytes it takes.
-        was_sent: Whether it was sent to any owner.
-    """
+    """A message that waits for its reply."""
 
     __slots__ = ("_types", "address", "envelope", "number", "since", "size", "was_sent")
 

@@ -172,7 +172,6 @@ async def open_shared_runtime(
         config: The configuration of the runtime; see `RuntimeConfig`.
 
     Raises:
-        TypeError: there is no such option; the call itself raises it.
         StoreIdleError: no process owns the folder, and this one may only attach.
         StoreOwnedError: the owner accepts no others: it is another version, or busy with a backup, a check or
             a restore.

@@ -19,12 +19,7 @@ PRINCIPALS = 1_024
 
 
 class TypeRegistry:
-    """The types that one process knows.
-
-    Args:
-        principal_type: The type of principals: hashable, and supported by msgspec.
-        label_type: The type of publications' labels, likewise.
-    """
+    """The types that one process knows; those of principals and labels are hashable."""
 
     def __init__(
         self,

@@ -46,11 +46,7 @@ _NAMED: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """One table of a sound file.
-
-    Attributes:
-        bytes: The bytes of its keys and records, without LMDB's pages.
-    """
+    """One table of a sound file; its bytes are those of keys and records."""
 
     name: str
     rows: int
@@ -58,18 +54,16 @@ class TableReport:
 
 
 def check_store(owner: FolderLock, encryption: Encryption | None = None) -> StoreCheck:
-    """Check a store before it is opened.
+    """Check a store before it is opened; wait in another thread.
 
     A new store is sound, and so is one that is byte for byte as its last owner left it. After the mere death
     of a process, and for a large one that was left in order, the store is accepted without a full check. In
     all other cases a child reads the structure, which takes about 10 s for 1 GB of small rows, and every
-    record if they are in doubt. Wait in another thread.
+    record if they are in doubt.
 
     Raises:
         StoreDamagedError: more than its records is damaged, or it is gone; the sentence names the remedy.
-        StoreTooNewError: a newer program wrote it.
-        StoreKeyError: it is encrypted with another key.
-        StoreError: it could not be read.
+        StoreError: as each of its kinds says.
     """
     path = owner.folder / DATA_FILE
     if owner.lost:
@@ -124,10 +118,7 @@ def inspect_file(
     Raises:
         StoreDamagedError: it is no LMDB file, its structure is damaged, or it crashed the child; or records
             are damaged and `on_damage` is not given.
-        StoreTooNewError: a newer program wrote it.
-        StoreKeyError: its records are encrypted with another key.
-        StorageFullError: there is no room for the copy.
-        StoreError: it could not be read or copied.
+        StoreError: as each of its kinds says.
     """
     libraries = (place for module in _LIBRARIES for place in _places(module))
     library = ":".join(dict.fromkeys([os.fspath(Path(__file__).parents[3]), *libraries]))

@@ -127,11 +127,9 @@ class Prover(Pages):
 
 
 class Tree:
-    """One table in one view.
+    """One table in one view, of ``depth`` pages on the way to a record.
 
-    Args:
-        depth: The number of pages on the way to a record.
-        is_main: Whether it is LMDB's own table of tables, without checksums.
+    LMDB's own table of tables (``is_main``) has no checksums.
     """
 
     __slots__ = ("_is_main", "_prover", "depth", "leaves", "root", "rows")
@@ -271,11 +269,7 @@ def _is_elsewhere(row: _Row) -> bool:
 
 
 class ProvenSnapshot(Snapshot):
-    """A `Snapshot` with proven reads.
-
-    Args:
-        trees: The tables of a view of LMDB, which must stay open; the newest by default.
-    """
+    """A `Snapshot` with proven reads, of an open view of LMDB or the newest one."""
 
     __slots__ = ("_prover", "_trees")
 

@@ -66,12 +66,7 @@ def list_names(records: Iterable[DamagedRecord], most: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class StoreCheck:
-    """The result of a check of a store.
-
-    Attributes:
-        is_whole: Whether the whole store was checked.
-        damaged: Its damaged records; all others are sound.
-    """
+    """The result of a check: which records are damaged, and whether others were read."""
 
     is_whole: bool
     damaged: tuple[DamagedRecord, ...] = ()
@@ -108,8 +103,7 @@ class ReportingCodec:
 class KnownDamage:
     """The known damaged records of an open store; for any thread.
 
-    Attributes:
-        found: The known ones, by their places, each with the step in which it became known.
+    ``found`` has them by their places, each with the step in which it became known.
     """
 
     def __init__(self, name: str, found: Iterable[DamagedRecord] = ()) -> None:

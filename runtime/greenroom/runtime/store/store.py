@@ -68,13 +68,6 @@ class Store:
         blinder: Hides names in the keys of an encrypted store. The callers apply it to keys.
         id: The store's id, the same in its backups.
         secret_mark: The mark of its secret; empty before the first.
-
-    Raises:
-        StoreError: the folder cannot hold a store, or the map cannot be reserved.
-        StorageFullError: the disk has no room for a new store.
-        StoreDamagedError: the file is no Greenroom store.
-        StoreTooNewError: a newer program wrote the store.
-        StoreKeyError: it is encrypted with another key, or encryption is required and it is not.
     """
 
     def __init__(
@@ -223,10 +216,7 @@ class Store:
         self.is_checked = self.is_checked or check.is_whole
 
     def _record_damage(self, error: RecordDamagedError) -> None:
-        """Record a damaged record; reads are proven from now on.
-
-        Its key may be wrong.
-        """
+        """Record a damaged record, perhaps with a wrong key; reads are proven from now on."""
         if self.damage.lies_at(error.lies_at):
             return
         table = ""
@@ -292,18 +282,8 @@ class Store:
         """Yield the committed rows whose keys begin with ``prefix``, in key order.
 
         The rows are those at the first ``next``. An iterator that is neither exhausted nor closed costs as
-        much as an open `snapshot`.
-
-        Args:
-            table: ACTORS, INDEXES or META.
-            prefix: The beginning of the keys; empty for all.
-            start: The first key wanted, inclusive: the lowest, or in reverse the highest.
-            reverse: Highest key first.
-            on_damage: Called with each damaged record; without it the first one is raised.
-
-        Raises:
-            StoreDamagedError: a record's checksum is wrong.
-            StoreError: the store is closed, or this process was forked from the one that opened it.
+        much as an open `snapshot`. The scan begins at ``start``, inclusive: the lowest key, or in reverse the
+        highest. The first damaged record is raised, unless ``on_damage`` takes them.
         """
         with self.snapshot() as snapshot:
             yield from snapshot.scan(table, prefix, start=start, reverse=reverse, on_damage=on_damage)

@@ -141,13 +141,7 @@ class ReadAuditLog(Procedure[AuditLog], frozen=True, kw_only=True):
 
 
 class AuditChecked(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `CheckAudit`.
-
-    Attributes:
-        report: The number of records, and the faults.
-        breaks: Gaps after the last seen record, found when the store was opened.
-        checkpoint: The present end of the log.
-    """
+    """Answers `CheckAudit`; ``breaks`` are gaps found when the store was opened."""
 
     report: JournalReport
     breaks: list[RollbackGap]
@@ -230,13 +224,7 @@ class GetAuditState(Procedure[AuditState], frozen=True, metaclass=CheckedWhenBui
 
 
 class AuditVerified(Reply, frozen=True, kw_only=True):
-    """Answers `VerifyAudit`.
-
-    Attributes:
-        is_intact: Whether the log is what the server wrote.
-        wrong: The faults, in words.
-        summary: All of it in a sentence.
-    """
+    """Answers `VerifyAudit`, with the faults, and all of it, in words."""
 
     is_intact: bool
     records: int

@@ -52,11 +52,9 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The identity and rights that a key grants.
 
     Attributes:
-        scopes: What it permits.
         agent: The agent id that it is bound to; None: the client chooses.
         user: The user that its holder works for.
         projects: The projects that it opens; None: all.
-        limits: Its limits.
         tools: The tool profiles that are listed; empty: the server's.
         schemas: The form of the listed schemas; None: the server's.
     """
@@ -75,11 +73,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A stored key; times in microseconds since 1970.
 
-    Attributes:
-        last_used: Its last use, to the minute.
-        replaces: The key that it replaces in rotation.
-        replaced_by: The key that replaces it.
-        origin: The first key of its rotations, which counts the usage; None: itself.
+    ``origin`` is the first key of its rotations, which counts the usage; None: itself.
     """
 
     key_id: str

@@ -250,12 +250,7 @@ def _is_of(principal: Principal, owner: str) -> bool:
 def check_new_session(
     principal: Principal, session_id: str, user_id: str | None, project_id: str | None
 ) -> None:
-    """Check what a caller claims for a session that it creates.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR`` for a reserved id, or a project that imitates a user's own;
-            ``PERMISSION_DENIED`` for another user, or a project without membership.
-    """
+    """Check what a caller claims for a session that it creates."""
     if session_id in RESERVED_SESSION_IDS:
         raise auth_errors.invalid(
             "session_id", f"session_id: {session_id!r} is a reserved word; choose another id"

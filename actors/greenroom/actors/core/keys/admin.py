@@ -146,11 +146,7 @@ class CreateApiKey(Procedure[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuil
     schemas: Annotated[SchemaForm, Meta(description="their form; null = as the server says")] | None = None
 
     async def run(self, client: Client) -> ApiKeyMade:
-        """Make the key.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: there is no such scope, or it is not for projects alone.
-        """
+        """Make the key."""
         runtime, principal = client.runtime, client.principal
         if strange := auth_scopes.unknown_scopes(self.scopes):
             known = ", ".join((*auth_scopes.SCOPES, *auth_scopes.WILDCARDS))
@@ -238,11 +234,7 @@ class RotateApiKey(Procedure[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuil
     expires_in_days: Annotated[Days, Meta(description="null = as long as the old one had")] | None = None
 
     async def run(self, client: Client) -> ApiKeyMade:
-        """Make the key.
-
-        Raises:
-            Refusal: ``KEY_NOT_FOUND``, or ``VALIDATION_ERROR``: the old key has ended or was replaced.
-        """
+        """Make the key."""
         runtime, principal = client.runtime, client.principal
         key = new_key(secrets.choice)
         message = ReplaceKey(
@@ -273,11 +265,7 @@ class RevokeApiKey(Procedure[ApiKeyRevoked], frozen=True, metaclass=CheckedWhenB
     key_id: KeyId
 
     async def run(self, client: Client) -> ApiKeyRevoked:
-        """Revoke it.
-
-        Raises:
-            Refusal: ``KEY_NOT_FOUND``.
-        """
+        """Revoke it."""
         runtime, principal = client.runtime, client.principal
         record = await runtime.ask(KEYS_ADDRESS, RevokeKey(key_id=self.key_id), principal=principal)
         return ApiKeyRevoked(key=view_of(record, record.revoked or record.created))

@@ -81,12 +81,7 @@ class KeyCache:
         return self._always or bool(self._keys)
 
     def authenticate(self, text: str) -> KeyRecord:
-        """Return the record of a key that a client presents.
-
-        Raises:
-            KeyEndedError: its secret is right, and it was revoked or has expired.
-            KeyRefusedError: it is not valid.
-        """
+        """Return the record of a valid key that a client presents."""
         presented = parse_key(text)
         known = None if presented is None else self._keys.get(presented.key_id)
         # An unknown key takes as long as a wrong one.
@@ -113,11 +108,8 @@ class KeyCache:
     ) -> Iterator[None]:
         """End a connection when its key ends, or without one when keys become required.
 
-        Args:
-            key_id: The key; None: the connection has none.
-            end: Called once, with the reason as a sentence; it must not wait.
-            until: The expiry of the token that opened the connection instead of a key, in microseconds since
-                1970; the connection ends within a minute of it.
+        A connection by a token has no key, and ends within a minute of the time ``until`` (microseconds since
+        1970). ``end`` is called once, with the reason as a sentence; it must not wait.
         """
         hold = Hold(end, key_id, until)
         self._holds.add(hold)

@@ -18,12 +18,7 @@ _MOMENT: Final = 1e-9
 
 
 class TokenBucket:
-    """A token bucket, by the generic cell rate algorithm (GCRA).
-
-    Args:
-        rate: Tokens a minute.
-        burst: Its capacity.
-    """
+    """A token bucket, by the generic cell rate algorithm (GCRA); its rate is a minute's."""
 
     __slots__ = ("_full_at", "_interval", "_room")
 

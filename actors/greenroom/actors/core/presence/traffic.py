@@ -53,10 +53,7 @@ def rates_of(traffic: Iterable[Traffic], now: int) -> Rates:
 
 
 def quantile(bounds: Sequence[float], buckets: Sequence[int], share: float) -> float | None:
-    """Return a quantile of the times in milliseconds, interpolated within its bucket.
-
-    None without calls, and beyond the last bound.
-    """
+    """Return a quantile of times in milliseconds, interpolated; None beyond the last bound."""
     wanted, seen, low = share * sum(buckets), 0, 0.0
     if not wanted:
         return None

@@ -91,11 +91,7 @@ def _of(count: int, entries: Iterable[dict[str, str]]) -> Damaged:
 
 
 def with_damage(reply: R, context: Notes) -> R:
-    """Return a reply that names the skipped entries.
-
-    Raises:
-        RecordDamagedError: this reply has no member for it.
-    """
+    """Return a reply that names the skipped entries, or raise the first."""
     changed: Any = reply
     if not hasattr(changed, "damaged"):
         raise context.damage[0]

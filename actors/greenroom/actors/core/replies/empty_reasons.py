@@ -147,10 +147,7 @@ def explain_empty(scopes: Iterable[str], code: str, **facts: object) -> EmptyBec
 def explain_no_match(
     scopes: Iterable[str], what: str, filters: Mapping[str, object], known: Callable[[str], Collection[str]]
 ) -> EmptyBecause:
-    """Return the reason that filters match nothing.
-
-    ``known`` returns the visible values that a filter compares.
-    """
+    """Return the reason that filters match none of the visible values, the ``known``."""
     near = next(filter(None, (suggest_spelling(value, known(name)) for name, value in filters.items())), "")
     quoted = " and ".join(_quoted(name, value) for name, value in filters.items())
     names = " or ".join(filters)

@@ -103,10 +103,7 @@ def fit_to_budget(
 
 
 def take_fitting(things: Sequence[T], max_tokens: int) -> tuple[list[T], int]:
-    """Return the items that fit into a budget, tried in order, and their tokens.
-
-    Items after one that does not fit are still tried.
-    """
+    """Return those items that still fit into a budget, tried in order, and their tokens."""
     kept, spent = [], 0
     for thing in things:
         cost = tokens_of(thing)

@@ -24,13 +24,9 @@ _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class ArgumentPlace(NamedTuple):
-    """A place in the arguments of a request.
+    """A place in the arguments of a request: its path, its type, and its JSON.
 
-    Attributes:
-        steps: Its path: names of members, and positions in arrays.
-        hint: Its type.
-        value: Its JSON.
-        is_key: Whether a name in the object there is wrong.
+    ``is_key`` says that a name in the object there is wrong.
     """
 
     steps: tuple[str | int, ...]

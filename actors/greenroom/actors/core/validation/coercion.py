@@ -100,10 +100,7 @@ class _Change(NamedTuple):
 
 
 def coerce(problem: str, request_type: type[Any], raw: bytes) -> bytes | None:
-    """Coerce the value that msgspec refused; return the JSON of all arguments.
-
-    None if the value stays wrong.
-    """
+    """Coerce the refused value; return the JSON of all arguments, or None."""
     place = find_place(problem, request_type, raw)
     if not place.steps or place.is_key:
         return None

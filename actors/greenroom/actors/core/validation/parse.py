@@ -41,11 +41,7 @@ _UNKNOWN = "Object contains unknown field"
 
 
 class UnfitError(msgspec.ValidationError):
-    """Coerced JSON is still no valid request.
-
-    Attributes:
-        raw: The coerced JSON with the error.
-    """
+    """Coerced JSON, ``raw``, is still no valid request."""
 
     def __init__(self, problem: str, raw: bytes) -> None:
         super().__init__(problem)
@@ -55,10 +51,7 @@ class UnfitError(msgspec.ValidationError):
 def parse_request(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> Q:
     """Parse the JSON object ``raw`` into a request.
 
-    Args:
-        request_type: The request's type.
-        raw: The JSON.
-        most_changes: How many values of a client may be coerced; see `coercion`.
+    At most ``most_changes`` values of a client may be coerced; see `coercion`.
 
     Raises:
         Refusal: ``VALIDATION_ERROR`` names the field, the limit and the value's size;
@@ -129,11 +122,7 @@ def check_request(request: Q) -> Q:
 
 
 def parse_part(part_type: type[Q], raw: bytes, field: str) -> Q:
-    """Parse the known fields of one JSON object argument; unknown ones are ignored.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``, with names that begin with ``field``.
-    """
+    """Parse the known fields of the JSON object argument ``field``; ignore unknown ones."""
     try:
         part: Q = _plan(part_type)[0].decode(raw)
     except msgspec.DecodeError as error:

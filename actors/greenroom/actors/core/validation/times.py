@@ -52,12 +52,9 @@ def with_microseconds(record: type[S], view: msgspec.Struct) -> S:
 
 
 def parse_time(text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) -> dt.datetime:
-    """Parse a time in ISO 8601 into UTC.
+    """Parse a time in ISO 8601, or a date, into UTC.
 
-    Args:
-        text: A date, or a time with or without an offset.
-        zone: The time zone of a date, and of a time without offset.
-        ends_day: Whether a date means the midnight at its end instead of its beginning.
+    With ``ends_day`` a date means the midnight at its end instead of its beginning.
 
     Raises:
         ValueError: it is malformed.
