@@ -194,7 +194,7 @@ class Context:
         """Yield the actor's own records whose key begins with ``prefix``, in key order.
 
         In an encrypted store the names within keys are blinded, so their order is arbitrary; see `Names`. The
-        scan begins at ``start``, inclusive. It goes on after damaged records if ``on_damage`` takes them; some
+        scan begins at ``start``, inclusive. With ``on_damage`` it goes on after damaged records, some of which
         have an unknown key: see `OnDamage` and `is_own`.
 
         Raises:

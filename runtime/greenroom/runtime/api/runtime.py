@@ -23,17 +23,9 @@ from greenroom.runtime.actor.message import Replay
 from greenroom.runtime.actor.query import IndexReader
 from greenroom.runtime.actor.services import RuntimeServices
 from greenroom.runtime.api.client import Procedure, ProcedureContext, RuntimeClient
+from greenroom.runtime.base import errors
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.clock import BlockRandom, Clock
-from greenroom.runtime.base.errors import (
-    GreenroomError,
-    OwnershipLostError,
-    Refusal,
-    RuntimeClosedError,
-    StoreDamagedError,
-    StoreFailedError,
-    UnknownKindError,
-)
 from greenroom.runtime.base.options import RuntimeOptions, apply_settings
 from greenroom.runtime.base.statistics import RuntimeStatistics
 from greenroom.runtime.base.supervision import Group
@@ -91,7 +83,7 @@ class Runtime(RuntimeClient):
     ) -> None:
         self._store = store
         self._clock = clock
-        self._failure: StoreFailedError | StoreDamagedError | None = None
+        self._failure: errors.StoreFailedError | errors.StoreDamagedError | None = None
         self._ended = False
         self._revocations: RevocationLog | None = None
         self.has_gone_back = False
@@ -166,7 +158,7 @@ class Runtime(RuntimeClient):
         if self._failure is not None:
             raise self._closing_error()
         if self._ended:
-            raise RuntimeClosedError("the runtime is closed")
+            raise errors.RuntimeClosedError("the runtime is closed")
 
     def run_ready(self) -> None:
         """Give ready actors their turns now, as `RuntimeClient.run_ready` does."""
@@ -197,7 +189,7 @@ class Runtime(RuntimeClient):
                 run: Any = query.run
                 answer: R = await run(ProcedureContext(self, self._services, principal, self._clock.now()))
                 return answer
-        except Refusal as refusal:
+        except errors.Refusal as refusal:
             if refusal.is_denial:
                 self._services.record_denial(principal, None, query, refusal)
             raise
@@ -273,18 +265,18 @@ class Runtime(RuntimeClient):
     @property
     def has_found_damage(self) -> bool:
         """Whether it ended because of damage."""
-        return isinstance(self._failure, StoreDamagedError)
+        return isinstance(self._failure, errors.StoreDamagedError)
 
-    def _closing_error(self) -> GreenroomError:
+    def _closing_error(self) -> errors.GreenroomError:
         """Return the error for requests that still wait when the runtime ends."""
         if self._failure is not None:
-            lost = isinstance(self._failure, OwnershipLostError)
-            return (OwnershipLostError if lost else StoreFailedError)(str(self._failure))
-        return RuntimeClosedError(
+            lost = isinstance(self._failure, errors.OwnershipLostError)
+            return (errors.OwnershipLostError if lost else errors.StoreFailedError)(str(self._failure))
+        return errors.RuntimeClosedError(
             "the runtime closed before the reply; check whether the request took effect"
         )
 
-    def _fail(self, failure: StoreFailedError | StoreDamagedError) -> None:
+    def _fail(self, failure: errors.StoreFailedError | errors.StoreDamagedError) -> None:
         """End everything: the state of the disk is unknown, so nothing more may be answered."""
         self._failure = self._store.writer.damage or failure
         self._stop.cancel()
@@ -303,13 +295,13 @@ class Runtime(RuntimeClient):
                 self._store.writer.check_place()
                 owner.check_held()
                 await trio.sleep(OWNERSHIP_CHECK_SECONDS)
-        except StoreFailedError as failure:
+        except errors.StoreFailedError as failure:
             self._fail(failure)
 
     async def _scrub(self) -> None:
         try:
             await scrub(self._store)
-        except StoreDamagedError as error:
+        except errors.StoreDamagedError as error:
             self._fail(error)
 
     async def _replay_revocations(self) -> None:
@@ -325,7 +317,7 @@ class Runtime(RuntimeClient):
         for address, values in missed.items():
             try:
                 await self.ask(address, Replay(values=values))
-            except UnknownKindError:
+            except errors.UnknownKindError:
                 logger.warning("there are no %r actors here to replay revocations to", address.kind)
         self._revocations.mark_caught_up()
 

@@ -14,15 +14,7 @@ from typing import Final
 import msgspec
 
 from greenroom.runtime.base.errors import StoreDamagedError
-from greenroom.runtime.journal.chain import (
-    LINK_BYTES,
-    NUMBER_BYTES,
-    Checkpoint,
-    JournalKeys,
-    head_of,
-    journal_prefix,
-    start_of,
-)
+from greenroom.runtime.journal import chain
 from greenroom.runtime.lmdb.environment import INDEXES
 from greenroom.runtime.lmdb.files import create_file
 from greenroom.runtime.lmdb.snapshot import Snapshot
@@ -53,7 +45,7 @@ class RollbackGap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Content(msgspec.Struct):
-    checkpoints: list[Checkpoint] = []
+    checkpoints: list[chain.Checkpoint] = []
     breaks: list[RollbackGap] = []
     restored: bool = False
 
@@ -71,7 +63,7 @@ class CheckpointFile:
         except (OSError, msgspec.DecodeError) as error:
             logger.warning("the known checkpoints of the store's journals cannot be read: %s", error)
 
-    def checkpoints(self, journal: str) -> list[Checkpoint]:
+    def checkpoints(self, journal: str) -> list[chain.Checkpoint]:
         """Return the known checkpoints of a journal, oldest first."""
         return [each for each in self._content.checkpoints if each.journal == journal]
 
@@ -89,10 +81,10 @@ class CheckpointFile:
         self._content.restored = True
         self._save()
 
-    def compare(self, keys: JournalKeys, snapshot: Snapshot, now: int) -> RollbackGap | None:
+    def compare(self, keys: chain.JournalKeys, snapshot: Snapshot, now: int) -> RollbackGap | None:
         """Compare a journal with its checkpoints; record and return a gap if rows are gone."""
-        good: list[Checkpoint] = []
-        bad: list[Checkpoint] = []
+        good: list[chain.Checkpoint] = []
+        bad: list[chain.Checkpoint] = []
         for each in self.checkpoints(keys.name):
             if keys.is_genuine(each):  # another secret's checkpoints do not apply
                 (good if _is_there(each, keys, snapshot) else bad).append(each)
@@ -102,7 +94,7 @@ class CheckpointFile:
                 self._save()
             return None
         last = max(each.count for each in bad)
-        head = head_of(keys, snapshot)
+        head = chain.head_of(keys, snapshot)
         kept = max((each.count for each in good), default=0)
         if head is not None and head.count < last:
             kept = head.count
@@ -118,7 +110,7 @@ class CheckpointFile:
         self._save()
         return found
 
-    def record(self, checkpoint: Checkpoint) -> None:
+    def record(self, checkpoint: chain.Checkpoint) -> None:
         """Record a checkpoint if it is new, replacing one of the same day."""
         others = [each for each in self._content.checkpoints if each.journal != checkpoint.journal]
         own = self.checkpoints(checkpoint.journal)
@@ -146,14 +138,16 @@ def mark_restored(places: Iterable[Path], store_id: str) -> None:
             CheckpointFile(path).mark_restored()
 
 
-def _is_there(checkpoint: Checkpoint, keys: JournalKeys, snapshot: Snapshot) -> bool:
+def _is_there(checkpoint: chain.Checkpoint, keys: chain.JournalKeys, snapshot: Snapshot) -> bool:
     try:
-        start = start_of(keys, snapshot)
+        start = chain.start_of(keys, snapshot)
         if checkpoint.count < start.count:
             return True  # retention removed it, and signed the new start
         if checkpoint.count == start.count:
             return start.link.hex() == checkpoint.link
-        row = snapshot.get(INDEXES, journal_prefix(keys.name) + checkpoint.count.to_bytes(NUMBER_BYTES))
+        row = snapshot.get(
+            INDEXES, chain.journal_prefix(keys.name) + checkpoint.count.to_bytes(chain.NUMBER_BYTES)
+        )
     except StoreDamagedError:
         return True  # a check reports damage; a damaged record does not keep a server from starting
-    return row is not None and row[:LINK_BYTES].hex() == checkpoint.link
+    return row is not None and row[: chain.LINK_BYTES].hex() == checkpoint.link

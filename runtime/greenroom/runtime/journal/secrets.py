@@ -17,14 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from greenroom.runtime.base.errors import StoreError
-from greenroom.runtime.lmdb.files import (
-    FILE_MODE,
-    FOLDER_MODE,
-    create_file,
-    folder_error,
-    sync_file,
-    sync_folder,
-)
+from greenroom.runtime.lmdb import files
 
 SECRET_BYTES: Final = 32
 _SALT: Final = b"greenroom"
@@ -80,7 +73,7 @@ def find_secret(places: Sequence[Path], store_id: str, mark: str) -> Secret:
             continue
         except OSError as error:
             what = f"the store's secret {path} cannot be read (another folder: --secrets)"
-            raise folder_error(error, what) from error
+            raise files.folder_error(error, what) from error
         if mark in {"", secret.mark}:
             return secret
         found.append(f"{path} has the mark {secret.mark}")
@@ -94,7 +87,7 @@ def find_secret(places: Sequence[Path], store_id: str, mark: str) -> Secret:
     try:
         return make_secret(places[0], store_id)
     except OSError as error:
-        raise folder_error(
+        raise files.folder_error(
             error, f"the store's secret cannot be made in {places[0]} (another folder: --secrets)"
         ) from error
 
@@ -140,18 +133,18 @@ def _refuse_shared(folder: Path) -> None:
 def make_secret(folder: Path, store_id: str) -> Secret:
     """Create a new durable secret, or return one that another process created meanwhile."""
     if not folder.exists():
-        folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        sync_folder(folder.parent)
+        folder.mkdir(files.FOLDER_MODE, parents=True, exist_ok=True)
+        files.sync_folder(folder.parent)
     _refuse_shared(folder)
     path = folder / f"{store_id}.key"
     part = folder / f".{store_id}.{secrets.token_hex(4)}"
-    create_file(part, secrets.token_hex(SECRET_BYTES).encode() + b"\n")
+    files.create_file(part, secrets.token_hex(SECRET_BYTES).encode() + b"\n")
     try:
-        part.chmod(FILE_MODE)
-        sync_file(part)
+        part.chmod(files.FILE_MODE)
+        files.sync_file(part)
         with suppress(FileExistsError):
             path.hardlink_to(part)
     finally:
         part.unlink()
-    sync_folder(folder)
+    files.sync_folder(folder)
     return read_secret(path)

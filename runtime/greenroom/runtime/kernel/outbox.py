@@ -19,17 +19,9 @@ import trio
 from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.effects import Effects
 from greenroom.runtime.actor.message import Message
+from greenroom.runtime.base import errors
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.clock import Clock
-from greenroom.runtime.base.errors import (
-    ActorQuarantinedError,
-    InvalidAddressError,
-    OverloadedError,
-    RecordDamagedError,
-    RuntimeClosedError,
-    StoreFailedError,
-    UnknownKindError,
-)
 from greenroom.runtime.kernel.dispatcher import Dispatcher
 from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.mailbox import CommitUnit, Envelope
@@ -272,7 +264,7 @@ class Outbox:
             yield
         self._timers.end(is_complete=True)
 
-    def _report_damage(self, error: RecordDamagedError) -> None:
+    def _report_damage(self, error: errors.RecordDamagedError) -> None:
         """Leave a damaged message in the store; log it once."""
         if error.key not in self._damaged:
             self._damaged.add(error.key)
@@ -307,11 +299,11 @@ class Outbox:
             return False
         try:
             self._mailboxes.deliver(address, envelope)
-        except OverloadedError:
+        except errors.OverloadedError:
             self._behind.add(address)
-        except (ActorQuarantinedError, RuntimeClosedError, StoreFailedError):
+        except (errors.ActorQuarantinedError, errors.RuntimeClosedError, errors.StoreFailedError):
             pass  # retried when the actor is readmitted, or at the next start
-        except (InvalidAddressError, UnknownKindError) as error:
+        except (errors.InvalidAddressError, errors.UnknownKindError) as error:
             self._dead_letter(row, _stored_message(address, envelope.message, str(error)))
         else:
             self._delivered.add(row)
@@ -354,7 +346,7 @@ class Outbox:
             is_set_anew = pending is not None and pending[1] != row
             try:
                 is_this = self._store.get(ACTORS, name_key) == row
-            except RecordDamagedError:
+            except errors.RecordDamagedError:
                 is_this = True
             if not is_set_anew and is_this:
                 effects.own[name_key] = None

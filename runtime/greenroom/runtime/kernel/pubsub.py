@@ -80,8 +80,8 @@ class Subscriber:
     def add(self, topic: str, accepts: Accepts = lambda _: True) -> None:
         """Subscribe to changes of ``topic``, which need not exist; a second call replaces ``accepts``.
 
-        ``accepts`` returns whether to accept a publication with a label. It must be quick; an exception counts
-        as False.
+        ``accepts`` returns whether to accept a publication with a label. It must be quick; an exception
+        counts as False.
 
         Raises:
             RuntimeClosedError: the subscriber or the runtime is closed.

@@ -24,15 +24,7 @@ import lmdb
 
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.options import RuntimeOptions
-from greenroom.runtime.journal.chain import (
-    LINK_BYTES,
-    NUMBER_BYTES,
-    STRANGE,
-    JournalKeys,
-    decode_row,
-    scan,
-    start_of,
-)
+from greenroom.runtime.journal import chain
 from greenroom.runtime.journal.secrets import find_secret
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.encryption import Encryption
@@ -114,7 +106,7 @@ def expunge(
         before = data.stat().st_size
         store = Store(owner.folder, encryption=encryption, max_size=limits.max_size, min_free=limits.min_free)
         with closing(store):
-            keys = JournalKeys(journal, find_secret(secrets, store.id, store.secret_mark))
+            keys = chain.JournalKeys(journal, find_secret(secrets, store.id, store.secret_mark))
             known = [record for _, record in _records(store, about, says)]
 
             def judge(row: T) -> T | None:
@@ -152,19 +144,19 @@ def _write(store: Store, batch: list[Op]) -> int:
 
 
 def _redactions(
-    store: Store, keys: JournalKeys, of: type[T], redact: Callable[[T], T | None]
+    store: Store, keys: chain.JournalKeys, of: type[T], redact: Callable[[T], T | None]
 ) -> Iterator[Op]:
     with store.snapshot() as snapshot:
-        before = start_of(keys, snapshot).link
-        for number, record in scan(snapshot, keys.name):
-            if number == STRANGE:
+        before = chain.start_of(keys, snapshot).link
+        for number, record in chain.scan(snapshot, keys.name):
+            if number == chain.STRANGE:
                 continue
-            row = decode_row(number, record, of)
+            row = chain.decode_row(number, record, of)
             kept = redact(row.value)
             if kept is not None and kept != row.value:
                 redacted = keys.redact(before, number, record, kept)
-                yield INDEXES, keys.prefix + number.to_bytes(NUMBER_BYTES), redacted
-            before = record[:LINK_BYTES]
+                yield INDEXES, keys.prefix + number.to_bytes(chain.NUMBER_BYTES), redacted
+            before = record[: chain.LINK_BYTES]
 
 
 def _deletions(store: Store, index: str, of: type[T], redact: Callable[[T], T | None]) -> Iterator[Op]:

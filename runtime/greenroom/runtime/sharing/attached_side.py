@@ -19,13 +19,8 @@ import outcome
 import trio
 
 from greenroom.runtime.api.client import Procedure
+from greenroom.runtime.base import errors
 from greenroom.runtime.base.address import Address
-from greenroom.runtime.base.errors import (
-    GreenroomError,
-    OverloadedError,
-    RuntimeClosedError,
-    UnknownKindError,
-)
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
 from greenroom.runtime.base.system import program_version
 from greenroom.runtime.kernel.callbacks import CallbackQueue
@@ -83,10 +78,12 @@ class AttachedSide:
     def deliver(self, address: Address, envelope: Envelope) -> None:
         """Send a message to its actor."""
         if self._closing:
-            raise RuntimeClosedError(self._closing)
+            raise errors.RuntimeClosedError(self._closing)
         actor = self._types.kinds.get(address.kind)
         if actor is None or type(envelope.message) not in actor.handlers:
-            raise UnknownKindError(f"no {address.kind!r} actor handles {type(envelope.message).__name__}")
+            raise errors.UnknownKindError(
+                f"no {address.kind!r} actor handles {type(envelope.message).__name__}"
+            )
         address.prefix()
         self._check_room()
         self._numbers = number = self._numbers + 1
@@ -104,7 +101,7 @@ class AttachedSide:
     async def query(self, query: Procedure[Any], principal: Any) -> Any:
         """Return the reply to a query, or `AGAIN` if this process can now run it."""
         if not self._types.knows_query(query):
-            raise UnknownKindError(
+            raise errors.UnknownKindError(
                 f"{type(query).__name__} is not among the queries given when the folder was opened"
             )
         self._check_room()
@@ -126,11 +123,11 @@ class AttachedSide:
 
     def _check_room(self) -> None:
         if self._closing:
-            raise RuntimeClosedError(self._closing)
+            raise errors.RuntimeClosedError(self._closing)
         if self.silent_beats >= SILENT_BEATS:
-            raise OverloadedError.of(f"{self._silence()}; repeat later", RETRY_AFTER_MS)
+            raise errors.OverloadedError.of(f"{self._silence()}; repeat later", RETRY_AFTER_MS)
         if len(self._unanswered) >= UNANSWERED_LIMIT or self._unanswered_bytes >= UNANSWERED_BYTES:
-            raise OverloadedError.of(
+            raise errors.OverloadedError.of(
                 f"{len(self._unanswered)} messages wait for the process that owns the folder; repeat later",
                 RETRY_AFTER_MS,
             )
@@ -240,7 +237,9 @@ class AttachedSide:
                 else "repeat later"
             )
             pending.end(
-                outcome.Error(OverloadedError.of(f"{self._silence()}; {advice}", RETRY_AFTER_MS, known))
+                outcome.Error(
+                    errors.OverloadedError.of(f"{self._silence()}; {advice}", RETRY_AFTER_MS, known)
+                )
             )
         self.callbacks.run_callbacks()
 
@@ -264,7 +263,7 @@ class AttachedSide:
         for pending in list(self._unanswered.values()):
             pending.end(
                 outcome.Error(
-                    RuntimeClosedError(
+                    errors.RuntimeClosedError(
                         "the runtime closed before the reply; check whether the request took effect"
                     )
                 )
@@ -287,7 +286,7 @@ class AttachedSide:
             messages.append(envelope)
             try:
                 kernel.deliver(pending.address, envelope)
-            except GreenroomError as error:
+            except errors.GreenroomError as error:
                 envelope.complete(outcome.Error(error))
         self._emptied.set()
         return messages

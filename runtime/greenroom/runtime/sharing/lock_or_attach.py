@@ -13,14 +13,7 @@ import trio
 
 from greenroom.runtime.api.open import RuntimeFactory
 from greenroom.runtime.api.runtime import Runtime
-from greenroom.runtime.base.errors import (
-    GreenroomError,
-    RuntimeClosedError,
-    StoreError,
-    StoreIdleError,
-    StoreOwnedError,
-    StoreTooNewError,
-)
+from greenroom.runtime.base import errors
 from greenroom.runtime.base.unix_socket import peer_is_ours, socket_path
 from greenroom.runtime.journal.secrets import Secret
 from greenroom.runtime.kernel.callbacks import MessageSink
@@ -77,7 +70,7 @@ class SharedProcess:
         if self.runtime is not None:
             self.runtime.check_open()
         elif self.is_closed:
-            raise RuntimeClosedError("the runtime is closed")
+            raise errors.RuntimeClosedError("the runtime is closed")
 
     def learn_secret(self, folder: Path, store_id: str, mark: str) -> None:
         """Find the owner's secret: a process with another one could not take over."""
@@ -98,7 +91,7 @@ class SharedProcess:
             stack.callback(self.owner_side.close)  # last, after the lock is released
             owner = stack.enter_context(lock)
             if identity is not None and identity_of(owner.folder) != identity:
-                raise StoreError(
+                raise errors.StoreError(
                     f"{owner.folder} is not the folder that this process was attached to; start again"
                 )
             stack.enter_context(self.owner_side.listen(owner.folder))
@@ -133,7 +126,7 @@ async def lock_or_attach(process: SharedProcess, path: Path, may: May = "create"
         folder = prepare_folder(path, create=False)
         owned = ownership_error(folder)
         if owned is None:
-            raise StoreIdleError(
+            raise errors.StoreIdleError(
                 f"no process has {folder} open, and this one may only attach to one that has"
             )
         refused = owned
@@ -141,7 +134,7 @@ async def lock_or_attach(process: SharedProcess, path: Path, may: May = "create"
         with ExitStack() as place:
             try:
                 owner = process.acquire(place, FolderLock(path, create=may == "create"))
-            except StoreOwnedError as error:
+            except errors.StoreOwnedError as error:
                 refused = error
             else:
                 if may == "own":
@@ -159,14 +152,16 @@ class LockOrAttach:
     Unless it ``may_own``, it waits for another owner when one ends.
     """
 
-    def __init__(self, process: SharedProcess, refused: StoreOwnedError, *, may_own: bool = True) -> None:
+    def __init__(
+        self, process: SharedProcess, refused: errors.StoreOwnedError, *, may_own: bool = True
+    ) -> None:
         self._process = process
         self._attached_side = process.attached_side
         self._refused = refused
         self._folder = refused.folder
         self._identity = identity_of(refused.folder)
         self._stop = trio.CancelScope()
-        self._failure: GreenroomError | None = None
+        self._failure: errors.GreenroomError | None = None
         self._answered = trio.Event()
         self._connected = False
         self._waits = not may_own
@@ -209,7 +204,7 @@ class LockOrAttach:
             await self._answered.wait()
         if not self._connected and not self._answered.is_set():
             holder = f"process {self._refused.pid}" if self._refused.pid else "another process"
-            raise StoreOwnedError(
+            raise errors.StoreOwnedError(
                 self._folder,
                 self._refused.pid,
                 f"{self._folder} is in use by {holder}, which lets no other attach: a backup, check or "
@@ -231,7 +226,7 @@ class LockOrAttach:
                 async with self._process.run(await self._stay_attached(place)):
                     self._answered.set()
                     await self._leaving.wait()
-        except GreenroomError as error:
+        except errors.GreenroomError as error:
             self._failure = error
             self._stop.cancel()
         finally:
@@ -239,13 +234,13 @@ class LockOrAttach:
 
     async def _stay_attached(self, place: ExitStack) -> FolderLock:
         """Relay until this process holds the lock."""
-        failure: GreenroomError | None = None
+        failure: errors.GreenroomError | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._process.bus.run)
             nursery.start_soon(self._beat)
             try:
                 owner = await self._acquire_lock(place)
-            except GreenroomError as error:  # raised below, outside of the nursery's group
+            except errors.GreenroomError as error:  # raised below, outside of the nursery's group
                 failure = error
             nursery.cancel_scope.cancel()
         if failure is not None:
@@ -264,7 +259,7 @@ class LockOrAttach:
                 if owner is not None:
                     return owner
             elif not self._waits and trio.current_time() - self._lost_at > START_SECONDS:
-                raise StoreTooNewError(
+                raise errors.StoreTooNewError(
                     f"the process that owned {self._folder} has ended, and it was a newer greenroom whose "
                     "store this one cannot open; upgrade this one"
                 )
@@ -291,9 +286,9 @@ class LockOrAttach:
     def _try_to_own(self, place: ExitStack) -> FolderLock | None:
         try:
             return self._process.acquire(place, FolderLock(self._folder, create=False), self._identity)
-        except StoreOwnedError:
+        except errors.StoreOwnedError:
             return None
-        except StoreError as error:
+        except errors.StoreError as error:
             if isinstance(error.__cause__, OSError) and error.__cause__.errno in _SCARCE:
                 return None
             raise
@@ -307,7 +302,7 @@ class LockOrAttach:
             raise folder_error(error, f"the socket in {self._folder} cannot be reached") from error
         if not peer_is_ours(connection):
             connection.close()
-            raise StoreError(f"the socket in {self._folder} belongs to another user's process")
+            raise errors.StoreError(f"the socket in {self._folder} belongs to another user's process")
         self._connected = True
         return FramedConnection(connection, frames.decode_from_owner)
 
@@ -316,7 +311,7 @@ class LockOrAttach:
         wire.flush()
         word, *rest = await wire.receive()
         if isinstance(word, frames.Reject):
-            raise StoreOwnedError(self._folder, self._refused.pid, word.sentence)
+            raise errors.StoreOwnedError(self._folder, self._refused.pid, word.sentence)
         if not isinstance(word, frames.Welcome):
             raise PeerError("the owner did not greet back")
         self._attached_side.receive(rest)

@@ -20,25 +20,18 @@ from typing import Any, Final
 import lmdb
 import lmdb.verify
 
-from greenroom.runtime.base.errors import (
-    RecordDamagedError,
-    StorageFullError,
-    StoreDamagedError,
-    StoreError,
-    StoreKeyError,
-    StoreTooNewError,
-)
+from greenroom.runtime.base import errors
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.encryption import unseal
 from greenroom.runtime.lmdb.environment import SEAL_KEY, TABLES, check_format, store_error
 from greenroom.runtime.store.page_proofs import Prover
 
-OUTCOMES: Final[dict[str, type[StoreError]]] = {
-    "damaged": StoreDamagedError,
-    "too new": StoreTooNewError,
-    "full": StorageFullError,
-    "locked": StoreKeyError,
-    "failed": StoreError,
+OUTCOMES: Final[dict[str, type[errors.StoreError]]] = {
+    "damaged": errors.StoreDamagedError,
+    "too new": errors.StoreTooNewError,
+    "full": errors.StorageFullError,
+    "locked": errors.StoreKeyError,
+    "failed": errors.StoreError,
 }
 """The errors that the child reports by name, the base class last."""
 
@@ -80,7 +73,7 @@ def _check_bytes(path: Path) -> None:
         problems = [str(error) or repr(error)]
     if problems:
         more = f" (and {len(problems) - _NAMED} more)" if len(problems) > _NAMED else ""
-        raise StoreDamagedError("; ".join(problems[:_NAMED]) + more)
+        raise errors.StoreDamagedError("; ".join(problems[:_NAMED]) + more)
 
 
 def _read(
@@ -100,16 +93,18 @@ def _read(
         rows += 1
         size += len(key) + len(record)
         if key <= last or rows > entries:
-            raise StoreDamagedError(f"the keys of the table {name.decode()} are out of order after {last!r}")
+            raise errors.StoreDamagedError(
+                f"the keys of the table {name.decode()} are out of order after {last!r}"
+            )
         last = key
         try:
             open_record(key, record)
-        except RecordDamagedError as error:
+        except errors.RecordDamagedError as error:
             damaged.append((name.decode(), error.key.hex(), "" if error.key == key else key.hex()))
             if len(damaged) > _MOST_DAMAGED:
-                raise StoreDamagedError(f"more than {_MOST_DAMAGED:,} records: {error}") from None
+                raise errors.StoreDamagedError(f"more than {_MOST_DAMAGED:,} records: {error}") from None
     if rows != entries:
-        raise StoreDamagedError(f"the table {name.decode()} has {rows} rows and counts {entries}")
+        raise errors.StoreDamagedError(f"the table {name.decode()} has {rows} rows and counts {entries}")
     return {"rows": rows, "bytes": size}
 
 
@@ -129,7 +124,7 @@ def main(path: str, records: str, compact: str) -> None:
             )
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{path} cannot be read or copied") from error
-    except StoreError as error:
+    except errors.StoreError as error:
         name = next(name for name, kind in OUTCOMES.items() if isinstance(error, kind))
         outcome = {name: str(error)}
     sys.stdout.write(json.dumps(outcome))
