@@ -194,8 +194,8 @@ class Context:
         """Yield the actor's own records whose key begins with ``prefix``, in key order.
 
         In an encrypted store the names within keys are blinded, so their order is arbitrary; see `Names`. The
-        scan begins at ``start``, inclusive. With ``on_damage`` it goes on after damaged records, some of which
-        have an unknown key: see `OnDamage` and `is_own`.
+        scan begins at ``start``, inclusive. With ``on_damage`` it goes on after damaged records; some have an
+        unknown key: see `OnDamage` and `is_own`.
 
         Raises:
             StoreDamagedError: a record is damaged, or does not fit the type.

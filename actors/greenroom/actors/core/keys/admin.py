@@ -147,7 +147,6 @@ class CreateApiKey(Procedure[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuil
 
     async def run(self, client: Client) -> ApiKeyMade:
         """Make the key."""
-        runtime, principal = client.runtime, client.principal
         if strange := auth_scopes.unknown_scopes(self.scopes):
             known = ", ".join((*auth_scopes.SCOPES, *auth_scopes.WILDCARDS))
             named = mask_keys(", ".join(strange))[:200]
@@ -166,7 +165,7 @@ class CreateApiKey(Procedure[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuil
             scopes=frozenset(self.scopes),
             agent=self.agent,
             agent_type=self.agent_type,
-            user=self.user or principal.user,
+            user=self.user or client.principal.user,
             projects=None if self.projects is None else frozenset(self.projects),
             limits=KeyLimits(
                 rate=self.rate_limit,
@@ -182,11 +181,11 @@ class CreateApiKey(Procedure[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuil
         key = new_key(secrets.choice)
         message = KeepKey(
             key_id=key.key_id,
-            digest=digest_of(key, runtime.derive(PURPOSE)),
+            digest=digest_of(key, client.runtime.derive(PURPOSE)),
             grant=grant,
             lifetime=self.expires_in_days * DAY,
         )
-        return _made_reply(key, await runtime.ask(KEYS_ADDRESS, message, principal=principal))
+        return _made_reply(key, await client.ask(KEYS_ADDRESS, message))
 
 
 @operation(
@@ -207,8 +206,7 @@ class ListApiKeys(Procedure[ApiKeyList], frozen=True, metaclass=CheckedWhenBuilt
 
     async def run(self, client: Client) -> ApiKeyList:
         """Return them, oldest first."""
-        runtime, principal = client.runtime, client.principal
-        read = await runtime.ask(KEYS_ADDRESS, ReadKeys(), principal=principal)
+        read = await client.ask(KEYS_ADDRESS, ReadKeys())
         views = [view_of(record, read.now) for record in read.keys]
         return ApiKeyList(keys=[view for view in views if self.include_ended or view.status == "active"])
 
@@ -235,16 +233,15 @@ class RotateApiKey(Procedure[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuil
 
     async def run(self, client: Client) -> ApiKeyMade:
         """Make the key."""
-        runtime, principal = client.runtime, client.principal
         key = new_key(secrets.choice)
         message = ReplaceKey(
             key_id=key.key_id,
-            digest=digest_of(key, runtime.derive(PURPOSE)),
+            digest=digest_of(key, client.runtime.derive(PURPOSE)),
             replaces=self.key_id,
             overlap=self.overlap_seconds * SECOND,
             lifetime=None if self.expires_in_days is None else self.expires_in_days * DAY,
         )
-        return _made_reply(key, await runtime.ask(KEYS_ADDRESS, message, principal=principal))
+        return _made_reply(key, await client.ask(KEYS_ADDRESS, message))
 
 
 @operation(
@@ -266,8 +263,7 @@ class RevokeApiKey(Procedure[ApiKeyRevoked], frozen=True, metaclass=CheckedWhenB
 
     async def run(self, client: Client) -> ApiKeyRevoked:
         """Revoke it."""
-        runtime, principal = client.runtime, client.principal
-        record = await runtime.ask(KEYS_ADDRESS, RevokeKey(key_id=self.key_id), principal=principal)
+        record = await client.ask(KEYS_ADDRESS, RevokeKey(key_id=self.key_id))
         return ApiKeyRevoked(key=view_of(record, record.revoked or record.created))
 
 
