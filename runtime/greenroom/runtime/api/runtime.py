@@ -27,7 +27,12 @@ from greenroom.runtime.base import errors
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.clock import BlockRandom, Clock
 from greenroom.runtime.base.options import RuntimeOptions, apply_settings
-from greenroom.runtime.base.statistics import RuntimeStatistics
+from greenroom.runtime.base.statistics import (
+    ActorStatistics,
+    DispatcherStatistics,
+    MessageStatistics,
+    RuntimeStatistics,
+)
 from greenroom.runtime.base.supervision import Group
 from greenroom.runtime.journal.chain import Journal, JournalKeys
 from greenroom.runtime.journal.checkpoints import SUFFIX, CheckpointFile
@@ -40,7 +45,6 @@ from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.kernel import Kernel
 from greenroom.runtime.kernel.outbox import Outbox
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Bus, Subscriber
-from greenroom.runtime.kernel.stats_collector import runtime_statistics
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.environment import INDEXES
 from greenroom.runtime.lmdb.keys import Index
@@ -253,8 +257,42 @@ class Runtime(RuntimeClient):
 
     def statistics(self) -> RuntimeStatistics:
         """Return the statistics of all parts."""
-        return runtime_statistics(
-            self._kernel, self._outbox, self._commits, self._bus, self._store, self._sweeper
+        kernel = self._kernel
+        counts, residents = kernel.counts, kernel.residents
+        mailboxes = kernel.dispatcher.mailboxes()
+        return RuntimeStatistics(
+            actors=ActorStatistics(
+                resident=len(residents),
+                resident_bytes=residents.bytes,
+                activations=residents.activations,
+                passivations=residents.passivations,
+                evictions=residents.evictions,
+                restarts=counts["restarts"],
+                set_aside=[str(address) for address in kernel.restart_history.quarantined],
+            ),
+            messages=MessageStatistics(
+                waiting=kernel.waiting,
+                queued=sum(mailboxes),
+                deepest=max(mailboxes, default=0),
+                handled=counts["handled"],
+                refused=counts["refused"],
+                failed=counts["failed"],
+                repeated=counts["repeated"],
+                expired=counts["expired"],
+                abandoned=counts["abandoned"],
+                overloaded=counts["overloaded"],
+                not_committed=counts["not_committed"],
+                dispensed_with=counts["dispensed_with"],
+                timers_fired=self._outbox.fired,
+                dead_letters=self._outbox.dead_letters,
+            ),
+            dispatcher=DispatcherStatistics(
+                ready=len(kernel.dispatcher), longest_slice_ms=round(kernel.dispatcher.longest_slice * 1e3, 3)
+            ),
+            commits=self._commits.statistics(),
+            bus=self._bus.statistics(),
+            store=self._store.statistics(),
+            rows_expired=self._sweeper.removed,
         )
 
     @property

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
-from typing import Any, Final
+from typing import Final
 
 from greenroom.runtime.base.errors import StoreDamagedError, StoreError
 from greenroom.runtime.lmdb.encryption import Encryption
@@ -186,16 +186,9 @@ def _judge(
             raise error(
                 f"{name} is damaged: {sentence}; {REMEDY}" if error is StoreDamagedError else sentence
             )
-    return _tables(outcome, name, on_damage)
-
-
-def _tables(
-    outcome: dict[str, Any], name: str, on_damage: Callable[[DamagedRecord], None] | None
-) -> tuple[TableReport, ...]:
-    found = outcome.get("records", ())
     damaged = [
         DamagedRecord(table, bytes.fromhex(key), outcome["is_hidden"], bytes.fromhex(lies_at))
-        for table, key, lies_at in found
+        for table, key, lies_at in outcome.get("records", ())
     ]
     for record in damaged:
         if on_damage is None:

@@ -44,7 +44,16 @@ def rates_of(traffic: Iterable[Traffic], now: int) -> Rates:
                 p99_ms=quantile(bounds, buckets, 0.99),
             )
         )
-    rows = [_row(name, bounds, *counts) for name, counts in operations.items()]
+    rows = [
+        OperationRate(
+            operation=name,
+            calls=sum(buckets),
+            failed=failed,
+            median_ms=quantile(bounds, buckets, 0.5),
+            p99_ms=quantile(bounds, buckets, 0.99),
+        )
+        for name, (buckets, failed) in operations.items()
+    ]
     return Rates(
         calls=sum(row.calls for row in rows),
         minutes=history,
@@ -67,13 +76,3 @@ def quantile(bounds: Sequence[float], buckets: Sequence[int], share: float) -> f
 def _add(sums: dict[K, tuple[list[int], int]], key: K, buckets: Sequence[int], failed: int) -> None:
     known, failures = sums.get(key, ([0] * len(buckets), 0))
     sums[key] = [one + more for one, more in zip(known, buckets, strict=True)], failures + failed
-
-
-def _row(name: str, bounds: Sequence[float], buckets: Sequence[int], failed: int) -> OperationRate:
-    return OperationRate(
-        operation=name,
-        calls=sum(buckets),
-        failed=failed,
-        median_ms=quantile(bounds, buckets, 0.5),
-        p99_ms=quantile(bounds, buckets, 0.99),
-    )
