@@ -32,7 +32,7 @@ from greenroom.runtime.lmdb.environment import ACTORS, INDEXES, MIN_SIZE, TABLES
 from greenroom.runtime.lmdb.files import DATA_FILE, replace_store, sync_file
 from greenroom.runtime.lmdb.key_blinding import strip_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
-from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
+from greenroom.runtime.lmdb.write_batch import Op
 from greenroom.runtime.maintenance.backup import translate_errors
 from greenroom.runtime.maintenance.reencrypt import own_store
 from greenroom.runtime.maintenance.temporary_copies import remove_left_over, temporary
@@ -124,23 +124,10 @@ def expunge(
 
 def _commit(store: Store, ops: Iterator[Op]) -> int:
     """Commit in batches; return the number of changes."""
-    done = 0
-    batch: list[Op] = []
-    for op in [*ops]:  # read all before writing
-        batch.append(op)
-        if len(batch) == _BATCH:
-            done += _write(store, batch)
-            batch = []
-    return done + _write(store, batch)
-
-
-def _write(store: Store, batch: list[Op]) -> int:
-    if batch:
-        unit = WriteBatch(None, batch, reserve=True)
-        store.commit([unit])
-        if unit.error is not None:
-            raise unit.error
-    return len(batch)
+    changes = [*ops]  # read all before writing
+    for first in range(0, len(changes), _BATCH):
+        store.write(changes[first : first + _BATCH])
+    return len(changes)
 
 
 def _redactions(

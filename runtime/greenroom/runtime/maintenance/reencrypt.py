@@ -39,7 +39,7 @@ from greenroom.runtime.lmdb.environment import (
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, replace_store, sync_file, sync_folder
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, with_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
-from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
+from greenroom.runtime.lmdb.write_batch import Op
 from greenroom.runtime.maintenance.backup import older_stores
 from greenroom.runtime.maintenance.temporary_copies import NEW_STORE, remove_left_over
 from greenroom.runtime.store.integrity import TableReport, check_store, damaged_records, inspect_file
@@ -171,8 +171,8 @@ def _rewrite(old: Store, place: Path, encryption: Encryption, names: _Names, lim
                     (table, *names.hide(new.blinder, table, key, payload)) for key, payload in batch
                 ]
                 ops.append((META, _PROGRESS, keys.encode(_Progress(old.state, table, last))))
-                _commit(new, ops)
-        _commit(new, [(META, _PROGRESS, None)])
+                new.write(ops)
+        new.write([(META, _PROGRESS, None)])
         if new.statistics().rows != old.statistics().rows:
             raise StoreDamagedError(
                 f"rewriting {old.folder} came to {new.statistics().rows} rows instead of "
@@ -200,7 +200,7 @@ def _resume_or_begin(
         shutil.rmtree(place)
     new = _open(place, encryption, limits)
     progress = _Progress(old.state)
-    _commit(new, [(META, _PROGRESS, keys.encode(progress))])
+    new.write([(META, _PROGRESS, keys.encode(progress))])
     return new, progress
 
 
@@ -217,13 +217,6 @@ def _batches(old: Store, table: int, after: bytes) -> Iterator[tuple[list[tuple[
             batch, size = [], 0
     if batch:
         yield batch, batch[-1][0]
-
-
-def _commit(new: Store, ops: list[Op]) -> None:
-    unit = WriteBatch(None, ops, reserve=True)
-    new.commit([unit])
-    if unit.error is not None:
-        raise unit.error
 
 
 def _exchange(owner: FolderLock, place: Path, encryption: Encryption) -> tuple[TableReport, ...]:

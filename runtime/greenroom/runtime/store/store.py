@@ -34,7 +34,7 @@ from greenroom.runtime.lmdb.environment import (
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, prepare_folder
 from greenroom.runtime.lmdb.snapshot import CachedSnapshot, OnDamage, Snapshot, TableView
-from greenroom.runtime.lmdb.write_batch import Changes, WriteBatch
+from greenroom.runtime.lmdb.write_batch import Changes, Op, WriteBatch
 from greenroom.runtime.store.page_proofs import ProvenSnapshot, ProvenView, Prover, Tree, ViewPassedError
 from greenroom.runtime.store.record_damage import (
     SOUND,
@@ -131,20 +131,14 @@ class Store:
         """Record the mark of the store's secret, before any commit."""
         if mark == self.secret_mark:
             return
-        try:
-            with self._environment.begin(write=True) as transaction:
-                transaction.put(SECRET_KEY, mark.encode())
-        except lmdb.Error as error:
-            raise store_error(error, f"{self._path} cannot be written") from error
+        with self._translate_errors("written"), self._environment.begin(write=True) as transaction:
+            transaction.put(SECRET_KEY, mark.encode())
         self.secret_mark = mark
 
     def take_identity(self, other: Store) -> None:
         """Adopt the id and the secret of another store, which this one replaces."""
-        try:
-            with self._environment.begin(write=True) as transaction:
-                transaction.put(STORE_KEY, other.id.encode())
-        except lmdb.Error as error:
-            raise store_error(error, f"{self._path} cannot be written") from error
+        with self._translate_errors("written"), self._environment.begin(write=True) as transaction:
+            transaction.put(STORE_KEY, other.id.encode())
         self.id = other.id
         self.mark_secret(other.secret_mark)
 
@@ -152,10 +146,8 @@ class Store:
         """Wrap the data key of an encrypted store with another key; see `rewrap`."""
         if self.unlock is None:
             raise StoreKeyError(f"{self._path} is not encrypted; `greenroom encrypt` rewrites it")
-        try:
+        with self._translate_errors("written"):
             wrapped = rewrap(self._environment, self.unlock, unlock, os.fspath(self._path))
-        except lmdb.Error as error:
-            raise store_error(error, f"{self._path} cannot be written") from error
         self.unlock = unlock
         return wrapped
 
@@ -293,6 +285,14 @@ class Store:
         with self.snapshot() as snapshot:
             yield from snapshot.keys(table, prefix, start=start)
 
+    @contextmanager
+    def _translate_errors(self, done: str) -> Iterator[None]:
+        """Raise an error of LMDB or the system as a `StoreError`: the file cannot be ``done``."""
+        try:
+            yield
+        except (lmdb.Error, OSError) as error:
+            raise store_error(error, f"{self._path} cannot be {done}") from error
+
     def _check_usable(self) -> None:
         if os.getpid() != self._pid:
             raise StoreError(
@@ -321,6 +321,13 @@ class Store:
         self.writer.commit(units)
         self.damage.discard(self._written_over(units))
 
+    def write(self, ops: Iterable[Op]) -> None:
+        """Commit changes by themselves, from the reserve if need be, or raise the `StoreError`."""
+        unit = WriteBatch(None, ops, reserve=True)
+        self.commit([unit])
+        if unit.error is not None:
+            raise unit.error
+
     def _written_over(self, units: Sequence[WriteBatch]) -> list[DamagedRecord]:
         """Return the known damaged records that have been written or deleted."""
         changed = {
@@ -344,7 +351,7 @@ class Store:
     def statistics(self) -> StoreStatistics:
         """Return the statistics of the store."""
         self._check_usable()
-        try:
+        with self._translate_errors("read"):
             in_use, writer = self.writer.in_use(), self.writer
             known = self.damage.found
             return StoreStatistics(
@@ -363,18 +370,14 @@ class Store:
                 damaged_records=len(known),
                 damaged=self.damage.names(),
             )
-        except (lmdb.Error, OSError) as error:
-            raise store_error(error, f"{self._path} cannot be read") from error
 
     def room(self) -> int:
         """Return about how many bytes a commit can write, reserve included."""
         self._check_usable()
-        try:
+        with self._translate_errors("read"):
             used = self.writer.in_use().size
             file_bytes, most = self._path.stat().st_size, self._environment.info()["map_size"]
             return max(0, min(most, file_bytes + disk_free(self.folder)) - used)
-        except (lmdb.Error, OSError) as error:
-            raise store_error(error, f"{self._path} cannot be read") from error
 
     def copy_to(self, descriptor: int) -> None:
         """Copy the file page by page to an open file, while commits go on.
@@ -382,10 +385,8 @@ class Store:
         No tree is walked, so damage is copied and cannot crash this process.
         """
         self._check_usable()
-        try:
+        with self._translate_errors("copied"):
             self._environment.copyfd(descriptor)
-        except (lmdb.Error, OSError) as error:
-            raise store_error(error, f"{self._path} cannot be copied") from error
 
     def close(self) -> None:
         """Close the file; idempotent, without a running commit, and not in a forked child."""
