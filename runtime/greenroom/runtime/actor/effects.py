@@ -63,8 +63,7 @@ Overlay = dict[bytes, tuple[int, bytes | None]]
 class ActorKeys:
     """The keys of an actor in the store, and its records on their way there.
 
-    ``prefix`` begins each of its keys, ``own`` those of its own records; ``row_head`` and ``row_tail`` are
-    known once it writes.
+    ``row_head`` and ``row_tail`` are known once it writes.
     """
 
     __slots__ = ("address", "blinder", "names", "overlay", "own", "prefix", "row_head", "row_tail")

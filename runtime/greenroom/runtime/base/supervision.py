@@ -32,7 +32,6 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kinds: The kinds, in the order in which they depend on each other.
-        strategy: Which siblings restart.
         intensity: Failures of one actor within ``period`` after which it is in quarantine.
         period: In seconds.
         backoff: Pause before the second restart within a period, in seconds; it doubles with each more.

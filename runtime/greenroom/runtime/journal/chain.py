@@ -64,13 +64,9 @@ class Journal(NamedTuple):
 
 
 class JournalRow(NamedTuple, Generic[T]):
-    """A row of a journal.
+    """A row of a journal, at its number from 1 on.
 
-    Attributes:
-        number: Its place, counted from 1.
-        time: In microseconds since 1970 UTC.
-        times: How often the same happened about then.
-        is_redacted: Whether its content was redacted.
+    ``time`` is in microseconds since 1970 UTC; ``times`` says how often the same happened about then.
     """
 
     number: int
@@ -83,11 +79,8 @@ class JournalRow(NamedTuple, Generic[T]):
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The signed state of a journal at one moment.
 
-    Attributes:
-        count: The number of rows so far.
-        link: The last row's link, hexadecimal.
-        time: The last row's time, in microseconds since 1970 UTC.
-        signature: Made with a key of the store's secret, hexadecimal.
+    The link and the time (microseconds since 1970 UTC) are those of the last row. Link and signature are
+    hexadecimal.
     """
 
     journal: str
@@ -108,12 +101,7 @@ class ChainPosition(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
-    """A row without its link.
-
-    Attributes:
-        size: The original bytes of a redacted row; 0 for any other.
-        seal: The signature of a redacted row.
-    """
+    """A row without its link; a redacted one has its original size, and a seal."""
 
     time: int
     times: int

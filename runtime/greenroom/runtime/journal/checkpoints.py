@@ -30,11 +30,8 @@ MOST_CHECKPOINTS: Final = 400
 class RollbackGap(msgspec.Struct, frozen=True, kw_only=True):
     """Known rows that were missing when the store was opened.
 
-    Attributes:
-        first: The first of them.
-        last: The last known one.
-        time: When that was found, in microseconds since 1970 UTC.
-        restored: Whether `greenroom restore` had replaced the store by a backup.
+    ``restored`` says that `greenroom restore` had replaced the store by a backup; ``time`` is in microseconds
+    since 1970 UTC.
     """
 
     journal: str

@@ -93,12 +93,7 @@ class Kernel:
     # -- requests ----------------------------------------------------------
 
     def deliver(self, address: Address, envelope: Envelope) -> None:
-        """Put a message into its actor's mailbox.
-
-        Raises:
-            RuntimeClosedError, StoreFailedError, UnknownKindError, ActorQuarantinedError, OverloadedError:
-                the message was not accepted.
-        """
+        """Put a message into its actor's mailbox, or raise why it was not accepted."""
         if self._closed:
             self.check_open()
             raise errors.RuntimeClosedError("the runtime is closing and takes no more messages")

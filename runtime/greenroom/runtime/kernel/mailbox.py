@@ -30,11 +30,9 @@ class Caller(Protocol):
 
 
 class Idempotency(NamedTuple):
-    """The idempotency key of a request.
+    """The idempotency key of a request, in its scope: the principal and the operation.
 
-    Attributes:
-        scope: The scope of the key: the principal and the operation.
-        fingerprint: A digest of the arguments; the same key with other arguments is a conflict.
+    The fingerprint is a digest of the arguments; the same key with other arguments is a conflict.
     """
 
     scope: str
@@ -171,8 +169,6 @@ class CommitUnit(WriteBatch):
     """The effects of one message on their way to disk, with their waiting replies.
 
     Attributes:
-        activation: The actor that staged them, or None for the runtime's own housekeeping.
-        number: Counts the commit units of this runtime; the overlay refers to it.
         dead_lettered: The row of a stored message that this moves to the dead letters.
         replies: The replies to send once this is on disk: its own, then those of later readers.
     """

@@ -208,7 +208,7 @@ class Bus:
         self._subscribers: dict[Subscriber, None] = {}
         self._passes: dict[str, Fanout] = {}
         self._turns: deque[Fanout] = deque()
-        self._parked: trio.lowlevel.Task | None = None
+        self._waiting = trio.lowlevel.ParkingLot()  # of the task of `run`, while no turn is due
         self.published = 0
         self.told = 0
 
@@ -263,9 +263,7 @@ class Bus:
             self._turns.append(under_way)
         labels = under_way.labels if under_way.left is None else under_way.later
         labels[label] = None
-        if self._parked is not None:
-            parked, self._parked = self._parked, None
-            trio.lowlevel.reschedule(parked)
+        self._waiting.unpark_all()
 
     def close(self) -> None:
         """End every subscriber."""
@@ -276,8 +274,7 @@ class Bus:
         """Notify subscribers, for ever."""
         while True:
             if not self._turns:
-                self._parked = trio.lowlevel.current_task()
-                await trio.lowlevel.wait_task_rescheduled(self._unpark)
+                await self._waiting.park()
             began = trio.current_time()
             if self._slice():
                 await trio.lowlevel.checkpoint()
@@ -316,10 +313,6 @@ class Bus:
             else:
                 del self._passes[current.topic]
         return not self._turns
-
-    def _unpark(self, _: object) -> trio.lowlevel.Abort:
-        self._parked = None
-        return trio.lowlevel.Abort.SUCCEEDED
 
 
 def pause_after(seconds: float) -> float:

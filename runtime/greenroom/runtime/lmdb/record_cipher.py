@@ -117,9 +117,6 @@ class SealedCodec:
 
     A record is a version byte, 12 random bytes of the opening, the number of the sub-key (2 bytes), the
     number of the record under it (4), the encrypted payload, and a tag of 16 bytes.
-
-    Args:
-        sub_key_records: The number of records that one sub-key seals.
     """
 
     __slots__ = (

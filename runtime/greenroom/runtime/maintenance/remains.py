@@ -67,13 +67,10 @@ class Remains:
 
 
 class KeptRecords(NamedTuple):
-    """The records that a rule keeps of an actor.
+    """The kept records of an actor; without any it is set aside.
 
-    Attributes:
-        records: The actor's new records, by their own keys; without any the actor is set aside.
-        left_out: The names or ids of entries that are not kept.
-        undone: Fields of the JSON that identify stored replies to idempotent requests with effects that are
-            not kept. Such a request is carried out again when it is repeated.
+    ``undone`` has fields of the JSON of stored replies to idempotent requests with effects that are not kept.
+    Such a request is carried out again when it is repeated.
     """
 
     records: Mapping[bytes, bytes]
@@ -120,8 +117,7 @@ def _values(reply: Mapping[str, Any], fields: Iterable[str]) -> tuple[bytes, ...
 class RepairRule(NamedTuple):
     """The rule by which a kind of actor keeps sound records.
 
-    Attributes:
-        indexes: The shared indexes in which it rewrites its rows on `Restate`.
+    The actor rewrites its rows in the shared ``indexes`` on `Restate`.
     """
 
     keep: Callable[[Remains], KeptRecords]

@@ -72,11 +72,7 @@ class FramedConnection(Generic[W]):
         self._limit = frames.FRAME_LIMIT
 
     async def receive(self) -> list[W]:
-        """Wait for words and return all that have arrived, in their order.
-
-        Raises:
-            PeerError: the connection has ended, or the data are invalid.
-        """
+        """Wait for words and return all that have arrived, in their order."""
         words: list[W] = []
         while not words:
             if self.is_closed:

@@ -84,8 +84,7 @@ class Prover(Pages):
     def trees(self, number: int | None = None) -> list[Tree]:
         """Return the tables of an open view of LMDB, by default the newest.
 
-        Raises:
-            ViewPassedError: two commits have come since the view of this transaction was opened.
+        Raises `ViewPassedError` if two commits have come since that view was opened.
         """
         last = self._last
         if last is not None and last[0] == number:

@@ -287,7 +287,7 @@ class Store:
 
     @contextmanager
     def _translate_errors(self, done: str) -> Iterator[None]:
-        """Raise an error of LMDB or the system as a `StoreError`: the file cannot be ``done``."""
+        """Translate an error of LMDB or the system to a `StoreError`."""
         try:
             yield
         except (lmdb.Error, OSError) as error:

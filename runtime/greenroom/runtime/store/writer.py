@@ -52,8 +52,6 @@ class Writer:
     Attributes:
         check_held: Called before each commit; raises if this process no longer owns the folder. The new owner
             opens the store with a transaction, so it sees all earlier commits.
-        broken: The error of the first commit that failed for good.
-        damage: The damage that LMDB found when it failed.
     """
 
     def __init__(
@@ -108,12 +106,7 @@ class Writer:
         self.group_seconds.observe(self.last_seconds)
 
     def check_place(self) -> None:
-        """Check that the file is still where the next start will look for it.
-
-        Raises:
-            OwnershipLostError: the file is gone.
-            StoreFailedError: it was replaced.
-        """
+        """Check that the file is still where the next start will look for it."""
         try:
             found = _identity(self._path)
         except (FileNotFoundError, NotADirectoryError):

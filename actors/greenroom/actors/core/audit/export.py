@@ -43,9 +43,7 @@ class AuditPart(Reply, frozen=True, kw_only=True):
 class ExportAuditLog(FilteredAudit[AuditPart], frozen=True, kw_only=True):
     """Read the linked records of the audit log, oldest first, to keep them elsewhere.
 
-    Attributes:
-        start: The first number.
-        until: The last number; None in the first part: the newest.
+    Without ``until`` it is the first part, up to the newest record.
     """
 
     audit_action: ClassVar[str] = "export_audit"

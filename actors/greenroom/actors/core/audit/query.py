@@ -189,11 +189,7 @@ class CheckAudit(Procedure[AuditChecked], frozen=True, kw_only=True):
 class AuditGap(msgspec.Struct, frozen=True, kw_only=True):
     """Records that were seen before and were missing when the store was opened.
 
-    Attributes:
-        first: The first missing one.
-        last: The last seen one.
-        found_at: When the gap was found.
-        restored: Whether `greenroom restore` had replaced the store by a backup.
+    ``restored`` says that `greenroom restore` had replaced the store by a backup.
     """
 
     first: int
@@ -203,13 +199,7 @@ class AuditGap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditState(Reply, frozen=True, kw_only=True):
-    """Answers `GetAuditState`.
-
-    Attributes:
-        first: The number of the oldest record.
-        last: The number of the newest record.
-        gaps: Records that were seen before and are missing.
-    """
+    """Answers `GetAuditState` with the numbers of the first and last record, and known gaps."""
 
     first: int
     last: int

@@ -23,13 +23,8 @@ KeyStatus = Literal["active", "expired", "revoked"]
 class KeyLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The limits of one key; None: the server's setting, or no limit.
 
-    Attributes:
-        rate: Requests a minute.
-        burst: Requests at once.
-        stored_bytes: Bytes of values in all its writes.
-        sessions: Sessions that it may create.
-        namespaces: New namespace roots, besides those of its agent and its user.
-        subscriptions: Resources that its connections may subscribe to.
+    ``rate`` is requests a minute, ``burst`` at once. The namespaces are roots besides those of its agent and
+    its user.
     """
 
     rate: int | None = None

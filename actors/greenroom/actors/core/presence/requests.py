@@ -46,13 +46,7 @@ class ConnectedClient(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MinuteTraffic(msgspec.Struct, frozen=True, array_like=True):
-    """The requests of one minute.
-
-    Attributes:
-        minute: The minute, since 1970 UTC.
-        buckets: The histogram of times: a count for each bound, and one beyond.
-        failed: How many ended with an error.
-    """
+    """The requests of one minute since 1970 UTC, in a histogram of their times."""
 
     minute: int
     buckets: tuple[int, ...]
@@ -68,13 +62,7 @@ class OperationTraffic(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):
-    """The requests of one process.
-
-    Attributes:
-        bounds: The upper bounds of the histogram, in seconds.
-        minutes: The minutes of the last hour with requests, oldest first.
-        operations: The operations of the last hour.
-    """
+    """The requests of one process in the last hour; bounds of its histograms are seconds."""
 
     bounds: tuple[float, ...]
     minutes: list[MinuteTraffic]

@@ -36,13 +36,9 @@ class Notes(Protocol):
 
 
 class Damaged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Entries missing in a reply because they cannot be read from the disk.
+    """Entries, at least ``count``, that are missing because they cannot be read from the disk.
 
-    Attributes:
-        count: How many entries, at least.
-        sentence: The same, for people and models.
-        remedy: What to do about it.
-        entries: Known keys or ids of entries, the first twenty.
+    The first twenty are named by their known keys or ids.
     """
 
     count: int

@@ -18,13 +18,7 @@ _NEAR: Final = 0.6
 
 
 class EmptyBecause(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a reply is empty.
-
-    Attributes:
-        code: One of `REASONS`.
-        sentence: The reason, for people and models.
-        remedy: What to do about it; absent where the caller can do nothing.
-    """
+    """Why a reply is empty, and the remedy, if the caller can do anything."""
 
     code: str
     sentence: str
@@ -43,10 +37,7 @@ class EmptyBecause(msgspec.Struct, frozen=True, kw_only=True):
 class Reason(NamedTuple):
     """A reason why a reply is empty; braces stand for the arguments of `explain_empty`.
 
-    Attributes:
-        sentence: The reason.
-        remedy: What to do about it; may be empty.
-        tool: The tool that the remedy names; callers who may not call it get no remedy.
+    Callers who may not call the tool that the remedy names get no remedy.
     """
 
     sentence: str

@@ -41,14 +41,9 @@ class OverBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BudgetedList(msgspec.Struct, Generic[T], frozen=True):
-    """The part of a list that fits into a token budget.
+    """The part of a list that fits into a token budget, if there is one.
 
-    Attributes:
-        kept: The items that fit, in the order of the list.
-        passed: The number of items before the next page; each is kept or named.
-        tokens: The tokens of the kept items; unset without a budget.
-        left_out: The number of items not kept; unset without a budget.
-        over_budget: The items that exceed the budget alone; unset without any.
+    The next page begins after ``passed`` items. Those that exceed the budget alone are named.
     """
 
     kept: list[T]
