@@ -160,7 +160,13 @@ class OwnerSide:
             if not isinstance(hello, frames.Hello) or rest:
                 raise PeerError("it did not introduce itself")
             if hello.protocol < frames.OLDEST or hello.oldest > frames.PROTOCOL:
-                wire.send(frames.Reject(_no_common_protocol(hello)))
+                sentence = (
+                    f"process {os.getpid()}, which owns the folder, is greenroom {program_version()} and "
+                    f"speaks versions {frames.OLDEST} to {frames.PROTOCOL} of the relay's protocol; "
+                    f"greenroom {hello.program} speaks {hello.oldest} to {hello.protocol}. End the older "
+                    "program, or upgrade it"
+                )
+                wire.send(frames.Reject(sentence))
                 await wire.drain()
                 return None
             wire.end_greeting()
@@ -233,11 +239,3 @@ class OwnerSide:
                     raise
                 logger.warning("no other process can attach now: %s", error)
                 await trio.sleep(_RETRY_SECONDS)
-
-
-def _no_common_protocol(hello: frames.Hello) -> str:
-    return (
-        f"process {os.getpid()}, which owns the folder, is greenroom {program_version()} and speaks "
-        f"versions {frames.OLDEST} to {frames.PROTOCOL} of the relay's protocol; greenroom {hello.program} "
-        f"speaks {hello.oldest} to {hello.protocol}. End the older program, or upgrade it"
-    )

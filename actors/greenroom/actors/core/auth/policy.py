@@ -257,7 +257,11 @@ def check_new_session(
         )
     check_user(principal, user_id)
     if project_id is not None and reads_as_users(project_id):
-        raise auth_errors.imitating_project(project_id, USER)
+        raise auth_errors.invalid(
+            "project_id",
+            f"project_id: {project_id!r} reads like one that begins with {USER!r} and would be open to "
+            f"others; write {USER!r} if you mean that, or choose another name",
+        )
     if not may_see_session(principal, project_id):
         raise auth_errors.permission_denied(
             "project_id", f"project_id: you are not a member of {project_id!r}"
