@@ -26,8 +26,7 @@ from greenroom.actors.core.auth.grants import (
 from greenroom.actors.core.auth.key_format import KEY_ID, PURPOSE, ParsedKey, digest_of, mask_keys, new_key
 from greenroom.actors.core.auth.tool_profiles import TOOL_PROFILES, SchemaForm, ToolProfileName
 from greenroom.actors.core.client import Client
-from greenroom.actors.core.keys.actor import KEYS_ADDRESS
-from greenroom.actors.core.keys.requests import KeepKey, ReadKeys, ReplaceKey, RevokeKey
+from greenroom.actors.core.keys.actor import KEYS_ADDRESS, KeepKey, ReadKeys, ReplaceKey, RevokeKey
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies.replies import ListReply, Reply
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt

@@ -24,8 +24,7 @@ import trio
 
 from greenroom.actors.core.auth.grants import KeyRecord
 from greenroom.actors.core.auth.key_format import PURPOSE, matches_digest, new_key, parse_key
-from greenroom.actors.core.keys.actor import CHANGED, KEYS_ADDRESS
-from greenroom.actors.core.keys.requests import NoteKeyUses, ReadKeys
+from greenroom.actors.core.keys.actor import CHANGED, KEYS_ADDRESS, NoteKeyUses, ReadKeys
 from greenroom.actors.core.validation.times import SECOND, to_datetime
 from greenroom.runtime import Clock, GreenroomError, RuntimeClient, RuntimeClosedError, SystemClock
 
