@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Mapping
-from functools import cache
 from types import UnionType
 from typing import (
     Any,
@@ -136,21 +135,31 @@ class _Codec(NamedTuple):
     has_variants: bool
 
 
+class _Codecs(dict[Any, _Codec]):
+    """The codecs by type of request."""
+
+    def __missing__(self, request: type[Any]) -> _Codec:
+        codec = self[request] = _codec(request)
+        return codec
+
+
+_CODECS = _Codecs()
+
+
 def encode_reply(request: type[Any], reply: Any) -> EncodedReply:
     """Encode the reply to a message or query of type ``request``."""
-    variant = type(reply).__name__ if _codec(request).has_variants else ""
+    variant = type(reply).__name__ if _CODECS[request].has_variants else ""
     return EncodedReply(encode_json(reply), variant)
 
 
 def decode_reply(request: type[Any], encoded: EncodedReply) -> Any:
     """Decode a reply."""
     try:
-        return _codec(request).decoders[encoded.variant](encoded.body)
+        return _CODECS[request].decoders[encoded.variant](encoded.body)
     except (msgspec.DecodeError, KeyError, TypeError) as error:
         raise ActorFailedError(f"the reply does not fit the request: {error}") from error
 
 
-@cache
 def _codec(request: type[Any]) -> _Codec:
     reply = reply_type(request)
     members = reply_variants(reply)
