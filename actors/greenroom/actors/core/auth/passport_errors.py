@@ -122,7 +122,8 @@ def too_many(count: int, limit: int) -> Refusal:
 
 def unknown_claim() -> Refusal:
     """Refuse a claim of another server, or of a passport that is gone."""
-    return invalid(
+    return _refusal(
+        "PASSPORT_INVALID",
         "this claim is none of this server's, or what it claims is not here any more; a claim is redeemed at "
-        "the server that made it"
+        "the server that made it",
     )

@@ -92,6 +92,13 @@ _ended = msgspec.json.Decoder(KeyEnded).decode
 # -- the actor --------------------------------------------------------------------------
 
 
+def key_not_found(key_id: str) -> Refusal:
+    """Refuse a key id that does not exist."""
+    return Refusal(
+        "KEY_NOT_FOUND", f"there is no API key {key_id!r}; list_api_keys shows them", key_id=key_id
+    )
+
+
 def quota_exceeded(what: str, limit: int, used: int, requested: int = 1) -> Refusal:
     """Refuse a request beyond the quota of a key."""
     return Refusal(
@@ -265,9 +272,7 @@ class KeysActor(Actor):
 def _find(context: Context, key_id: str) -> KeyRecord:
     record = context.get(KEY_PREFIX + key_id.encode(), KeyRecord)
     if record is None:
-        raise Refusal(
-            "KEY_NOT_FOUND", f"there is no API key {key_id!r}; list_api_keys shows them", key_id=key_id
-        )
+        raise key_not_found(key_id)
     return record
 
 
