@@ -421,7 +421,7 @@ EDGE_CODES: Final = {
 def refusal_codes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
     """Yield the codes of the refusals that a function makes itself."""
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Refusal" and node.args:
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"Refusal", "_refusal"} and node.args:
             code = node.args[0]
             if isinstance(code, ast.Constant):
                 yield str(code.value)

@@ -36,8 +36,7 @@ from greenroom.actors.core.auth.key_format import (
     parse_key,
 )
 from greenroom.actors.core.auth.principal import MAX_NAME
-from greenroom.actors.core.keys.actor import KEYS_ADDRESS
-from greenroom.actors.core.keys.requests import KeepKey, ReadKeys, RevokeKey
+from greenroom.actors.core.keys.actor import KEYS_ADDRESS, KeepKey, ReadKeys, RevokeKey
 from greenroom.actors.core.validation.times import to_datetime
 from greenroom.runtime import Refusal
 from greenroom.testing import DAY

@@ -293,8 +293,7 @@ def damaged(sound: bytes, chance: random.Random) -> bytes:
 USE_ALL = """
 import random, sys
 from pathlib import Path
-from greenroom.runtime import StoreDamagedError
-from greenroom.runtime.store.store import Store, WriteBatch
+from greenroom.runtime import Store, StoreDamagedError, WriteBatch
 for folder in sys.argv[1:]:
     store = Store(Path(folder), sync=False)
     keys = []

@@ -147,7 +147,7 @@ async def test_an_interrupted_rewriting_goes_on_where_it_was(
         before = await look(runtime)
     monkeypatch.setattr(rewriting, "_BATCH", 40)
     commits: list[int] = []
-    commit = rewriting._commit
+    commit = Store.write
 
     def counted(new: Store, ops: list[Any]) -> None:
         commits.append(len(ops))
@@ -155,7 +155,7 @@ async def test_an_interrupted_rewriting_goes_on_where_it_was(
             raise Interrupted
         commit(new, ops)
 
-    monkeypatch.setattr(rewriting, "_commit", counted)
+    monkeypatch.setattr(Store, "write", counted)
     in_the_clear = raw(planted)
     with pytest.raises(Interrupted):
         encrypt_greenroom(planted, ENCRYPTED)
@@ -177,16 +177,16 @@ async def test_an_interrupted_rewriting_goes_on_where_it_was(
 
 @pytest.mark.promise("encryption.switched_on")
 async def test_a_torn_new_file_is_begun_anew(planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = rewriting._commit
+    commit = Store.write
 
     def torn(new: Store, ops: list[Any]) -> None:
         commit(new, ops)
         raise Interrupted
 
-    monkeypatch.setattr(rewriting, "_commit", torn)
+    monkeypatch.setattr(Store, "write", torn)
     with pytest.raises(Interrupted):
         encrypt_greenroom(planted, ENCRYPTED)
-    monkeypatch.setattr(rewriting, "_commit", commit)
+    monkeypatch.setattr(Store, "write", commit)
     new = planted / "encrypting" / "greenroom.mdb"
     content = new.read_bytes()
     for wrong in (content[: len(content) // 2], b"", content[:8192] + bytes(4096) + content[12288:]):
@@ -205,7 +205,7 @@ async def test_what_was_written_of_another_state_or_under_another_key_is_begun_a
     planted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rewriting, "_BATCH", 40)
-    commit = rewriting._commit
+    commit = Store.write
 
     def stop_after(limit: int) -> Any:
         seen: list[int] = []
@@ -219,14 +219,14 @@ async def test_what_was_written_of_another_state_or_under_another_key_is_begun_a
         return stopping
 
     for encryption in (OTHER, ENCRYPTED):
-        monkeypatch.setattr(rewriting, "_commit", stop_after(4))
+        monkeypatch.setattr(Store, "write", stop_after(4))
         with pytest.raises(Interrupted):
             encrypt_greenroom(planted, encryption)
     async with opened(planted, None) as runtime:
         alice = Agent(runtime, ALICE)
         await alice.ask(AddMessage(session_id=SESSION, content="planted between"))
         before = await look(runtime)
-    monkeypatch.setattr(rewriting, "_commit", commit)
+    monkeypatch.setattr(Store, "write", commit)
     encrypt_greenroom(planted, ENCRYPTED)
     async with opened(planted, ENCRYPTED) as runtime:
         assert await look(runtime) == before

@@ -26,8 +26,8 @@ from support.stores import put
 from greenroom.actors.core.base import default_folders
 from greenroom.runtime import Store, StoreFailedError
 from greenroom.runtime.base.full_sync import F_FULLFSYNC, sync_descriptor
-from greenroom.runtime.base.peer_credentials import peer_user
 from greenroom.runtime.base.system import boot_id
+from greenroom.runtime.base.unix_socket import peer_user
 from greenroom.runtime.lmdb.record_lock import lock_holder
 
 

@@ -197,8 +197,7 @@ def test_puts_never_use_up_the_room_for_deletes(tmp_path: Path) -> None:
 FILE_SIZE_LIMIT = """
 import resource, sys
 from pathlib import Path
-from greenroom.runtime import StorageFullError
-from greenroom.runtime.store.store import Store, WriteBatch
+from greenroom.runtime import StorageFullError, Store, WriteBatch
 store = Store(Path(sys.argv[1]))
 store.commit([WriteBatch(None, [(0, b"first", b"x")])])
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from greenroom.runtime.actor.message import reply_type as reply_type
     from greenroom.runtime.actor.message import reply_variants as reply_variants
     from greenroom.runtime.actor.query import IndexReader as IndexReader
+    from greenroom.runtime.api.client import Procedure as Procedure
+    from greenroom.runtime.api.client import ProcedureContext as ProcedureContext
     from greenroom.runtime.api.client import RuntimeClient as RuntimeClient
     from greenroom.runtime.api.open import CommonConfig as CommonConfig
     from greenroom.runtime.api.open import RuntimeConfig as RuntimeConfig
     from greenroom.runtime.api.open import open_runtime as open_runtime
-    from greenroom.runtime.api.procedure import Procedure as Procedure
-    from greenroom.runtime.api.procedure import ProcedureContext as ProcedureContext
     from greenroom.runtime.api.runtime import Runtime as Runtime
     from greenroom.runtime.base.address import Address as Address
     from greenroom.runtime.base.clock import Clock as Clock
@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from greenroom.runtime.base.statistics import RelayStatistics as RelayStatistics
     from greenroom.runtime.base.statistics import RuntimeStatistics as RuntimeStatistics
     from greenroom.runtime.base.statistics import StoreStatistics as StoreStatistics
-    from greenroom.runtime.base.store_settings import apply_settings as apply_settings
-    from greenroom.runtime.base.store_settings import current_settings as current_settings
+    from greenroom.runtime.base.options import apply_settings as apply_settings
+    from greenroom.runtime.base.options import current_settings as current_settings
     from greenroom.runtime.base.supervision import Group as Group
     from greenroom.runtime.base.supervision import Strategy as Strategy
     from greenroom.runtime.journal.chain import Checkpoint as Checkpoint
@@ -108,9 +108,9 @@ if TYPE_CHECKING:
     from greenroom.runtime.maintenance.damaged_store import MissingRange as MissingRange
     from greenroom.runtime.maintenance.expunge import ExpungeInfo as ExpungeInfo
     from greenroom.runtime.maintenance.expunge import expunge as expunge
-    from greenroom.runtime.maintenance.offline_stats import StoppedStore as StoppedStore
-    from greenroom.runtime.maintenance.offline_stats import stopped_statistics as stopped_statistics
-    from greenroom.runtime.maintenance.offline_stats import stopped_store as stopped_store
+    from greenroom.runtime.maintenance.survey import StoppedStore as StoppedStore
+    from greenroom.runtime.maintenance.survey import stopped_statistics as stopped_statistics
+    from greenroom.runtime.maintenance.survey import stopped_store as stopped_store
     from greenroom.runtime.maintenance.reencrypt import EncryptInfo as EncryptInfo
     from greenroom.runtime.maintenance.reencrypt import encrypt as encrypt
     from greenroom.runtime.maintenance.reencrypt import rekey as rekey

@@ -29,12 +29,8 @@ PROGRESS_CALLBACK: ContextVar[ProgressCallback | None] = ContextVar("REPORT", de
 class Client(Protocol):
     """The caller of a request and its way to the actors.
 
-    Attributes:
-        runtime: The runtime of the actors.
-        principal: The identity of the client.
-        tool: The program that the client is.
-        scope: The scope of its idempotency keys.
-        on_export: Called with the number of exported bytes.
+    ``tool`` is the program that the client is, ``scope`` that of its idempotency keys. ``on_export`` gets the
+    number of exported bytes.
     """
 
     runtime: RuntimeClient
@@ -44,18 +40,10 @@ class Client(Protocol):
     on_export: Callable[[int], None]
 
     async def charge_bytes(self, stored_bytes: int, action: str) -> None:
-        """Charge stored bytes beyond the request to the client's quota, once an action.
-
-        Raises:
-            Refusal: ``QUOTA_EXCEEDED``.
-        """
+        """Charge stored bytes beyond the request to the client's quota, once an action."""
 
     def check_scope(self, what: str, scope: str) -> None:
-        """Check that the client has a scope besides the one of the operation.
-
-        Raises:
-            Refusal: ``PERMISSION_DENIED``.
-        """
+        """Check that the client has a scope besides the one of the operation."""
         if not scopes.allows(self.principal.scopes, scope):
             raise auth_errors.scope_missing(what, scope)
 

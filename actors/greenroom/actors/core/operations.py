@@ -117,11 +117,7 @@ def operation(
 
 
 def all_operations() -> dict[str, Operation]:
-    """Return all operations, by name.
-
-    Raises:
-        LookupError: not all are declared yet.
-    """
+    """Return all operations, by name; LookupError if not all are declared yet."""
     if not LISTED:
         raise LookupError("the operations are not known yet; import greenroom.actors.app.requests first")
     return LISTED

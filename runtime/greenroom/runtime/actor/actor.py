@@ -73,11 +73,7 @@ class Actor:
 
     @staticmethod
     def name_damage(reply: Any, context: Context) -> Any:  # noqa: ARG004 - for overrides
-        """Return a reply that names the damaged records that were skipped.
-
-        Raises:
-            RecordDamagedError: this reply cannot; the default.
-        """
+        """Return a reply that names the skipped damaged records; by default raise the first."""
         raise context.damage[0]
 
     def resident_bytes(self) -> int:
@@ -86,11 +82,7 @@ class Actor:
 
 
 def kinds_by_name(classes: tuple[type[Actor], ...]) -> dict[str, type[Actor]]:
-    """Return the classes by kind.
-
-    Raises:
-        ConfigurationError: two classes claim one kind, or one handles two messages of one name.
-    """
+    """Return the classes by kind."""
     table: dict[str, type[Actor]] = {}
     for cls in classes:
         if table.setdefault(cls.kind, cls) is not cls:

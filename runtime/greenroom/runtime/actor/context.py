@@ -21,11 +21,11 @@ from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import ConfigurationError, RecordDamagedError
 from greenroom.runtime.journal.chain import entry
 from greenroom.runtime.lmdb import keys
+from greenroom.runtime.lmdb.environment import ACTORS
 from greenroom.runtime.lmdb.key_blinding import plain_key, strip_plain_key, with_plain_key
 from greenroom.runtime.lmdb.keys import MAX_KEY_BYTES
 from greenroom.runtime.lmdb.snapshot import OnDamage, is_among
 from greenroom.runtime.lmdb.write_batch import PAGE, Changes, Revocation
-from greenroom.runtime.store.store import ACTORS
 
 T = TypeVar("T")
 _COPIES = 2
@@ -36,7 +36,6 @@ class Context:
     """The reads and effects that a handler may use while it handles one message.
 
     Attributes:
-        address: The actor's own address.
         principal: The identity that the caller stated; None for tells and timers.
         precheck_answer: The reply to the message's `Message.precheck`, else None.
         now: The wall clock in microseconds since 1970 UTC, the same throughout the message.
@@ -92,15 +91,7 @@ class Context:
         return error.key.startswith(self._actor_keys.store_key(prefix))
 
     def own_key(self, error: RecordDamagedError, prefix: bytes = b"") -> bytes:
-        """Return the actor's own key of a damaged record, with its names as stored.
-
-        Args:
-            error: The damage.
-            prefix: The beginning of the key, which is cut off.
-
-        Raises:
-            RecordDamagedError: the damage itself, if the key is not the actor's; see `is_own`.
-        """
+        """Return a damaged record's own key without ``prefix``, or raise the damage; see `is_own`."""
         if not self.is_own(error, prefix):
             raise error
         return error.key[len(self._actor_keys.store_key(prefix)) :]
@@ -165,11 +156,7 @@ class Context:
         return self._services.sidecar
 
     def derive(self, purpose: str) -> bytes:
-        """Return the store's key for a purpose: 32 bytes that no store or backup holds.
-
-        Raises:
-            StoreError: the runtime was opened without a secret.
-        """
+        """Return the store's key for a purpose: 32 bytes that no store or backup holds."""
         return self._services.derive(purpose)
 
     def seconds_left(self) -> float:
@@ -181,14 +168,9 @@ class Context:
         return self._services.should_yield()
 
     def get(self, key: bytes, of: type[T]) -> T | None:
-        """Return the actor's own record at ``key``, or None.
-
-        Args:
-            key: At most 200 bytes.
-            of: The type of the record.
+        """Return the actor's own record at ``key`` (at most 200 bytes), or None.
 
         Raises:
-            ValueError: the key is too long.
             StoreDamagedError: the record is damaged, or does not fit the type.
         """
         if len(key) > MAX_KEY_BYTES:
@@ -211,15 +193,9 @@ class Context:
     ) -> Iterator[tuple[bytes, T]]:
         """Yield the actor's own records whose key begins with ``prefix``, in key order.
 
-        In an encrypted store the names within keys are blinded, so their order is arbitrary; see `Names`.
-
-        Args:
-            of: The type of the records.
-            prefix: What the keys begin with.
-            start: The first key wanted, inclusive; with ``reverse`` the highest.
-            reverse: From the highest key down.
-            on_damage: Called with each damaged record, after which the scan goes on; without it, the damage
-                is raised. Some have an unknown key: see `OnDamage` and `is_own`.
+        In an encrypted store the names within keys are blinded, so their order is arbitrary; see `Names`. The
+        scan begins at ``start``, inclusive. With ``on_damage`` it goes on after damaged records; some have an
+        unknown key: see `OnDamage` and `is_own`.
 
         Raises:
             StoreDamagedError: a record is damaged, or does not fit the type.
@@ -267,10 +243,7 @@ class Context:
             return self._stored_beside(full, error)
 
     def _stored_beside(self, full: bytes, error: RecordDamagedError) -> bytes | None:
-        """Return the stored payload at a key, unless a damaged neighbour may be it.
-
-        A damaged record no longer counts once a write replaces it.
-        """
+        """Return the stored payload at a key, unless a damaged neighbour may be it."""
         if error.key == full or not self._is_written(error):
             raise error
 
@@ -283,15 +256,7 @@ class Context:
             return next((payload for key, payload in found if key == full), None)
 
     def put(self, key: bytes, value: Any) -> None:
-        """Stage a write of the actor's own record at ``key``.
-
-        Args:
-            key: At most 200 bytes.
-            value: Anything that msgspec encodes.
-
-        Raises:
-            ValueError: the key is too long.
-        """
+        """Stage a write of the actor's own record at ``key`` (at most 200 bytes)."""
         if len(key) > MAX_KEY_BYTES:
             raise keys.too_long("a record's key", key)
         effects = self.effects or self._new_effects()
@@ -310,16 +275,9 @@ class Context:
         effects.own[self._actor_keys.store_key(key)] = None
 
     def put_row(self, index: str, sort_key: bytes, value: Any) -> None:
-        """Stage a write of this actor's row at ``sort_key`` of a shared index.
+        """Stage a write of this actor's row of a shared index at ``sort_key``.
 
-        Args:
-            index: The name of the index, one of those given to `open_runtime`.
-            sort_key: At most 200 bytes. Rows of several actors may have the same sort key.
-            value: Anything that msgspec encodes.
-
-        Raises:
-            ConfigurationError: there is no such index.
-            ValueError: the sort key is too long.
+        It has at most 200 bytes. Rows of several actors may have the same one.
         """
         effects = self.effects or self._new_effects()
         hidden = self._blind(index, sort_key)
@@ -423,23 +381,14 @@ class Context:
         return None if row is None else keys.timer_due(row)
 
     def timer_row(self, name: str) -> bytes | None:
-        """Return the stored row of the timer ``name``, or None.
-
-        The kernel uses it to detect a timer that was set anew.
-
-        Raises:
-            RecordDamagedError: the row is not known.
-        """
+        """Return the stored row of the timer ``name``, or None."""
         return self._payload(self._timer_name_key(name))
 
     def publish(self, topic: str, label: Hashable = None) -> None:
         """Stage a notification of the subscribers of ``topic``, sent after the commit.
 
-        It is not stored: a crash loses it, and subscribers read again when they subscribe again.
-
-        Args:
-            topic: The topic that changed.
-            label: Decides which subscribers are notified (`Subscriber.add`). Equal labels are merged.
+        It is not stored: a crash loses it, and subscribers read again when they subscribe again. The label
+        decides which subscribers are notified (`Subscriber.add`); equal labels are merged.
         """
         effects = self.effects or self._new_effects()
         effects.publications[topic, label] = None
@@ -463,16 +412,10 @@ class Context:
         effects.dispensable = dispensable
 
     def most_rows(self, most: int) -> int:
-        """Return how many rows a message with the reserve should touch at once.
+        """Return how many rows, of ``most``, a message with the reserve should touch at once.
 
         A deleted or changed row takes a new page until the commit after the next one. So a full store must be
         emptied in small steps.
-
-        Args:
-            most: The number of rows with plenty of room.
-
-        Returns:
-            At least one.
         """
         return max(1, min(most, self._services.store.room() // (_COPIES * PAGE)))
 

@@ -15,16 +15,8 @@ from greenroom.runtime.lmdb.write_batch import Changes, JournalEntry, Revocation
 class Effects:
     """The effects of one message.
 
-    Attributes:
-        own: The actor's own records, by full key.
-        rows: Rows of shared indexes and of the runtime itself, by full key.
-        tells: Messages to deliver after the commit, each with its row.
-        entries: Rows to append to journals.
-        revocations: Facts that must survive restoring an older backup.
-        publications: Topics that changed, each with its label.
-        next_due: When the first new timer is due, in microseconds since 1970.
-        reserve: Whether the space reserve may be used.
-        dispensable: Whether the reply leaves even if there is no room for the effects.
+    The reply leaves even if there is no room for ``dispensable`` ones. ``next_due`` is in microseconds since
+    1970.
     """
 
     __slots__ = (
@@ -71,15 +63,7 @@ Overlay = dict[bytes, tuple[int, bytes | None]]
 class ActorKeys:
     """The keys of an actor in the store, and its records on their way there.
 
-    Attributes:
-        address: The actor's address.
-        prefix: The bytes before each of its keys.
-        own: The bytes before each of its own records' keys.
-        blinder: Hides names in keys, in an encrypted store.
-        names: Which parts of its records' keys are names.
-        overlay: Own records on their way to disk.
-        row_head: The beginning of its rows in shared indexes, once it writes.
-        row_tail: The end of the keys of its rows, once it writes.
+    ``row_head`` and ``row_tail`` are known once it writes.
     """
 
     __slots__ = ("address", "blinder", "names", "overlay", "own", "prefix", "row_head", "row_tail")

@@ -24,13 +24,7 @@ NOTES_BYTES: Final = 1 << 20
 
 
 class BufferedEntries(NamedTuple):
-    """Rows taken out of the buffer, on their way to disk.
-
-    Attributes:
-        effects: The rows.
-        times: The number of buffered rows, by journal.
-        lost: The number of lost rows that they report, by journal.
-    """
+    """Rows taken out of the buffer; by journal, counts of these and of lost ones."""
 
     effects: Effects
     times: dict[str, int]
@@ -38,16 +32,7 @@ class BufferedEntries(NamedTuple):
 
 
 class JournalBuffer:
-    """The journal rows that wait for the next group commit.
-
-    Args:
-        journals: The runtime's, by name.
-        clock: The runtime's.
-
-    Attributes:
-        journals: The runtime's, by name.
-        dropped: The number of rows that found no room since the runtime was opened.
-    """
+    """Journal rows that wait for the next group commit, and a count of dropped ones."""
 
     def __init__(self, journals: Mapping[str, Journal], clock: Clock) -> None:
         self.journals = journals

@@ -85,11 +85,7 @@ class Variants(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_tellable(message: Message[Any]) -> None:
-    """Check that a message can be sent with `tell` or a timer.
-
-    Raises:
-        TypeError: it has a precheck.
-    """
+    """Raise TypeError for a message with a precheck, which `tell` and timers cannot send."""
     if message.precheck() is not None:
         raise TypeError(
             f"{type(message).__name__} has a precheck that another actor answers first, so neither `tell` "
@@ -100,10 +96,7 @@ def check_tellable(message: Message[Any]) -> None:
 def reply_type(request: type[Any]) -> Any:
     """Return the ``R`` of a subclass of ``Message[R]`` or of another generic of one parameter.
 
-    It may be a string that names a class further down in the module.
-
-    Raises:
-        TypeError: the class does not declare the type of its reply.
+    It may be a string that names a class further down in the module. Raises TypeError without one.
     """
     for base in request.__mro__:
         for generic in getattr(base, "__orig_bases__", ()):
@@ -154,21 +147,13 @@ _CODECS = _Codecs()
 
 
 def encode_reply(request: type[Any], reply: Any) -> EncodedReply:
-    """Encode the reply to a message or query of type ``request``.
-
-    Raises:
-        Exception: the handler's result cannot be written as JSON.
-    """
+    """Encode the reply to a message or query of type ``request``."""
     variant = type(reply).__name__ if _CODECS[request].has_variants else ""
     return EncodedReply(encode_json(reply), variant)
 
 
 def decode_reply(request: type[Any], encoded: EncodedReply) -> Any:
-    """Decode a reply.
-
-    Raises:
-        ActorFailedError: it does not fit the request; another version of the program wrote it.
-    """
+    """Decode a reply."""
     try:
         return _CODECS[request].decoders[encoded.variant](encoded.body)
     except (msgspec.DecodeError, KeyError, TypeError) as error:

@@ -23,8 +23,8 @@ from greenroom.runtime.journal.checkpoints import RollbackGap
 from greenroom.runtime.journal.verify import JournalReport, check
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.codec import pass_over
+from greenroom.runtime.lmdb.environment import ACTORS, INDEXES
 from greenroom.runtime.lmdb.snapshot import OnDamage, Snapshot
-from greenroom.runtime.store.store import ACTORS, INDEXES
 
 T = TypeVar("T")
 
@@ -32,10 +32,7 @@ T = TypeVar("T")
 class IndexReader:
     """The committed rows of the shared indexes, as they were when the query began.
 
-    Attributes:
-        principal: The identity of the caller.
-        now: The wall clock in microseconds since 1970 UTC.
-        damage: The damaged rows that were skipped, for the reply to name.
+    ``now`` is in microseconds since 1970 UTC; the reply names the skipped ``damage``.
     """
 
     def __init__(self, services: RuntimeServices, snapshot: Snapshot, principal: Any, now: int) -> None:
@@ -74,14 +71,8 @@ class IndexReader:
     ) -> Iterator[lmdb_keys.Row[T]]:
         """Yield the rows with a sort key that begins with ``prefix``, in order (`Row.place`).
 
-        Args:
-            index: The name of the index.
-            of: The type of the rows' values.
-            prefix: The beginning of the sort keys.
-            start: The first sort key wanted, inclusive; with ``reverse`` the highest.
-            reverse: From the highest sort key down.
-            on_damage: Called with each damaged row, after which the others follow; without it, the damage is
-                raised.
+        They begin at the sort key ``start``, inclusive; with ``reverse`` from the highest down. The first
+        damaged row is raised, unless ``on_damage`` takes them.
         """
         self._check(index)
         name = lmdb_keys.index_prefix(index)
@@ -117,16 +108,10 @@ class IndexReader:
         return found
 
     def changed_since(self, index: str, since: int | None) -> tuple[int, list[Address] | None]:
-        """Return the actors with changed rows in an index, and a new ``since``.
+        """Return a number for the next ``since``, and the actors with rows changed since.
 
-        No acknowledged change is missing if this is called before the query first yields.
-
-        Args:
-            index: The name of the index.
-            since: The number that the last call returned; None at first.
-
-        Returns:
-            The number, and the actors; None instead of them if all rows must be read.
+        The actors are None if all rows must be read. No acknowledged change is missing if this is called
+        before the query first yields.
         """
         self._check(index)
         return self._services.row_changes.since(index, since)
@@ -138,14 +123,7 @@ class IndexReader:
     def entries(
         self, journal: str, of: type[T], *, start: int | None = None, reverse: bool = False
     ) -> Iterator[JournalRow[T]]:
-        """Yield the rows of a journal in the order of their numbers.
-
-        Args:
-            journal: The name of the journal.
-            of: The type of the rows.
-            start: The first number wanted, inclusive; with ``reverse`` the highest.
-            reverse: The newest first.
-        """
+        """Yield the rows of a journal by number, from ``start`` on, inclusive."""
         for number, record in scan(self._snapshot, self._keys(journal).name, start=start, reverse=reverse):
             if number != STRANGE:
                 yield decode_row(number, record, of)

@@ -14,9 +14,10 @@ from greenroom.runtime.journal.chain import JournalKeys
 from greenroom.runtime.journal.checkpoints import CheckpointFile
 from greenroom.runtime.journal.secrets import Secret
 from greenroom.runtime.lmdb import keys
+from greenroom.runtime.lmdb.environment import ACTORS
 from greenroom.runtime.lmdb.keys import Index, index_prefix
 from greenroom.runtime.lmdb.snapshot import CachedSnapshot
-from greenroom.runtime.store.store import ACTORS, Store
+from greenroom.runtime.store.store import Store
 
 REMEMBERED: Final = 65_536
 """Actors remembered by index; a reader that is further behind reads everything again."""
@@ -64,23 +65,7 @@ class RowChanges:
 
 
 class RuntimeServices:
-    """The services that the contexts of one runtime share.
-
-    Attributes:
-        sidecar: The service beside the actors, once it runs.
-        has_subscribers: Returns whether a topic has a subscriber.
-        cached_snapshot: The snapshot that the present pass of the dispatcher reads.
-        prefixes: The bytes before each row, by index.
-        blinder: Hides names in the keys of an encrypted store.
-        secret: The store's secret, if any.
-        journals: The journals, by name.
-        journal_buffer: The rows that wait to be appended to them.
-        journal_keys: The keys of each journal.
-        checkpoint_file: The known ends of the journals.
-        row_changes: The actors that changed rows.
-        query_caches: The caches of queries, by factory.
-        settings: The settings of the store; see `current_settings`.
-    """
+    """The services that the contexts of one runtime share."""
 
     def __init__(
         self,

@@ -1,17 +1,21 @@
-"""The interface of a runtime for programs, in any process of the folder."""
+"""The interface of a runtime for programs, in any process of the folder, and procedures.
+
+A procedure is a request that one process runs, often with several actors.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
+import msgspec
 import trio
 
-from greenroom.runtime.actor.message import Message, check_tellable
-from greenroom.runtime.api.procedure import Procedure
+from greenroom.runtime.actor.message import Message, Slices, check_tellable
+from greenroom.runtime.actor.services import RuntimeServices
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.statistics import RuntimeStatistics
 from greenroom.runtime.kernel.callbacks import CallbackQueue, MessageSink, Ticket
@@ -20,6 +24,40 @@ from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
 from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Procedure(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request of the process: subclass ``Procedure[int]`` and define `run`.
+
+    With ``snapshot`` it reads committed rows of the shared indexes. It decides itself which rows the caller
+    may see.
+
+    With ``owner`` it runs in the process that owns the folder, and may await several actors. After a takeover
+    it runs again from the start, so its requests may happen twice and must do no harm then: a search, for
+    instance, counts its results as used twice. To write to several actors exactly once, let one of them tell
+    the others.
+
+    With ``here`` the calling process calls `run`. It may end at any moment, with its process or by a
+    cancellation, so it must be safe to stop and to begin again.
+
+    Attributes:
+        runs: Where it runs.
+        flushes_journals: Whether buffered journal rows are written first; not for ``here``.
+    """
+
+    runs: ClassVar[Literal["snapshot", "owner", "here"]] = "owner"
+    flushes_journals: ClassVar[bool] = False
+
+    def run(self, context: Any) -> R_co | Slices[R_co] | Awaitable[R_co]:
+        """Return the reply.
+
+        Args:
+            context: With ``snapshot`` an `IndexReader`; then `run` may be a generator that yields wherever it
+                may be paused. Otherwise `run` is async: with ``owner`` a `ProcedureContext`, with ``here``
+                the context of the calling client.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define run()")
 
 
 class RuntimeClient(Protocol):
@@ -129,16 +167,10 @@ class RuntimeClient(Protocol):
 
         The first change of a quiet topic is delivered at once. Changes within ``window`` seconds after that
         become one, delivered at its end.
-
-        Raises:
-            RuntimeClosedError: the runtime is closed.
         """
 
     def apply_settings(self) -> AbstractContextManager[None]:
-        """Return a block in which `current_settings` are those of this store.
-
-        For code on behalf of the store outside of its actors and queries.
-        """
+        """Return a block, outside of actors and queries, in which `current_settings` apply."""
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose: 32 bytes, the same in each process.
@@ -163,19 +195,46 @@ class RuntimeClient(Protocol):
         """Readmit an actor from quarantine; return whether it was there."""
 
     async def backup(self, destination: Path) -> BackupInfo:
-        """Write a copy of the store to a new file while the runtime goes on.
-
-        Raises:
-            StoreError: the destination exists or cannot be written.
-        """
+        """Write a copy of the store to a new file, meanwhile, as `backup` does."""
 
     async def verify(self) -> VerifyReport:
-        """Check the structure and every record, on a copy, in a process of its own.
-
-        Raises:
-            StoreDamagedError: with the damage and the remedy.
-        """
+        """Check the structure and every record on a copy, in another process; as `verify`."""
 
     @property
     def is_sound(self) -> bool:
         """Whether every commit so far is on disk, or was refused for lack of space."""
+
+
+class ProcedureContext:
+    """The context of a procedure: requests to actors in the name of its principal.
+
+    Attributes:
+        now: The wall clock in microseconds since 1970 UTC.
+        sidecar: The service beside the actors (`open_runtime`); None until it runs.
+    """
+
+    def __init__(self, runtime: RuntimeClient, services: RuntimeServices, principal: Any, now: int) -> None:
+        self._runtime = runtime
+        self._services = services
+        self.principal = principal
+        self.now = now
+        self.sidecar = services.sidecar
+
+    def append_soon(self, journal: str, value: Any) -> None:
+        """Append a row to a journal with a later commit; see `Context.append_soon`."""
+        self._services.append_soon(journal, value)
+
+    async def ask(self, address: Address, message: Message[R]) -> R:
+        """Send a message in the caller's name and return its reply, as `RuntimeClient.ask`."""
+        return await self._runtime.ask(address, message, principal=self.principal)
+
+    def tell(self, address: Address, message: Message[Any]) -> None:
+        """Send a message in the caller's name without a reply, as `RuntimeClient.tell`.
+
+        For effects that may be lost or happen twice, because a procedure may run again.
+        """
+        self._runtime.tell(address, message, principal=self.principal)
+
+    async def query(self, query: Procedure[R]) -> R:
+        """Run a procedure in the caller's name, as `RuntimeClient.query`."""
+        return await self._runtime.query(query, principal=self.principal)

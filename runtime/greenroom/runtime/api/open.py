@@ -56,7 +56,6 @@ class CommonConfig(TypedDict, total=False):
 
     Attributes:
         groups: The kinds that are supervised together; any other kind is on its own.
-        options: Limits and intervals.
         clock: A clock instead of the system's.
         committer: A committer instead of the writer thread's.
         codec: A record codec instead of the plain one with checksums.
@@ -75,8 +74,6 @@ class RuntimeConfig(CommonConfig, total=False):
     """The keyword arguments of a runtime: those of `CommonConfig`, and its parts.
 
     Attributes:
-        actors: The actor classes.
-        indexes: The shared indexes that they use.
         sidecar: Makes a context manager beside the actors, entered once they run and left before they drain.
             Its value is `Context.sidecar` and `ProcedureContext.sidecar` from then on.
         secrets: The folder of the store's secret, or several in which it may be; it is created in the first.
@@ -122,11 +119,7 @@ class RuntimeFactory:
             )
 
     def find_secret(self, folder: Path, store_id: str, mark: str) -> Secret | None:
-        """Return the secret of the store in a folder; None for a runtime without one.
-
-        Raises:
-            StoreError: as `find_secret`.
-        """
+        """Return the secret of the store in a folder; None for a runtime without one."""
         if not self.secrets:
             return None
         return find_secret(list(dict.fromkeys([*self.secrets, folder])), store_id, mark)
@@ -141,11 +134,8 @@ class RuntimeFactory:
     ) -> AsyncIterator[Runtime]:
         """Run the actors on a folder that is locked, until the block ends.
 
-        Args:
-            owner: Holds the lock.
-            relay: Serves attached processes.
-            bus: A bus with subscribers, instead of a new one.
-            callbacks: The messages posted before, with their callbacks.
+        A process that was attached gives its bus with subscribers, and its posted messages with their
+        callbacks.
         """
         options = self.options
         remove_left_over(owner.folder)
@@ -208,20 +198,14 @@ async def open_runtime(
 ) -> AsyncIterator[Runtime]:
     """Own a folder and run actors on it, inside an ``async with`` block.
 
-    Leaving the block refuses new messages, handles the accepted ones (for at most
-    ``options.drain_seconds``), and closes the store. A cancelled block only waits for the commit in flight.
-
-    Args:
-        path: The folder of the data, created if missing, with mode 0700.
-        config: The configuration; see `RuntimeConfig`.
+    The folder is created if missing, with mode 0700. Leaving the block refuses new messages, handles the
+    accepted ones (for at most ``options.drain_seconds``), and closes the store. A cancelled block only waits
+    for the commit in flight.
 
     Raises:
         TypeError: there is no such option; the call itself raises it.
-        StoreOwnedError: another process owns the folder.
-        StoreDamagedError: the structure is damaged after an unclean end.
-        StoreTooNewError: a newer program wrote the store.
         StoreFailedError: a commit failed for good while the block ran.
-        StoreError: the folder cannot hold a store.
+        StoreError: as each of its kinds says; the folder cannot hold a store.
     """
     factory = RuntimeFactory(**config)
     with FolderLock(Path(path)) as owner:

@@ -22,22 +22,17 @@ from greenroom.runtime.actor.journal_buffer import JournalBuffer
 from greenroom.runtime.actor.message import Replay
 from greenroom.runtime.actor.query import IndexReader
 from greenroom.runtime.actor.services import RuntimeServices
-from greenroom.runtime.api.client import RuntimeClient
-from greenroom.runtime.api.procedure import Procedure, ProcedureContext
+from greenroom.runtime.api.client import Procedure, ProcedureContext, RuntimeClient
+from greenroom.runtime.base import errors
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.clock import BlockRandom, Clock
-from greenroom.runtime.base.errors import (
-    GreenroomError,
-    OwnershipLostError,
-    Refusal,
-    RuntimeClosedError,
-    StoreDamagedError,
-    StoreFailedError,
-    UnknownKindError,
+from greenroom.runtime.base.options import RuntimeOptions, apply_settings
+from greenroom.runtime.base.statistics import (
+    ActorStatistics,
+    DispatcherStatistics,
+    MessageStatistics,
+    RuntimeStatistics,
 )
-from greenroom.runtime.base.options import RuntimeOptions
-from greenroom.runtime.base.statistics import RuntimeStatistics
-from greenroom.runtime.base.store_settings import apply_settings
 from greenroom.runtime.base.supervision import Group
 from greenroom.runtime.journal.chain import Journal, JournalKeys
 from greenroom.runtime.journal.checkpoints import SUFFIX, CheckpointFile
@@ -50,14 +45,14 @@ from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.kernel import Kernel
 from greenroom.runtime.kernel.outbox import Outbox
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Bus, Subscriber
-from greenroom.runtime.kernel.stats_collector import runtime_statistics
 from greenroom.runtime.lmdb import keys as lmdb_keys
+from greenroom.runtime.lmdb.environment import INDEXES
 from greenroom.runtime.lmdb.keys import Index
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.maintenance import backup as maintenance_backup
 from greenroom.runtime.maintenance.scrub import scrub
 from greenroom.runtime.store.committer import Committer
-from greenroom.runtime.store.store import INDEXES, Store
+from greenroom.runtime.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -92,14 +87,20 @@ class Runtime(RuntimeClient):
     ) -> None:
         self._store = store
         self._clock = clock
-        self._failure: StoreFailedError | StoreDamagedError | None = None
+        self._failure: errors.StoreFailedError | errors.StoreDamagedError | None = None
         self._ended = False
         self._revocations: RevocationLog | None = None
         self.has_gone_back = False
         self._stop = trio.CancelScope()
         self._journal_buffer = JournalBuffer(journals or {}, clock)
         self._services = RuntimeServices(
-            store, indexes, BlockRandom(), self._should_yield, self._journal_buffer, secret, settings
+            store,
+            indexes,
+            BlockRandom(),
+            lambda: self.dispatcher.should_yield(),  # noqa: PLW0108  it is made below
+            self._journal_buffer,
+            secret,
+            settings,
         )
         self._kernel = Kernel(kinds, groups, self._services, clock, options)
         self.dispatcher = self._kernel.dispatcher
@@ -157,15 +158,11 @@ class Runtime(RuntimeClient):
         return self._kernel, self._commits, self._bus, self._store
 
     def check_open(self) -> None:
-        """Raise an error if no request is accepted any more.
-
-        Raises:
-            RuntimeClosedError, StoreFailedError: so it is.
-        """
+        """Raise why no request is accepted any more, if so."""
         if self._failure is not None:
             raise self._closing_error()
         if self._ended:
-            raise RuntimeClosedError("the runtime is closed")
+            raise errors.RuntimeClosedError("the runtime is closed")
 
     def run_ready(self) -> None:
         """Give ready actors their turns now, as `RuntimeClient.run_ready` does."""
@@ -186,8 +183,7 @@ class Runtime(RuntimeClient):
         await trio.lowlevel.checkpoint()
         if query.flushes_journals:
             self._flush_journals()
-            await self._commits.wait_committed()  # the group in flight may have some of the rows,
-            await self._commits.wait_committed()  # and then the next one has the others
+            await self._commits.wait_flushed()
         try:
             with self.apply_settings():
                 if query.runs == "snapshot":
@@ -197,13 +193,10 @@ class Runtime(RuntimeClient):
                 run: Any = query.run
                 answer: R = await run(ProcedureContext(self, self._services, principal, self._clock.now()))
                 return answer
-        except Refusal as refusal:
-            self._record_denial(principal, query, refusal)
+        except errors.Refusal as refusal:
+            if refusal.is_denial:
+                self._services.record_denial(principal, None, query, refusal)
             raise
-
-    def _record_denial(self, principal: Any, query: object, refusal: Refusal) -> None:
-        if refusal.is_denial:
-            self._services.record_denial(principal, None, query, refusal)
 
     async def _read(self, query: Procedure[R], principal: Any) -> R:
         with self._store.snapshot() as snapshot:
@@ -233,11 +226,7 @@ class Runtime(RuntimeClient):
         return self._bus.subscriber(window)
 
     def append_soon(self, journal: str, value: Any) -> None:
-        """Append a row to a journal with a later commit, as `Context.append_soon` does.
-
-        Raises:
-            ConfigurationError: the runtime was opened without such a journal.
-        """
+        """Append a row to a journal with a later commit, as `Context.append_soon` does."""
         self._services.append_soon(journal, value)
 
     def apply_settings(self) -> AbstractContextManager[None]:
@@ -268,8 +257,42 @@ class Runtime(RuntimeClient):
 
     def statistics(self) -> RuntimeStatistics:
         """Return the statistics of all parts."""
-        return runtime_statistics(
-            self._kernel, self._outbox, self._commits, self._bus, self._store, self._sweeper
+        kernel = self._kernel
+        counts, residents = kernel.counts, kernel.residents
+        mailboxes = kernel.dispatcher.mailboxes()
+        return RuntimeStatistics(
+            actors=ActorStatistics(
+                resident=len(residents),
+                resident_bytes=residents.bytes,
+                activations=residents.activations,
+                passivations=residents.passivations,
+                evictions=residents.evictions,
+                restarts=counts["restarts"],
+                set_aside=[str(address) for address in kernel.restart_history.quarantined],
+            ),
+            messages=MessageStatistics(
+                waiting=kernel.waiting,
+                queued=sum(mailboxes),
+                deepest=max(mailboxes, default=0),
+                handled=counts["handled"],
+                refused=counts["refused"],
+                failed=counts["failed"],
+                repeated=counts["repeated"],
+                expired=counts["expired"],
+                abandoned=counts["abandoned"],
+                overloaded=counts["overloaded"],
+                not_committed=counts["not_committed"],
+                dispensed_with=counts["dispensed_with"],
+                timers_fired=self._outbox.fired,
+                dead_letters=self._outbox.dead_letters,
+            ),
+            dispatcher=DispatcherStatistics(
+                ready=len(kernel.dispatcher), longest_slice_ms=round(kernel.dispatcher.longest_slice * 1e3, 3)
+            ),
+            commits=self._commits.statistics(),
+            bus=self._bus.statistics(),
+            store=self._store.statistics(),
+            rows_expired=self._sweeper.removed,
         )
 
     @property
@@ -280,21 +303,18 @@ class Runtime(RuntimeClient):
     @property
     def has_found_damage(self) -> bool:
         """Whether it ended because of damage."""
-        return isinstance(self._failure, StoreDamagedError)
+        return isinstance(self._failure, errors.StoreDamagedError)
 
-    def _should_yield(self) -> bool:
-        return self.dispatcher.should_yield()
-
-    def _closing_error(self) -> GreenroomError:
+    def _closing_error(self) -> errors.GreenroomError:
         """Return the error for requests that still wait when the runtime ends."""
         if self._failure is not None:
-            lost = isinstance(self._failure, OwnershipLostError)
-            return (OwnershipLostError if lost else StoreFailedError)(str(self._failure))
-        return RuntimeClosedError(
+            lost = isinstance(self._failure, errors.OwnershipLostError)
+            return (errors.OwnershipLostError if lost else errors.StoreFailedError)(str(self._failure))
+        return errors.RuntimeClosedError(
             "the runtime closed before the reply; check whether the request took effect"
         )
 
-    def _fail(self, failure: StoreFailedError | StoreDamagedError) -> None:
+    def _fail(self, failure: errors.StoreFailedError | errors.StoreDamagedError) -> None:
         """End everything: the state of the disk is unknown, so nothing more may be answered."""
         self._failure = self._store.writer.damage or failure
         self._stop.cancel()
@@ -313,21 +333,17 @@ class Runtime(RuntimeClient):
                 self._store.writer.check_place()
                 owner.check_held()
                 await trio.sleep(OWNERSHIP_CHECK_SECONDS)
-        except StoreFailedError as failure:
+        except errors.StoreFailedError as failure:
             self._fail(failure)
 
     async def _scrub(self) -> None:
         try:
             await scrub(self._store)
-        except StoreDamagedError as error:
+        except errors.StoreDamagedError as error:
             self._fail(error)
 
     async def _replay_revocations(self) -> None:
-        """Replay revocations that a restored store lacks, before any other request.
-
-        Raises:
-            GreenroomError: an actor failed, so its revocations would have no effect.
-        """
+        """Replay revocations that a restored store lacks, before any other request."""
         if self._revocations is None or not self._revocations.missed:
             return
         missed: dict[Address, list[Raw]] = {}
@@ -339,7 +355,7 @@ class Runtime(RuntimeClient):
         for address, values in missed.items():
             try:
                 await self.ask(address, Replay(values=values))
-            except UnknownKindError:
+            except errors.UnknownKindError:
                 logger.warning("there are no %r actors here to replay revocations to", address.kind)
         self._revocations.mark_caught_up()
 
@@ -381,7 +397,12 @@ class Runtime(RuntimeClient):
         try:
             with self._stop:
                 async with trio.open_nursery() as nursery:
-                    self._start_parts(nursery, owner)
+                    for part in (self.dispatcher, self._outbox, self._sweeper, self._bus):
+                        nursery.start_soon(part.run)
+                    nursery.start_soon(self._journal_buffer.run, self._flush_journals)
+                    nursery.start_soon(self._watch_ownership, owner)
+                    if self._store.has_own_codec:
+                        nursery.start_soon(self._scrub)
                     try:
                         await self._replay_revocations()
                         nursery.start_soon(trio.sleep_forever if relay is None else relay.run)
@@ -398,14 +419,6 @@ class Runtime(RuntimeClient):
             raise self._failure from error
         if error is not None:
             raise error
-
-    def _start_parts(self, nursery: trio.Nursery, owner: FolderLock) -> None:
-        for part in (self.dispatcher, self._outbox, self._sweeper, self._bus):
-            nursery.start_soon(part.run)
-        nursery.start_soon(self._journal_buffer.run, self._flush_journals)
-        nursery.start_soon(self._watch_ownership, owner)
-        if self._store.has_own_codec:
-            nursery.start_soon(self._scrub)
 
     async def _drain_after(
         self, error: BaseException | None, seconds: float, relay: RelayService | None

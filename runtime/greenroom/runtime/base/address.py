@@ -13,9 +13,7 @@ MAX_KEY_BYTES = 200
 class Address(NamedTuple):
     """An actor's address. The actor exists as soon as it is addressed.
 
-    Attributes:
-        kind: The actor class's ``kind``: 1-32 bytes of UTF-8 without NUL.
-        key: Which one of that kind: 1-200 bytes of UTF-8 without NUL.
+    The kind (the actor class's) takes 1-32 and the key 1-200 bytes of UTF-8 without NUL.
     """
 
     kind: str
@@ -28,9 +26,6 @@ class Address(NamedTuple):
         r"""Return the bytes before each of this actor's keys: ``kind NUL key NUL``.
 
         No prefix is a prefix of another actor's, since neither part holds a NUL.
-
-        Raises:
-            InvalidAddressError: a part is empty, too long or holds a NUL.
         """
         try:
             kind, key = self.kind.encode(), self.key.encode()

@@ -21,11 +21,7 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
 
 def refuse_unknown(function: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse options that a function does not have.
-
-    Raises:
-        TypeError: there is one; the error names it and the nearest known option.
-    """
+    """Raise TypeError for an option that a function does not have; suggest the nearest."""
     names = sorted(known)
     for name in given:
         if name not in names:

@@ -17,9 +17,6 @@ class Debounce:
 
     Invariant: a topic is never both ready and resting. Rests are in the order of their ends, because they
     are equally long.
-
-    Args:
-        window: How long a topic rests, in seconds.
     """
 
     __slots__ = ("_changed", "_ready", "_resting", "_window")

@@ -60,7 +60,6 @@ class OverloadedError(GreenroomError):
     """The actor's mailbox is full, or the process that owns the folder does not answer.
 
     Args:
-        address: The actor whose mailbox is full.
         retry_after_ms: When to repeat, in milliseconds from now.
 
     Attributes:
@@ -116,10 +115,7 @@ class ConfigurationError(GreenroomError):
 
 
 class IdempotencyConflictError(GreenroomError):
-    """The idempotency key was used before with other arguments.
-
-    Use a new key for a new request.
-    """
+    """The idempotency key was used before with other arguments; use a new one."""
 
 
 class StoreError(GreenroomError):
@@ -130,7 +126,6 @@ class StorageFullError(StoreError):
     """The map or the disk is full; reads, deletes and expiry still work.
 
     Args:
-        sentence: What is full, and what helps.
         numbers: The limit that was reached and the present size, in bytes, for clients. Only where the
             sentence names no path.
     """
@@ -141,13 +136,7 @@ class StorageFullError(StoreError):
 
 
 class StoreOwnedError(StoreError):
-    """Another process owns the folder.
-
-    Args:
-        folder: The folder of the store.
-        pid: The owner's process id, 0 if it could not be read.
-        sentence: The owner's reply, if there was one.
-    """
+    """Another process owns the folder; its id is 0 if it could not be read."""
 
     def __init__(self, folder: Path, pid: int, sentence: str = "") -> None:
         owner = f"process {pid}" if pid else "another process"
@@ -178,7 +167,6 @@ class RecordDamagedError(StoreDamagedError):
     Args:
         key: The table's key under which it was stored, if known, else the one under which it lies. In an
             encrypted store its names are hidden.
-        sentence: What is wrong with it, and the remedy.
         entry: The entry's name for the caller, such as a key or an id; empty if not known.
         lies_at: The key under which it lies, if that may differ.
         is_key_known: Whether the key under which it was stored is proven.

@@ -21,11 +21,7 @@ _NOT_KNOWN: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY})
 
 
 def sync_descriptor(descriptor: int) -> None:
-    """Make an open file's bytes, or an open folder's names, durable.
-
-    Raises:
-        OSError: they could not be written.
-    """
+    """Make an open file's bytes, or an open folder's names, durable."""
     if is_macos():
         try:
             fcntl.fcntl(descriptor, F_FULLFSYNC)
@@ -42,9 +38,6 @@ def sync_commit(environment: lmdb.Environment) -> None:
 
     LMDB syncs a commit's pages in full, then writes the meta page through a descriptor with O_DSYNC. On Linux
     that page is then on the disk; on macOS it may stay in the drive's cache until the next commit.
-
-    Raises:
-        lmdb.Error: it could not be written.
     """
     if is_macos():
         environment.sync(True)

@@ -6,32 +6,19 @@ import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from greenroom.runtime.base.version import program_version
+from greenroom.runtime.base.system import program_version
 
 _EXPORT: Final = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
 _VERSION: Final = "__version__"
 
 
-class Exports(NamedTuple):
-    """The hooks of a package that re-exports its names lazily.
-
-    Attributes:
-        load: Its `__getattr__`.
-        list_names: Its `__dir__`, for completion.
-        names: Its `__all__`.
-    """
-
-    load: Callable[[str], object]
-    list_names: Callable[[], list[str]]
-    names: list[str]
-
-
-def exports(package: str) -> Exports:
+def exports(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """Make a package re-export its names under ``if TYPE_CHECKING``, and its `__version__`.
 
-    The names are read from the source, so that there is one list of them.
+    Returns its `__getattr__`, `__dir__` and `__all__`. The names are read from the source, so that there is
+    one list of them.
     """
     module = sys.modules[package]
     spec: Any = module.__spec__
@@ -50,4 +37,4 @@ def exports(package: str) -> Exports:
     def list_names() -> list[str]:
         return sorted({*vars(module), *homes, _VERSION})
 
-    return Exports(load, list_names, sorted(homes))
+    return load, list_names, sorted(homes)

@@ -1,8 +1,15 @@
-"""The options of a runtime."""
+"""The options of a runtime, and the settings of the present store.
+
+Several stores may be open in one process, so no module can keep their settings. The runtime sets them around
+turns, queries, procedures and its sidecar; pure functions read them without an argument.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -48,3 +55,21 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.durability not in get_args(Durability):  # any other value would act as the weaker one
             raise ValueError(f"durability is {self.durability!r}, but power or process is allowed")
+
+
+CURRENT: ContextVar[Any] = ContextVar("settings of the store", default=None)
+
+
+def current_settings() -> Any:
+    """Return the settings of the current store; None outside of any."""
+    return CURRENT.get()
+
+
+@contextmanager
+def apply_settings(settings: Any) -> Iterator[None]:
+    """Make `current_settings` return these in the block; enter and leave it in one task."""
+    token = CURRENT.set(settings)
+    try:
+        yield
+    finally:
+        CURRENT.reset(token)

@@ -29,8 +29,6 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         bounds: The highest value of each class but the last, ascending.
         counts: The number of values in each class; the last one is above all bounds.
-        sum: The sum of all values.
-        count: The number of values.
     """
 
     bounds: tuple[float, ...]
@@ -40,11 +38,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Histogram:
-    """A counter of values; one thread may `observe`, any may read the `distribution`.
-
-    Args:
-        bounds: The highest value of each class but the last, ascending.
-    """
+    """A counter of values; one thread may `observe`, any may read the `distribution`."""
 
     __slots__ = ("_bounds", "_counts", "_sum")
 
@@ -72,11 +66,8 @@ def counter(name: str, meaning: str) -> Meta:
 def gauge(name: str, meaning: str, **reading: Any) -> Meta:
     """Describe a present value, exported as ``greenroom_<name>``.
 
-    Args:
-        name: Its name without the prefix, with its unit.
-        meaning: Its meaning, on one line.
-        reading: How to make a number of another field: the ``scale`` to multiply it by, the value that is
-            ``one`` while all others are 0, and the value if it is ``absent``.
+    ``reading`` makes a number of another field: the ``scale`` to multiply it by, the value that is ``one``
+    while all others are 0, and the value if it is ``absent``.
     """
     return Meta(description=meaning, extra={"kind": "gauge", "name": f"greenroom_{name}", **reading})
 

@@ -32,7 +32,6 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kinds: The kinds, in the order in which they depend on each other.
-        strategy: Which siblings restart.
         intensity: Failures of one actor within ``period`` after which it is in quarantine.
         period: In seconds.
         backoff: Pause before the second restart within a period, in seconds; it doubles with each more.
@@ -68,12 +67,7 @@ def decide(failures: Sequence[float], group: Group, jitter: float) -> Restart | 
     """Decide about an actor whose `filter_recent` failures include the present one.
 
     The first failure in a period restarts at once; then the pause doubles,
-    scaled by 0.5-1.5 so that actors which failed together do not return together.
-
-    Args:
-        failures: Recent failure times, the present one last.
-        group: The supervising group.
-        jitter: A random number in [0, 1).
+    scaled by 0.5-1.5 (``jitter`` is 0-1) so that actors which failed together do not return together.
     """
     if len(failures) >= group.intensity:
         return Quarantine(len(failures))
@@ -95,11 +89,7 @@ def restarted_kinds(failed: str, group: Group) -> tuple[str, ...]:
 
 
 def groups_by_kind(kinds: Iterable[str], groups: Iterable[Group]) -> dict[str, Group]:
-    """Return each kind's group; a kind without one gets its own.
-
-    Raises:
-        ConfigurationError: a group names a kind that was not given, or two groups name one kind.
-    """
+    """Return each kind's group; a kind without one gets its own."""
     table: dict[str, Group] = {}
     known = set(kinds)
     for group in groups:
@@ -117,15 +107,7 @@ REMEMBERED = 1_024
 
 
 class RestartHistory:
-    """The recent failures of actors, and the actors in quarantine.
-
-    Args:
-        groups: The group of each kind.
-        randomness: The source of jitter.
-
-    Attributes:
-        quarantined: The addresses in quarantine, with their numbers of failures.
-    """
+    """The recent failures of actors, and the actors in quarantine with their numbers of failures."""
 
     def __init__(self, groups: Mapping[str, Group], randomness: random.Random) -> None:
         self._groups = groups

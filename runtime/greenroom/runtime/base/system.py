@@ -1,7 +1,8 @@
-"""The operating system (Linux or macOS), and identities of a boot and of a process."""
+"""The operating system, identities of a boot and a process, and this program's version."""
 
 from __future__ import annotations
 
+import functools
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -36,3 +37,14 @@ def process_identity(pid: int) -> str:
         return f"{boot_id()} {Path('/proc/self/ns/pid').readlink()} {pid} {start}"
     except (OSError, IndexError):
         return ""
+
+
+@functools.cache
+def program_version() -> str:
+    """Return the installed version; ``unknown`` if the package is not installed."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - takes long to import
+
+    try:
+        return version("greenroom")
+    except PackageNotFoundError:
+        return "unknown"

@@ -11,12 +11,13 @@ import hashlib
 import os
 import socket
 import stat
+import struct
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
-from greenroom.runtime.base.peer_credentials import peer_user
+from greenroom.runtime.base.system import is_macos
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
 
 PATH_LIMIT: Final = 103  # bytes of a socket's path: macOS ends at 104 with the NUL, Linux at 108
 _inherited: Final[WeakSet[socket.socket]] = WeakSet()
+
+# Linux: SO_PEERCRED of <sys/socket.h>, and struct ucred: process, user, group.
+_SO_PEERCRED: Final = getattr(socket, "SO_PEERCRED", 17)
+_UCRED: Final = struct.Struct("=iII")
+
+# macOS: LOCAL_PEERCRED of <sys/un.h>, at the level SOL_LOCAL, and struct xucred of <sys/ucred.h>: version of
+# the layout, effective user, how many groups, groups.
+_SOL_LOCAL: Final = 0
+_LOCAL_PEERCRED: Final = 1
+_XUCRED: Final = struct.Struct("=IIh2x16I")
+_XUCRED_VERSION: Final = 0
 
 
 def socket_path(folder: Path, name: str) -> Path:
@@ -43,9 +55,6 @@ def bind_socket(folder: Path, name: str, backlog: int) -> Iterator[socket.socket
     """Bind a socket that only this user can reach; remove it at the end.
 
     The caller holds the folder's lock. A file that replaced the socket meanwhile is not removed.
-
-    Raises:
-        OSError: it cannot be bound.
     """
     entry = folder / name
     place = entry if len(os.fsencode(entry)) <= PATH_LIMIT else _short_place(folder, name)
@@ -75,6 +84,20 @@ def peer_is_ours(connection: socket.socket | trio.socket.SocketType) -> bool:
     return peer_user(connection) in {0, os.geteuid()}
 
 
+def peer_user(connection: socket.socket | trio.socket.SocketType) -> int | None:
+    """Return the user id of the other end; None if the kernel's layout is unknown."""
+    if not is_macos():
+        _process, user, _group = _UCRED.unpack(
+            connection.getsockopt(socket.SOL_SOCKET, _SO_PEERCRED, _UCRED.size)
+        )
+        return int(user)
+    reply = connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size)
+    if len(reply) != _XUCRED.size:
+        return None
+    version, user, *_groups = _XUCRED.unpack(reply)
+    return int(user) if version == _XUCRED_VERSION else None
+
+
 def _identity(path: Path) -> tuple[int, int]:
     status = path.lstat()
     return status.st_dev, status.st_ino
@@ -87,11 +110,7 @@ def _remove_own(path: Path, identity: tuple[int, int]) -> None:
 
 
 def _short_place(folder: Path, name: str) -> Path:
-    """Return a short path for the socket, in a folder private to this user.
-
-    Raises:
-        OSError: there is no such folder, and it cannot be created.
-    """
+    """Return a short path for the socket, in a folder private to this user."""
     short = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16] + "-" + name
     refused = "no place is short enough"
     for base in (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp"):  # noqa: S108 - see _make_private

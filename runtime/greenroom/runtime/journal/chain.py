@@ -64,14 +64,9 @@ class Journal(NamedTuple):
 
 
 class JournalRow(NamedTuple, Generic[T]):
-    """A row of a journal.
+    """A row of a journal, at its number from 1 on.
 
-    Attributes:
-        number: Its place, counted from 1.
-        time: In microseconds since 1970 UTC.
-        times: How often the same happened about then.
-        value: Its content.
-        is_redacted: Whether its content was redacted.
+    ``time`` is in microseconds since 1970 UTC; ``times`` says how often the same happened about then.
     """
 
     number: int
@@ -84,12 +79,8 @@ class JournalRow(NamedTuple, Generic[T]):
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The signed state of a journal at one moment.
 
-    Attributes:
-        journal: Its name.
-        count: The number of rows so far.
-        link: The last row's link, hexadecimal.
-        time: The last row's time, in microseconds since 1970 UTC.
-        signature: Made with a key of the store's secret, hexadecimal.
+    The link and the time (microseconds since 1970 UTC) are those of the last row. Link and signature are
+    hexadecimal.
     """
 
     journal: str
@@ -110,15 +101,7 @@ class ChainPosition(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
-    """A row without its link.
-
-    Attributes:
-        time: As in `JournalRow`.
-        times: As in `JournalRow`.
-        value: Its content, redacted or not.
-        size: The original bytes of a redacted row; 0 for any other.
-        seal: The signature of a redacted row.
-    """
+    """A row without its link; a redacted one has its original size, and a seal."""
 
     time: int
     times: int
@@ -128,12 +111,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
 
 
 class JournalKeys:
-    """The keys of one journal.
-
-    Args:
-        name: The journal's name.
-        secret: The store's secret.
-    """
+    """The keys of one journal."""
 
     def __init__(self, name: str, secret: Secret) -> None:
         self.name = name
@@ -219,12 +197,7 @@ class ChainUpdate(NamedTuple):
 
 
 class HashChains:
-    """The ends of all journals, for the thread that commits.
-
-    Args:
-        keys: The keys of each journal.
-        snapshot: The store at the opening.
-    """
+    """The ends of all journals, for the thread that commits."""
 
     def __init__(self, keys: Iterable[JournalKeys], snapshot: Snapshot) -> None:
         self._keys = {each.name: each for each in keys}
@@ -268,11 +241,7 @@ def entry(journal: str, time: int, times: int, value: Any) -> JournalEntry:
 
 
 def decode_row(number: int, record: bytes, of: type[T]) -> JournalRow[T]:
-    """Decode a stored row.
-
-    Raises:
-        StoreDamagedError: it is none, or of another type.
-    """
+    """Decode a stored row."""
     stored = lmdb_keys.decode(record[LINK_BYTES:], _Stored)
     value = lmdb_keys.decode(stored.value, of)
     return JournalRow(number, stored.time, stored.times, value, stored.size > 0)
@@ -353,11 +322,7 @@ def start_of(keys: JournalKeys, snapshot: Snapshot) -> ChainPosition:
 
 
 def journal_table(journals: Iterable[Journal]) -> dict[str, Journal]:
-    """Return the journals by name.
-
-    Raises:
-        ConfigurationError: a name is empty, too long or used twice.
-    """
+    """Return the journals by name."""
     table: dict[str, Journal] = {}
     for journal in journals:
         name = journal.name.encode()

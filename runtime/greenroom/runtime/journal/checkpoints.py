@@ -14,15 +14,7 @@ from typing import Final
 import msgspec
 
 from greenroom.runtime.base.errors import StoreDamagedError
-from greenroom.runtime.journal.chain import (
-    LINK_BYTES,
-    NUMBER_BYTES,
-    Checkpoint,
-    JournalKeys,
-    head_of,
-    journal_prefix,
-    start_of,
-)
+from greenroom.runtime.journal import chain
 from greenroom.runtime.lmdb.environment import INDEXES
 from greenroom.runtime.lmdb.files import create_file
 from greenroom.runtime.lmdb.snapshot import Snapshot
@@ -38,12 +30,8 @@ MOST_CHECKPOINTS: Final = 400
 class RollbackGap(msgspec.Struct, frozen=True, kw_only=True):
     """Known rows that were missing when the store was opened.
 
-    Attributes:
-        journal: The journal's name.
-        first: The first of them.
-        last: The last known one.
-        time: When that was found, in microseconds since 1970 UTC.
-        restored: Whether `greenroom restore` had replaced the store by a backup.
+    ``restored`` says that `greenroom restore` had replaced the store by a backup; ``time`` is in microseconds
+    since 1970 UTC.
     """
 
     journal: str
@@ -54,17 +42,13 @@ class RollbackGap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Content(msgspec.Struct):
-    checkpoints: list[Checkpoint] = []
+    checkpoints: list[chain.Checkpoint] = []
     breaks: list[RollbackGap] = []
     restored: bool = False
 
 
 class CheckpointFile:
-    """The known checkpoints of one store's journals, in a file.
-
-    Args:
-        path: The file, created at first need.
-    """
+    """The known checkpoints of one store's journals, in a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -76,7 +60,7 @@ class CheckpointFile:
         except (OSError, msgspec.DecodeError) as error:
             logger.warning("the known checkpoints of the store's journals cannot be read: %s", error)
 
-    def checkpoints(self, journal: str) -> list[Checkpoint]:
+    def checkpoints(self, journal: str) -> list[chain.Checkpoint]:
         """Return the known checkpoints of a journal, oldest first."""
         return [each for each in self._content.checkpoints if each.journal == journal]
 
@@ -94,10 +78,10 @@ class CheckpointFile:
         self._content.restored = True
         self._save()
 
-    def compare(self, keys: JournalKeys, snapshot: Snapshot, now: int) -> RollbackGap | None:
+    def compare(self, keys: chain.JournalKeys, snapshot: Snapshot, now: int) -> RollbackGap | None:
         """Compare a journal with its checkpoints; record and return a gap if rows are gone."""
-        good: list[Checkpoint] = []
-        bad: list[Checkpoint] = []
+        good: list[chain.Checkpoint] = []
+        bad: list[chain.Checkpoint] = []
         for each in self.checkpoints(keys.name):
             if keys.is_genuine(each):  # another secret's checkpoints do not apply
                 (good if _is_there(each, keys, snapshot) else bad).append(each)
@@ -107,7 +91,7 @@ class CheckpointFile:
                 self._save()
             return None
         last = max(each.count for each in bad)
-        head = head_of(keys, snapshot)
+        head = chain.head_of(keys, snapshot)
         kept = max((each.count for each in good), default=0)
         if head is not None and head.count < last:
             kept = head.count
@@ -123,7 +107,7 @@ class CheckpointFile:
         self._save()
         return found
 
-    def record(self, checkpoint: Checkpoint) -> None:
+    def record(self, checkpoint: chain.Checkpoint) -> None:
         """Record a checkpoint if it is new, replacing one of the same day."""
         others = [each for each in self._content.checkpoints if each.journal != checkpoint.journal]
         own = self.checkpoints(checkpoint.journal)
@@ -151,14 +135,16 @@ def mark_restored(places: Iterable[Path], store_id: str) -> None:
             CheckpointFile(path).mark_restored()
 
 
-def _is_there(checkpoint: Checkpoint, keys: JournalKeys, snapshot: Snapshot) -> bool:
+def _is_there(checkpoint: chain.Checkpoint, keys: chain.JournalKeys, snapshot: Snapshot) -> bool:
     try:
-        start = start_of(keys, snapshot)
+        start = chain.start_of(keys, snapshot)
         if checkpoint.count < start.count:
             return True  # retention removed it, and signed the new start
         if checkpoint.count == start.count:
             return start.link.hex() == checkpoint.link
-        row = snapshot.get(INDEXES, journal_prefix(keys.name) + checkpoint.count.to_bytes(NUMBER_BYTES))
+        row = snapshot.get(
+            INDEXES, chain.journal_prefix(keys.name) + checkpoint.count.to_bytes(chain.NUMBER_BYTES)
+        )
     except StoreDamagedError:
         return True  # a check reports damage; a damaged record does not keep a server from starting
-    return row is not None and row[:LINK_BYTES].hex() == checkpoint.link
+    return row is not None and row[: chain.LINK_BYTES].hex() == checkpoint.link

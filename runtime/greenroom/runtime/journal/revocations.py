@@ -30,13 +30,7 @@ import msgspec
 
 from greenroom.runtime.base.errors import StoreError
 from greenroom.runtime.base.full_sync import sync_descriptor
-from greenroom.runtime.lmdb.files import (
-    FILE_MODE,
-    create_file,
-    folder_error,
-    sync_file,
-    sync_folder,
-)
+from greenroom.runtime.lmdb import files
 from greenroom.runtime.lmdb.write_batch import Revocation
 
 logger = logging.getLogger(__name__)
@@ -65,7 +59,6 @@ class RevocationLog:
     """The revocation log of one store, for the process that owns it.
 
     Args:
-        path: The file, created if missing.
         known: The number of the newest line that the store knows.
         now: The time in microseconds since 1970 UTC.
 
@@ -123,7 +116,7 @@ class RevocationLog:
 
     def _put(self, text: bytes) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        descriptor = os.open(self._path, flags, FILE_MODE)
+        descriptor = os.open(self._path, flags, files.FILE_MODE)
         try:
             size = os.fstat(descriptor).st_size
             try:
@@ -137,20 +130,20 @@ class RevocationLog:
         finally:
             os.close(descriptor)
         if not self._synced:
-            sync_folder(self._path.parent)
+            files.sync_folder(self._path.parent)
             self._synced = True
 
     def _rewrite(self, lines: Sequence[RevocationEntry], now: int) -> None:
         """Drop expired lines, except the last: the next number derives from it."""
         kept = [line for line in lines[:-1] if not _is_expired(line, now)] + list(lines[-1:])
         part = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
-        create_file(part, b"".join(map(_render_line, kept)))
+        files.create_file(part, b"".join(map(_render_line, kept)))
         try:
-            sync_file(part)
+            files.sync_file(part)
             part.replace(self._path)
         finally:
             part.unlink(missing_ok=True)
-        sync_folder(self._path.parent)
+        files.sync_folder(self._path.parent)
         self._count = len(kept)
         self._most = max(LEAST_LINES, 2 * len(kept))
 
@@ -174,19 +167,15 @@ def _is_expired(line: RevocationEntry, now: int) -> bool:
 
 
 def _read(path: Path) -> tuple[list[RevocationEntry], bool]:
-    """Return the lines, and whether the last one is incomplete.
-
-    Raises:
-        StoreError: it cannot be read, or is damaged.
-    """
+    """Return the lines, and whether the last one is incomplete."""
     try:
         *whole, tail = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         with _log_failure(path):
-            create_file(path)
+            files.create_file(path)
         return [], False
     except OSError as error:
-        raise folder_error(error, f"{path} cannot be read") from error
+        raise files.folder_error(error, f"{path} cannot be read") from error
     return [_line(path, place, text) for place, text in enumerate(whole, start=1)], bool(tail)
 
 

@@ -17,14 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from greenroom.runtime.base.errors import StoreError
-from greenroom.runtime.lmdb.files import (
-    FILE_MODE,
-    FOLDER_MODE,
-    create_file,
-    folder_error,
-    sync_file,
-    sync_folder,
-)
+from greenroom.runtime.lmdb import files
 
 SECRET_BYTES: Final = 32
 _SALT: Final = b"greenroom"
@@ -35,15 +28,7 @@ _OTHERS_WRITE: Final = 0o022
 
 
 class Secret:
-    """The secret from which the keys of one store are derived. It is never displayed.
-
-    Args:
-        root: 32 random bytes.
-        place: The file that holds them.
-
-    Raises:
-        ValueError: ``root`` has another length.
-    """
+    """The secret from which the keys of one store are derived. It is never displayed."""
 
     __slots__ = ("_derived", "_root", "path")
 
@@ -71,12 +56,9 @@ class Secret:
 
 
 def find_secret(places: Sequence[Path], store_id: str, mark: str) -> Secret:
-    """Return the secret of a store, created at first need.
+    """Return the secret of a store, created at first need in the first of ``places``.
 
-    Args:
-        places: The folders in which it may be; it is created in the first.
-        store_id: The store's id.
-        mark: The mark of the store's secret; empty if it had none yet.
+    ``mark`` is the mark of the store's secret; empty if it had none yet.
 
     Raises:
         StoreError: the secret is lost or another one, cannot be read or created, or others can read or
@@ -91,7 +73,7 @@ def find_secret(places: Sequence[Path], store_id: str, mark: str) -> Secret:
             continue
         except OSError as error:
             what = f"the store's secret {path} cannot be read (another folder: --secrets)"
-            raise folder_error(error, what) from error
+            raise files.folder_error(error, what) from error
         if mark in {"", secret.mark}:
             return secret
         found.append(f"{path} has the mark {secret.mark}")
@@ -105,7 +87,7 @@ def find_secret(places: Sequence[Path], store_id: str, mark: str) -> Secret:
     try:
         return make_secret(places[0], store_id)
     except OSError as error:
-        raise folder_error(
+        raise files.folder_error(
             error, f"the store's secret cannot be made in {places[0]} (another folder: --secrets)"
         ) from error
 
@@ -120,12 +102,7 @@ def is_secret_at(places: Sequence[Path], store_id: str, mark: str) -> bool:
 
 
 def read_secret(path: Path) -> Secret:
-    """Return the secret in a file.
-
-    Raises:
-        OSError: it cannot be read.
-        StoreError: others can read or replace it, or it is no secret.
-    """
+    """Return the secret in a file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
@@ -144,12 +121,7 @@ def read_secret(path: Path) -> Secret:
 
 
 def _refuse_shared(folder: Path) -> None:
-    """Refuse a folder in which others may replace or remove a secret.
-
-    Raises:
-        OSError: it cannot be read.
-        StoreError: they may.
-    """
+    """Refuse a folder in which others may replace or remove a secret."""
     status = folder.stat()
     if status.st_mode & _OTHERS_WRITE or status.st_uid not in {os.geteuid(), 0}:
         raise StoreError(
@@ -159,25 +131,20 @@ def _refuse_shared(folder: Path) -> None:
 
 
 def make_secret(folder: Path, store_id: str) -> Secret:
-    """Create a new durable secret, or return one that another process created meanwhile.
-
-    Raises:
-        OSError: it could not be written.
-        StoreError: as `read_secret`.
-    """
+    """Create a new durable secret, or return one that another process created meanwhile."""
     if not folder.exists():
-        folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        sync_folder(folder.parent)
+        folder.mkdir(files.FOLDER_MODE, parents=True, exist_ok=True)
+        files.sync_folder(folder.parent)
     _refuse_shared(folder)
     path = folder / f"{store_id}.key"
     part = folder / f".{store_id}.{secrets.token_hex(4)}"
-    create_file(part, secrets.token_hex(SECRET_BYTES).encode() + b"\n")
+    files.create_file(part, secrets.token_hex(SECRET_BYTES).encode() + b"\n")
     try:
-        part.chmod(FILE_MODE)
-        sync_file(part)
+        part.chmod(files.FILE_MODE)
+        files.sync_file(part)
         with suppress(FileExistsError):
             path.hardlink_to(part)
     finally:
         part.unlink()
-    sync_folder(folder)
+    files.sync_folder(folder)
     return read_secret(path)

@@ -7,19 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from greenroom.runtime.journal.chain import (
-    LINK_BYTES,
-    NUMBER_BYTES,
-    STRANGE,
-    ChainPosition,
-    Checkpoint,
-    JournalKeys,
-    decode_row,
-    is_redacted,
-    scan,
-    size_of,
-    start_of,
-)
+from greenroom.runtime.journal import chain
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.environment import META
 from greenroom.runtime.lmdb.snapshot import Snapshot
@@ -39,13 +27,7 @@ _SENTENCES: Final = {
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault of a journal.
-
-    Attributes:
-        what: The kind of fault.
-        first: The first affected row.
-        last: The last affected row.
-    """
+    """A fault of a journal."""
 
     what: Literal[
         "missing", "changed", "cut off", "replaced", "head", "start", "strange", "foreign checkpoint"
@@ -60,15 +42,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JournalReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a check of a journal.
-
-    Attributes:
-        rows: The number of checked rows.
-        first: The number of the first one.
-        last: The number of the last one.
-        findings: The faults; none if the journal is what its server wrote.
-        redacted: The number of redacted rows.
-    """
+    """The result of a check; no findings if the journal is what its server wrote."""
 
     rows: int
     first: int
@@ -90,28 +64,22 @@ class _Findings:
 
 
 def check(
-    keys: JournalKeys, snapshot: Snapshot, checkpoints: Iterable[Checkpoint]
+    keys: chain.JournalKeys, snapshot: Snapshot, checkpoints: Iterable[chain.Checkpoint]
 ) -> Generator[None, None, JournalReport]:
-    """Check every row of a journal; yields after each.
-
-    Args:
-        keys: The journal's keys.
-        snapshot: The store.
-        checkpoints: Earlier checkpoints of the journal, kept elsewhere.
-    """
+    """Check every row of a journal; yields after each."""
     findings = _Findings()
-    start = _signed_state(keys, snapshot, keys.start, "start", findings) or ChainPosition()
+    start = _signed_state(keys, snapshot, keys.start, "start", findings) or chain.ChainPosition()
     seen = yield from _seen_before(keys, checkpoints, findings)
     if seen.get(start.count, start.link) != start.link:
         findings.add("replaced", start.count)
     before = start.link
     last, rows, redacted = start.count, 0, 0
-    for number, record in scan(snapshot, keys.name):
+    for number, record in chain.scan(snapshot, keys.name):
         yield
-        link = record[:LINK_BYTES]
+        link = record[: chain.LINK_BYTES]
         rows += 1
-        redacted += is_redacted(record)
-        if number == STRANGE:
+        redacted += chain.is_redacted(record)
+        if number == chain.STRANGE:
             findings.add("strange")
             continue
         if number <= last:  # before the signed start
@@ -134,8 +102,8 @@ def check(
 
 
 def _seen_before(
-    keys: JournalKeys,
-    checkpoints: Iterable[Checkpoint],
+    keys: chain.JournalKeys,
+    checkpoints: Iterable[chain.Checkpoint],
     findings: _Findings,
 ) -> Generator[None, None, dict[int, bytes]]:
     """Return the links that checkpoints name, by the numbers of their rows."""
@@ -149,7 +117,9 @@ def _seen_before(
     return seen
 
 
-def _check_end(keys: JournalKeys, snapshot: Snapshot, last: int, link: bytes, findings: _Findings) -> int:
+def _check_end(
+    keys: chain.JournalKeys, snapshot: Snapshot, last: int, link: bytes, findings: _Findings
+) -> int:
     """Compare the last row with the signed head; return the expected last number."""
     head = _signed_state(keys, snapshot, keys.head, "head", findings)
     if head is not None and head.count > last:
@@ -161,24 +131,19 @@ def _check_end(keys: JournalKeys, snapshot: Snapshot, last: int, link: bytes, fi
 
 
 def _signed_state(
-    keys: JournalKeys, snapshot: Snapshot, key: bytes, what: str, findings: _Findings
-) -> ChainPosition | None:
+    keys: chain.JournalKeys, snapshot: Snapshot, key: bytes, what: str, findings: _Findings
+) -> chain.ChainPosition | None:
     payload = snapshot.get(META, key)
     state = keys.read(key, payload)
-    if state is None and (payload is not None or (key == keys.head and _has_rows(keys, snapshot))):
+    if state is None and (payload is not None or (key == keys.head and any(chain.scan(snapshot, keys.name)))):
         findings.add(what)
     return state
-
-
-def _has_rows(keys: JournalKeys, snapshot: Snapshot) -> bool:
-    return next(scan(snapshot, keys.name), None) is not None
 
 
 class ExpiredRows(NamedTuple):
     """The rows of a journal that may be removed.
 
     Attributes:
-        rows: The keys of the rows.
         start: The key and record of the journal's new start.
         doubtful: The first and last number of each run of rows that are not what was written.
     """
@@ -189,38 +154,34 @@ class ExpiredRows(NamedTuple):
 
 
 def find_expired(
-    keys: JournalKeys, snapshot: Snapshot, *, oldest: int | None, max_bytes: int | None, most: int
+    keys: chain.JournalKeys, snapshot: Snapshot, *, oldest: int | None, max_bytes: int | None, most: int
 ) -> ExpiredRows | None:
-    """Find the first rows of a journal that are too old or too many.
+    """Find the first rows of a journal, ``most`` at most, to remove.
 
-    Args:
-        keys: The journal's keys.
-        snapshot: The store.
-        oldest: Rows before this time (microseconds since 1970) may be removed.
-        max_bytes: The oldest rows may be removed until the others fit.
-        most: The most rows to return.
+    Too old are those before ``oldest`` (microseconds since 1970); too many, until the others fit into
+    ``max_bytes``.
     """
-    start = start_of(keys, snapshot)
+    start = chain.start_of(keys, snapshot)
     head = keys.read(keys.head, snapshot.get(META, keys.head))
     if head is None:  # unsigned rows stay, as evidence
         return None
     rows: list[bytes] = []
     findings = _Findings()
     count, link, size, time = start.count, start.link, start.size, start.time
-    for number, record in scan(snapshot, keys.name):
-        if number == STRANGE:  # it stays, as evidence
+    for number, record in chain.scan(snapshot, keys.name):
+        if number == chain.STRANGE:  # it stays, as evidence
             continue
-        found = decode_row(number, record, msgspec.Raw)
+        found = chain.decode_row(number, record, msgspec.Raw)
         too_many = max_bytes is not None and head.size - size > max_bytes
         if len(rows) == most or not (too_many or (oldest is not None and found.time < oldest)):
             break
         if number != count + 1 or not keys.is_linked(link, number, record):
             findings.add("changed", number)
-        rows.append(keys.prefix + number.to_bytes(NUMBER_BYTES))
-        count, link, time = number, record[:LINK_BYTES], found.time
-        size += size_of(record)
+        rows.append(keys.prefix + number.to_bytes(chain.NUMBER_BYTES))
+        count, link, time = number, record[: chain.LINK_BYTES], found.time
+        size += chain.size_of(record)
     if not rows:
         return None
-    fresh = keys.sign_state(keys.start, ChainPosition(count, link, size, time))
+    fresh = keys.sign_state(keys.start, chain.ChainPosition(count, link, size, time))
     doubtful = [(each.first, each.last) for each in findings.all]
     return ExpiredRows(rows, (keys.start, lmdb_keys.encode(fresh)), doubtful)

@@ -24,9 +24,6 @@ class ActivationCache:
     """The activations in memory, least recently used first.
 
     Passivation only drops memory: an idle actor's state is in the store already.
-
-    Attributes:
-        get: Returns the resident activation of an address, or None.
     """
 
     def __init__(
@@ -96,11 +93,7 @@ class ActivationCache:
         return max(1, int(patience))
 
     def _passivate_oldest(self, now: float) -> bool:
-        """Passivate the least recently used actor, or move it to the end if busy.
-
-        Returns:
-            Whether it was passivated.
-        """
+        """Passivate the least recently used actor, or move a busy one to the end."""
         address, activation = next(iter(self._resident.items()))
         if not activation.is_idle:
             activation.last_used = now

@@ -95,12 +95,7 @@ class PendingCallback(msgspec.Struct, eq=False):
 class CallbackQueue:
     """Send posted messages, and hold their results until the callbacks run.
 
-    Args:
-        deliver: Puts a message into its actor's mailbox.
-        abandon: Drops the caller; a message that was not begun leaves its mailbox.
-
-    Attributes:
-        afterwards: Called once after the next round of callbacks, unless None.
+    ``afterwards`` is called once after the next round of callbacks.
     """
 
     def __init__(

@@ -16,25 +16,14 @@ from typing import Any
 import trio
 
 from greenroom.runtime.base.clock import Clock
-from greenroom.runtime.base.store_settings import CURRENT
+from greenroom.runtime.base.options import CURRENT
 from greenroom.runtime.kernel.mailbox import Activation
 
 
 class Dispatcher:
-    """The queue of ready actors.
+    """The queue of ready actors; each pass may hold the event loop for ``slice_seconds``.
 
     Invariant: an activation is queued at most once, and then ``activation.ready`` is true.
-
-    Args:
-        clock: Measures slices.
-        slice_seconds: How long a pass may hold the event loop, in seconds.
-        turn: Gives one activation its turn.
-        after_pass: Called after each pass, before other tasks run.
-        settings: The settings of the store, for any task that gives turns.
-
-    Attributes:
-        last_pass: When the newest pass began, on trio's clock.
-        settings: As given.
     """
 
     def __init__(
@@ -121,11 +110,7 @@ class Dispatcher:
         self.longest_slice = max(self.longest_slice, self._clock.perf() - started)
 
     def resume(self, slices: Iterator[Any]) -> None:
-        """Run a generator until the slice is used up or it waits.
-
-        Raises:
-            StopIteration: it is done; the error's value is its result.
-        """
+        """Run a generator until the slice is used up, or raise its StopIteration."""
         perf, end = self._clock.perf, self._slice_end
         while not next(slices) and perf() < end:
             pass

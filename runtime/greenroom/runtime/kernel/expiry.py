@@ -19,8 +19,9 @@ from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.idempotency import expired_answer
 from greenroom.runtime.kernel.mailbox import CommitUnit
 from greenroom.runtime.lmdb import keys as lmdb_keys
+from greenroom.runtime.lmdb.environment import INDEXES
 from greenroom.runtime.lmdb.keys import Index
-from greenroom.runtime.store.store import INDEXES, Store
+from greenroom.runtime.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -60,16 +61,12 @@ class ExpirySweeper:
         while True:
             for prefix, ttl in self._times.items():
                 while self._sweep(prefix, self._clock.now() - ttl) == BATCH:
-                    # The group in flight may have left without this batch; then the next one has it.
-                    await self._commits.wait_committed()
-                    await self._commits.wait_committed()
+                    await self._commits.wait_flushed()
             while self._sweep_relayed(self._clock.now() - self._answers_ttl) == BATCH:
-                await self._commits.wait_committed()
-                await self._commits.wait_committed()
+                await self._commits.wait_flushed()
             for journal in self._services.journals.values():
                 while self._sweep_journal(journal) == BATCH:
-                    await self._commits.wait_committed()
-                    await self._commits.wait_committed()
+                    await self._commits.wait_flushed()
                 checkpoint = self.checkpoint(journal.name)
                 await self._commits.wait_committed()  # a reader may see rows that are not on disk yet
                 self.record_checkpoint(checkpoint)

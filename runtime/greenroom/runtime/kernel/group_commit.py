@@ -30,15 +30,7 @@ class BufferedEntriesUnit(CommitUnit):
 class GroupCommit:
     """Keep at most one group at the committer, and collect the next one meanwhile.
 
-    Args:
-        committer: Commits groups; it calls back in the trio thread.
-        store: The store.
-        finish_group: Called with each finished group; it flushes the next one.
-        fail: Called when a commit failed for good.
-
-    Attributes:
-        collected: The group that is being collected.
-        journal_buffer: The journal rows that wait for a group.
+    ``finish_group`` flushes the next one; ``fail`` is called when a commit failed for good.
     """
 
     def __init__(
@@ -110,6 +102,12 @@ class GroupCommit:
             if self._committed is None:
                 self._committed = trio.Event()
             await self._committed.wait()
+
+    async def wait_flushed(self) -> None:
+        """Wait until what was flushed is on disk."""
+        # The group in flight may have left without it; then the next one has it.
+        await self.wait_committed()
+        await self.wait_committed()
 
     def release_waiters(self) -> None:
         """Release the tasks that wait for a group: its result will not be reported."""

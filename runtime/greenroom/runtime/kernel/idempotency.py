@@ -17,16 +17,12 @@ import msgspec
 import outcome
 
 from greenroom.runtime.actor.message import EncodedReply, decode_reply, encode_reply, reply_type
-from greenroom.runtime.base.errors import (
-    ActorFailedError,
-    GreenroomError,
-    IdempotencyConflictError,
-    Refusal,
-)
+from greenroom.runtime.base import errors
 from greenroom.runtime.kernel.mailbox import Envelope, Idempotency, Result
 from greenroom.runtime.lmdb import keys
+from greenroom.runtime.lmdb.environment import INDEXES
 from greenroom.runtime.lmdb.write_batch import Changes
-from greenroom.runtime.store.store import INDEXES, Store
+from greenroom.runtime.store.store import Store
 
 TAG_BYTES = 16
 
@@ -59,7 +55,7 @@ class IdempotencyTable:
             return Admission.REPEAT
         try:
             answer = self._answer_to_relayed(envelope) if request is None else self._answer(envelope, tag)
-        except GreenroomError as error:
+        except errors.GreenroomError as error:
             return outcome.Error(error)
         if answer is None:
             self._under_way[tag] = (envelope, [])
@@ -99,7 +95,7 @@ class IdempotencyTable:
         tag = self._tag(request)
         if isinstance(result, outcome.Error):
             refusal = result.error
-            assert isinstance(refusal, Refusal)
+            assert isinstance(refusal, errors.Refusal)
             details = keys.encode_json(refusal.details)
             answer = keys.StoredAnswer(request.fingerprint, details, refusal.code, refusal.sentence)
         else:
@@ -142,8 +138,8 @@ def expired_answer(time_key: bytes) -> bytes:
     return keys.ANSWERS + time_key[-TAG_BYTES:]
 
 
-def _conflict(request: Idempotency) -> IdempotencyConflictError:
-    return IdempotencyConflictError(
+def _conflict(request: Idempotency) -> errors.IdempotencyConflictError:
+    return errors.IdempotencyConflictError(
         f"the idempotency key {request.key!r} was used before with other arguments; "
         "use a new key for a new request"
     )
@@ -151,10 +147,12 @@ def _conflict(request: Idempotency) -> IdempotencyConflictError:
 
 def _outcome(answer: keys.StoredAnswer, envelope: Envelope) -> Result:
     if answer.refusal:
-        return outcome.Error(Refusal(answer.refusal, answer.sentence, **msgspec.json.decode(answer.body)))
+        return outcome.Error(
+            errors.Refusal(answer.refusal, answer.sentence, **msgspec.json.decode(answer.body))
+        )
     try:
         return outcome.Value(msgspec.json.decode(answer.body, type=reply_type(type(envelope.message))))
     except (msgspec.DecodeError, TypeError) as error:
-        failure = ActorFailedError(f"the first reply no longer fits the request: {error}")
+        failure = errors.ActorFailedError(f"the first reply no longer fits the request: {error}")
         failure.__cause__ = error
         return outcome.Error(failure)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from types import GeneratorType
 from typing import Any
@@ -24,21 +23,10 @@ from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.context import Context
 from greenroom.runtime.actor.effects import Effects
 from greenroom.runtime.actor.services import RuntimeServices
+from greenroom.runtime.base import errors
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.clock import Clock
-from greenroom.runtime.base.errors import (
-    ActorFailedError,
-    DeadlineExceededError,
-    GreenroomError,
-    OverloadedError,
-    RecordDamagedError,
-    Refusal,
-    RuntimeClosedError,
-    StoreError,
-    UnknownKindError,
-)
-from greenroom.runtime.base.options import RuntimeOptions
-from greenroom.runtime.base.store_settings import CURRENT
+from greenroom.runtime.base.options import CURRENT, RuntimeOptions
 from greenroom.runtime.base.supervision import Group, Quarantine, RestartHistory, restarted_kinds
 from greenroom.runtime.kernel.activation import ActivationCache
 from greenroom.runtime.kernel.callbacks import CallbackQueue
@@ -57,35 +45,6 @@ MARKED_EVERY = 1.0
 """Seconds after which an actor that only reads is marked as used again."""
 SUSPENDED_LIMIT = 256
 """The most handlers that may be suspended at once; each may hold snapshots of the store."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tainted:
-    """The messages that ran on a state that could not be committed, oldest first.
-
-    Attributes:
-        stored: Tells and timers, which are handled later.
-        returned: Requests that only came after one of these. They are handled again, because they may need no
-            room.
-        failed: The other requests, which fail with the error.
-    """
-
-    stored: list[Envelope]
-    returned: list[Envelope]
-    failed: list[Envelope]
-
-    @classmethod
-    def by_fate(cls, envelopes: Sequence[Envelope]) -> Tainted:
-        """Return the messages sorted by their fate."""
-        tainted = cls([], [], [])
-        for envelope in envelopes:
-            if envelope.is_durable:
-                tainted.stored.append(envelope)
-            elif envelopes[0].is_durable and envelope.needs_handling:
-                tainted.returned.append(envelope)
-            else:
-                tainted.failed.append(envelope)
-        return tainted
 
 
 class Kernel:
@@ -134,26 +93,23 @@ class Kernel:
     # -- requests ----------------------------------------------------------
 
     def deliver(self, address: Address, envelope: Envelope) -> None:
-        """Put a message into its actor's mailbox.
-
-        Raises:
-            RuntimeClosedError, StoreFailedError, UnknownKindError, ActorQuarantinedError, OverloadedError:
-                the message was not accepted.
-        """
+        """Put a message into its actor's mailbox, or raise why it was not accepted."""
         if self._closed:
             self.check_open()
-            raise RuntimeClosedError("the runtime is closing and takes no more messages")
+            raise errors.RuntimeClosedError("the runtime is closing and takes no more messages")
         activation = self.residents.get(address)
         handlers = self._handlers.get(address.kind, {}) if activation is None else activation.handlers
         if type(envelope.message) not in handlers:
-            raise UnknownKindError(f"no {address.kind!r} actor handles {type(envelope.message).__name__}")
+            raise errors.UnknownKindError(
+                f"no {address.kind!r} actor handles {type(envelope.message).__name__}"
+            )
         if address in self.restart_history.quarantined:
             raise self.restart_history.quarantine_error(address)
         if activation is None:
             activation = self.residents.add(address, handlers)
         if activation.mailbox is not None and len(activation.mailbox) >= self._options.mailbox_limit:
             self.counts["overloaded"] += 1
-            raise OverloadedError(address, RETRY_AFTER_MS)
+            raise errors.OverloadedError(address, RETRY_AFTER_MS)
         envelope.activation = activation
         self.waiting += 1
         if envelope.message.only_reads:
@@ -251,7 +207,7 @@ class Kernel:
             self._idle = trio.Event()
             await self._idle.wait()
 
-    def abort(self, error: Callable[[], GreenroomError]) -> None:
+    def abort(self, error: Callable[[], errors.GreenroomError]) -> None:
         """Accept no more messages, and fail every waiting request."""
         self._closed = True
         self._services.cached_snapshot.close()
@@ -298,7 +254,7 @@ class Kernel:
             sentence = (
                 "the deadline passed before the request was begun; nothing was done, it can be repeated"
             )
-            self._complete(envelope, outcome.Error(DeadlineExceededError(sentence)))
+            self._complete(envelope, outcome.Error(errors.DeadlineExceededError(sentence)))
             return
         if envelope.idempotency is not None or envelope.relay_key is not None:
             earlier = self._idempotency.admit(envelope)
@@ -330,7 +286,7 @@ class Kernel:
                 return
             message = envelope.message
             reply = activation.handlers[type(message)](actor, message, context)
-        except Refusal as refusal:
+        except errors.Refusal as refusal:
             self._end_refused(activation, envelope, context, refusal)
         except Exception as error:  # noqa: BLE001  a handler may raise anything; that is the actor's failure
             self._end_failed(activation, envelope, error)
@@ -360,7 +316,7 @@ class Kernel:
         except StopIteration as done:
             self._clear_running(activation)
             self._reply(activation, envelope, context, done.value)
-        except Refusal as refusal:
+        except errors.Refusal as refusal:
             self._clear_running(activation)
             self._end_refused(activation, envelope, context, refusal)
         except Exception as error:  # noqa: BLE001  as in _handle
@@ -385,7 +341,7 @@ class Kernel:
         try:
             if context.timer_row(timer) != row:
                 return False
-        except RecordDamagedError:  # a cancelled timer would have lost its stored row, too
+        except errors.RecordDamagedError:  # a cancelled timer would have lost its stored row, too
             context.stage_rows({row: None})
         context.cancel_timer(timer)
         context.keep_effects()
@@ -444,7 +400,7 @@ class Kernel:
         return True
 
     def _end_refused(
-        self, activation: Activation, envelope: Envelope, context: Context | None, refusal: Refusal
+        self, activation: Activation, envelope: Envelope, context: Context | None, refusal: errors.Refusal
     ) -> None:
         self.counts["refused"] += 1
         if refusal.is_denial:
@@ -462,7 +418,7 @@ class Kernel:
     def _end_failed(self, activation: Activation, envelope: Envelope, error: Exception) -> None:
         self.counts["failed"] += 1
         name = type(envelope.message).__name__
-        if isinstance(error, RecordDamagedError):
+        if isinstance(error, errors.RecordDamagedError):
             self._end_damaged(activation, envelope, error)
             return
         logger.error(
@@ -471,18 +427,20 @@ class Kernel:
         if envelope.is_durable:
             self._retry(activation, envelope, error)
         else:
-            if not isinstance(error, StoreError):
+            if not isinstance(error, errors.StoreError):
                 sentence = (
                     f"{activation.address} failed while handling {name}; it was rolled back and can be "
                     "repeated"
                 )
-                failure = ActorFailedError(sentence)
+                failure = errors.ActorFailedError(sentence)
                 failure.__cause__ = error
                 error = failure
             self._complete(envelope, outcome.Error(error))
         self._supervise(activation, name)
 
-    def _end_damaged(self, activation: Activation, envelope: Envelope, error: RecordDamagedError) -> None:
+    def _end_damaged(
+        self, activation: Activation, envelope: Envelope, error: errors.RecordDamagedError
+    ) -> None:
         """End a message that needs a damaged record; the actor goes on."""
         name = type(envelope.message).__name__
         logger.error("%s met a damaged record while handling %s: %s", activation.address, name, error)
@@ -580,13 +538,17 @@ class Kernel:
         activation.overlay.clear()
         activation.last_unit = None
         activation.actor = None
-        tainted = Tainted.by_fate(ran)
-        for envelope in reversed(tainted.returned):  # so that they keep their order in the mailbox
+        stored = [envelope for envelope in ran if envelope.is_durable]
+        # Requests that only came after a stored message are handled again: they may need no room.
+        requests = [envelope for envelope in ran if not envelope.is_durable]
+        again = [each for each in requests if ran[0].is_durable and each.needs_handling]
+        failed = [each for each in requests if not (ran[0].is_durable and each.needs_handling)]
+        for envelope in reversed(again):  # so that they keep their order in the mailbox
             self._put_back(activation, envelope)
-        for envelope in tainted.failed:
+        for envelope in failed:
             self._complete(envelope, outcome.Error(error))
-        if tainted.stored:
-            self._return_stored(activation, tainted.stored)
+        if stored:
+            self._return_stored(activation, stored)
         if activation.mailbox:
             self.dispatcher.make_ready(activation)
 
@@ -628,10 +590,10 @@ class Kernel:
                 sentence = (
                     f"{sibling.address} was restarted because {address} failed while handling {message_name}"
                 )
-                sibling.restart = ActorFailedError(sentence)
+                sibling.restart = errors.ActorFailedError(sentence)
                 self.dispatcher.make_ready(sibling)
 
-    def _restart(self, activation: Activation, reason: ActorFailedError) -> None:
+    def _restart(self, activation: Activation, reason: errors.ActorFailedError) -> None:
         activation.restart = None
         activation.actor = None
         self.counts["restarts"] += 1

@@ -30,12 +30,9 @@ class Caller(Protocol):
 
 
 class Idempotency(NamedTuple):
-    """The idempotency key of a request.
+    """The idempotency key of a request, in its scope: the principal and the operation.
 
-    Attributes:
-        scope: The scope of the key: the principal and the operation.
-        key: The caller's key.
-        fingerprint: A digest of the arguments; the same key with other arguments is a conflict.
+    The fingerprint is a digest of the arguments; the same key with other arguments is a conflict.
     """
 
     scope: str
@@ -51,10 +48,7 @@ class Envelope(msgspec.Struct, eq=False):
         deadline: On trio's clock; a message is not begun after it.
         outbox_key: The stored row (an outbox number, a timer) that brought this message, deleted by the
             commit that handles it.
-        timer: The name of the timer that sent it.
         one_way: Whether no caller ever waited for a reply.
-        failures: How often its handler has failed.
-        begun: Whether a handler has started.
         relay_key: The row for the reply to a relayed message, stored with the message's effects; None for
             others, and once the relay will not repeat it.
         is_retry: Whether an earlier owner may have handled it already, so that there may be such a row.
@@ -116,13 +110,10 @@ class Activation(ActorKeys):
     """One actor in memory.
 
     Attributes:
-        handlers: The functions that handle its messages, by type.
         actor: The instance, or None until the next message activates it.
-        mailbox: Messages that wait, oldest first.
         restart: A pending restart, which goes before every message of the mailbox.
         is_handling: Whether one of its handlers runs right now; its changes are not visible yet.
         last_unit: The newest commit unit on its way to disk; replies that may have seen it wait for it.
-        ready: Whether the activation is in the dispatcher's queue.
         paused_until: On trio's clock; a failed actor is not restarted earlier. 0 when it is not paused.
     """
 
@@ -178,8 +169,6 @@ class CommitUnit(WriteBatch):
     """The effects of one message on their way to disk, with their waiting replies.
 
     Attributes:
-        activation: The actor that staged them, or None for the runtime's own housekeeping.
-        number: Counts the commit units of this runtime; the overlay refers to it.
         dead_lettered: The row of a stored message that this moves to the dead letters.
         replies: The replies to send once this is on disk: its own, then those of later readers.
     """

@@ -19,22 +19,15 @@ import trio
 from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.effects import Effects
 from greenroom.runtime.actor.message import Message
+from greenroom.runtime.base import errors
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.clock import Clock
-from greenroom.runtime.base.errors import (
-    ActorQuarantinedError,
-    InvalidAddressError,
-    OverloadedError,
-    RecordDamagedError,
-    RuntimeClosedError,
-    StoreFailedError,
-    UnknownKindError,
-)
 from greenroom.runtime.kernel.dispatcher import Dispatcher
 from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.mailbox import CommitUnit, Envelope
 from greenroom.runtime.lmdb import keys
-from greenroom.runtime.store.store import ACTORS, INDEXES, Store
+from greenroom.runtime.lmdb.environment import ACTORS, INDEXES
+from greenroom.runtime.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -271,7 +264,7 @@ class Outbox:
             yield
         self._timers.end(is_complete=True)
 
-    def _report_damage(self, error: RecordDamagedError) -> None:
+    def _report_damage(self, error: errors.RecordDamagedError) -> None:
         """Leave a damaged message in the store; log it once."""
         if error.key not in self._damaged:
             self._damaged.add(error.key)
@@ -300,24 +293,22 @@ class Outbox:
 
         Otherwise its row stays, or becomes a dead letter.
         """
-        if self._mailboxes.waiting_for(address) >= SHARE or self._is_backed_off(address):
+        is_backed_off = address in self._backed_off and trio.current_time() < self._backed_off[address][0]
+        if is_backed_off or self._mailboxes.waiting_for(address) >= SHARE:
             self._behind.add(address)
             return False
         try:
             self._mailboxes.deliver(address, envelope)
-        except OverloadedError:
+        except errors.OverloadedError:
             self._behind.add(address)
-        except (ActorQuarantinedError, RuntimeClosedError, StoreFailedError):
+        except (errors.ActorQuarantinedError, errors.RuntimeClosedError, errors.StoreFailedError):
             pass  # retried when the actor is readmitted, or at the next start
-        except (InvalidAddressError, UnknownKindError) as error:
+        except (errors.InvalidAddressError, errors.UnknownKindError) as error:
             self._dead_letter(row, _stored_message(address, envelope.message, str(error)))
         else:
             self._delivered.add(row)
             return True
         return False
-
-    def _is_backed_off(self, address: Address) -> bool:
-        return address in self._backed_off and trio.current_time() < self._backed_off[address][0]
 
     def _unpack(self, row: bytes, stored: keys.StoredMessage) -> Message[Any] | None:
         """Return the stored message, or dead-letter one that this program does not know."""
@@ -355,7 +346,7 @@ class Outbox:
             is_set_anew = pending is not None and pending[1] != row
             try:
                 is_this = self._store.get(ACTORS, name_key) == row
-            except RecordDamagedError:
+            except errors.RecordDamagedError:
                 is_this = True
             if not is_set_anew and is_this:
                 effects.own[name_key] = None

@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
-from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 import trio
@@ -79,12 +78,10 @@ class Subscriber:
         return list(self._topics)
 
     def add(self, topic: str, accepts: Accepts = lambda _: True) -> None:
-        """Subscribe to changes of ``topic``; a second call replaces ``accepts``.
+        """Subscribe to changes of ``topic``, which need not exist; a second call replaces ``accepts``.
 
-        Args:
-            topic: The topic; it need not exist.
-            accepts: Returns whether to accept a publication with a label. Must be quick; an exception counts
-                as False.
+        ``accepts`` returns whether to accept a publication with a label. It must be quick; an exception
+        counts as False.
 
         Raises:
             RuntimeClosedError: the subscriber or the runtime is closed.
@@ -169,9 +166,7 @@ class Subscriber:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -185,10 +180,7 @@ class Listener(Protocol):
 class Fanout:
     """One round through the subscribers of a topic.
 
-    Attributes:
-        labels: The labels published before the round began.
-        left: The subscribers still to be notified; None before the round begins.
-        later: The labels published since.
+    Its labels were published before it began, the later ones since. None are left to notify before it begins.
     """
 
     __slots__ = ("labels", "later", "left", "topic")
@@ -205,11 +197,7 @@ class Bus:
 
     Invariant: a topic has at most one pass, with one turn in the queue.
 
-    Args:
-        is_busy: Returns whether requests are pending.
-
     Attributes:
-        is_busy: As given.
         on_interest: Called with each topic that gets its first listener (true) or loses its last one (false).
     """
 
@@ -220,7 +208,7 @@ class Bus:
         self._subscribers: dict[Subscriber, None] = {}
         self._passes: dict[str, Fanout] = {}
         self._turns: deque[Fanout] = deque()
-        self._parked: trio.lowlevel.Task | None = None
+        self._waiting = trio.lowlevel.ParkingLot()  # of the task of `run`, while no turn is due
         self.published = 0
         self.told = 0
 
@@ -275,9 +263,7 @@ class Bus:
             self._turns.append(under_way)
         labels = under_way.labels if under_way.left is None else under_way.later
         labels[label] = None
-        if self._parked is not None:
-            parked, self._parked = self._parked, None
-            trio.lowlevel.reschedule(parked)
+        self._waiting.unpark_all()
 
     def close(self) -> None:
         """End every subscriber."""
@@ -288,8 +274,7 @@ class Bus:
         """Notify subscribers, for ever."""
         while True:
             if not self._turns:
-                self._parked = trio.lowlevel.current_task()
-                await trio.lowlevel.wait_task_rescheduled(self._unpark)
+                await self._waiting.park()
             began = trio.current_time()
             if self._slice():
                 await trio.lowlevel.checkpoint()
@@ -328,10 +313,6 @@ class Bus:
             else:
                 del self._passes[current.topic]
         return not self._turns
-
-    def _unpark(self, _: object) -> trio.lowlevel.Abort:
-        self._parked = None
-        return trio.lowlevel.Abort.SUCCEEDED
 
 
 def pause_after(seconds: float) -> float:

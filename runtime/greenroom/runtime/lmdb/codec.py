@@ -42,12 +42,7 @@ class PlainCodec:
         return _HEADER.pack(RECORD_VERSION, crc32(payload, crc32(key))) + payload
 
     def open(self, key: bytes, record: bytes) -> bytes:
-        """Return the payload after checking it.
-
-        Raises:
-            RecordDamagedError: the record is cut short, or its checksum or version is wrong. (A newer
-                program's store has a newer format, and is not opened.)
-        """
+        """Return the payload after checking it."""
         if len(record) < _HEADER.size:
             raise damage_error(key, f"has {len(record)} bytes and needs {_HEADER.size} at least")
         version, checksum = _HEADER.unpack_from(record)
@@ -74,13 +69,7 @@ def _stored_key(key: bytes, payload: bytes, difference: int) -> bytes | None:
 
 
 def damage_error(key: bytes, what: str, stored_key: bytes | None = None) -> RecordDamagedError:
-    """Return the error for a damaged record.
-
-    Args:
-        key: The key under which it lies.
-        what: The damage.
-        stored_key: The key under which it was stored; None if unknown.
-    """
+    """Return the error for a damaged record at ``key``, stored under ``stored_key`` if known."""
     known = key if stored_key is None else stored_key
     return RecordDamagedError(
         known,

@@ -139,70 +139,54 @@ _READERS: Final[dict[str, Callable[[str], bytes]]] = {
 
 @dataclass(frozen=True)
 class Opened:
-    """The codec and keys of an open store.
-
-    Attributes:
-        codec: Encodes and decodes records.
-        unlock: The key-encryption key of an encrypted store.
-        blinder: Hides names in its keys.
-    """
+    """The codec and keys of an open store."""
 
     codec: RecordCodec
     unlock: bytes | None = field(default=None, repr=False)
     blinder: KeyBlinder | None = None
 
 
-def open_seal(
-    environment: lmdb.Environment, tables: Sequence[Any], encryption: Encryption | None, name: str
-) -> Opened:
-    """Open the seal of a store; create it in a new store, if wanted.
-
-    Args:
-        environment: The LMDB environment.
-        tables: Its tables.
-        encryption: The wanted encryption.
-        name: The store's name in sentences.
-
-    Raises:
-        StoreKeyError: the key is not the store's, or encryption is wanted and the store is not.
-        StoreDamagedError: the seal is damaged.
-        lmdb.Error: see `store_error`.
-    """
-    with environment.begin() as transaction:
-        wrapped = transaction.get(SEAL_KEY)
-        is_empty = not any(transaction.stat(table)["entries"] for table in tables)
-    if wrapped is None and (encryption is None or not encryption.required):
+def unseal(wrapped: bytes | None, unlock: bytes | None, name: str) -> Opened:
+    """Return the codec and keys of a store, by its seal if it has one."""
+    if wrapped is None:
         return Opened(PlainCodec())
     from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
 
-    unlock = None if encryption is None else encryption.key()
-    if wrapped is not None:
-        data_key = record_cipher.unwrap(wrapped, unlock, name)
-    elif is_empty:
-        if unlock is None or len(unlock) != KEY_BYTES:
-            raise StoreKeyError(
-                f"{name} is not made: the given key has not {KEY_BYTES} bytes; give another one"
-            )
-        data_key = os.urandom(KEY_BYTES)
-        with environment.begin(write=True) as transaction:
-            transaction.put(SEAL_KEY, record_cipher.wrap(data_key, unlock))
-    else:
-        raise _in_the_clear(name)
+    data_key = record_cipher.unwrap(wrapped, unlock, name)
     return Opened(
         record_cipher.SealedCodec(data_key), unlock, KeyBlinder(record_cipher.derive(data_key, NAMES))
     )
 
 
+def open_seal(
+    environment: lmdb.Environment, tables: Sequence[Any], encryption: Encryption | None, name: str
+) -> Opened:
+    """Open the seal of a store; create it in a new store, if wanted."""
+    with environment.begin() as transaction:
+        wrapped = transaction.get(SEAL_KEY)
+        is_empty = not any(transaction.stat(table)["entries"] for table in tables)
+    if wrapped is None and (encryption is None or not encryption.required):
+        return Opened(PlainCodec())
+    unlock = None if encryption is None else encryption.key()
+    if wrapped is None:
+        if not is_empty:
+            raise _in_the_clear(name)
+        if unlock is None or len(unlock) != KEY_BYTES:
+            raise StoreKeyError(
+                f"{name} is not made: the given key has not {KEY_BYTES} bytes; give another one"
+            )
+        from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
+
+        wrapped = record_cipher.wrap(os.urandom(KEY_BYTES), unlock)
+        with environment.begin(write=True) as transaction:
+            transaction.put(SEAL_KEY, wrapped)
+    return unseal(wrapped, unlock, name)
+
+
 def check_mark(encryption: Encryption, mark: str | None, name: str) -> None:
     """Check the key of a store that another process has open.
 
-    Args:
-        encryption: The wanted encryption.
-        mark: The mark of the store's key; empty for a store in the clear, None if unknown.
-        name: The store's name in sentences.
-
-    Raises:
-        StoreKeyError: the key is not the store's, or encryption is wanted and the store is not.
+    The mark of the store's key is empty for a store in the clear, and None if unknown.
     """
     if mark:
         from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
@@ -225,20 +209,9 @@ def _in_the_clear(name: str) -> StoreKeyError:
 
 
 def rewrap(environment: lmdb.Environment, unlock: bytes, new: bytes, name: str) -> bytes:
-    """Wrap the data key of a store with another key, in one transaction.
+    """Wrap the data key of a store with the key ``new``, in one transaction.
 
-    Args:
-        environment: The LMDB environment.
-        unlock: The present key-encryption key.
-        new: The new key-encryption key.
-        name: The store's name in sentences.
-
-    Returns:
-        The old wrapped key, which is still in the file, without a reference.
-
-    Raises:
-        StoreDamagedError: the seal is damaged.
-        lmdb.Error: see `store_error`.
+    Return the old wrapped key, which is still in the file, without a reference.
     """
     from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
 

@@ -12,15 +12,7 @@ from typing import Final, NamedTuple
 import lmdb
 
 from greenroom.runtime.base.errors import StorageFullError, StoreDamagedError, StoreError, StoreTooNewError
-from greenroom.runtime.lmdb.files import (
-    DATA_FILE,
-    FILE_MODE,
-    LMDB_LOCK_FILE,
-    NO_ROOM,
-    create_file,
-    sync_file,
-    sync_folder,
-)
+from greenroom.runtime.lmdb import files
 from greenroom.runtime.lmdb.write_batch import PAGE
 
 TABLES: Final = (b"actors", b"indexes", b"meta")
@@ -52,30 +44,24 @@ REMEDY: Final = (
 
 
 def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environment:
-    """Open ``greenroom.mdb`` in ``folder`` for writing; a new one is made durable.
-
-    Raises:
-        OSError, lmdb.Error: see `store_error`.
-        StoreDamagedError: it is an LMDB file of something else.
-        StoreTooNewError: a newer program wrote it.
-    """
-    path = folder / DATA_FILE
-    lock = folder / LMDB_LOCK_FILE
+    """Open ``greenroom.mdb`` in ``folder`` for writing; a new one is made durable."""
+    path = folder / files.DATA_FILE
+    lock = folder / files.LMDB_LOCK_FILE
     new = not os.path.lexists(path)
     if new:
-        create_file(path)
+        files.create_file(path)
     elif path.is_symlink():
         raise StoreError(
             f"{path} is a link, so the lock of this folder would not protect it; put the file itself there"
         )
     if not lock.exists():
         # Written in full, because LMDB maps it: on a full disk a hole in it would crash the process.
-        create_file(lock, bytes(LOCK_BYTES))
+        files.create_file(lock, bytes(LOCK_BYTES))
     environment = lmdb.open(
         os.fspath(path),
         subdir=False,
         map_size=max_size - max_size % PAGE,
-        mode=FILE_MODE,
+        mode=files.FILE_MODE,
         sync=sync,
         metasync=sync,
         max_dbs=len(TABLES),
@@ -84,8 +70,8 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
     )
     try:
         # By name: opening and closing the lock file would lose LMDB's locks on it.
-        lock.chmod(FILE_MODE)
-        path.chmod(FILE_MODE)
+        lock.chmod(files.FILE_MODE)
+        path.chmod(files.FILE_MODE)
         environment.reader_check()
         with environment.begin(write=True) as transaction:
             if check_format(transaction, path) != FORMAT_VERSION:
@@ -95,9 +81,9 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
         for name in TABLES:
             environment.open_db(name)
         if new:
-            sync_file(path)
-            sync_folder(folder)
-            sync_folder(folder.parent)
+            files.sync_file(path)
+            files.sync_folder(folder)
+            files.sync_folder(folder.parent)
     except BaseException:
         environment.close()
         raise
@@ -114,12 +100,7 @@ class Identity(NamedTuple):
 def identity_of(path: Path, *, forget_mark: bool = False) -> Identity:
     """Return the identity of a store, in a sound file that no process has open.
 
-    Args:
-        path: The LMDB file.
-        forget_mark: Whether to remove the mark, so that the store accepts the next secret.
-
-    Raises:
-        StoreError: the file cannot be read, or written.
+    With ``forget_mark`` the mark is then removed, so that the store accepts the next secret.
     """
     room = path.stat().st_size + MIN_SIZE
     try:
@@ -142,15 +123,13 @@ def write_format(transaction: lmdb.Transaction[bytes]) -> None:
 
 
 def check_format(transaction: lmdb.Transaction[bytes], path: Path) -> int | None:
-    """Return the store's format version; None for an empty file.
-
-    Raises:
-        StoreDamagedError: it is an LMDB file of something else.
-        StoreTooNewError: the version is newer than this program's.
-    """
+    """Return the store's format version, as `parse_format`; None for an empty file."""
     found = transaction.get(FORMAT_KEY)
-    if found is None and transaction.stat()["entries"] == 0:
-        return None
+    return None if found is None and transaction.stat()["entries"] == 0 else parse_format(found, path)
+
+
+def parse_format(found: bytes | None, path: Path) -> int:
+    """Return the version in a format record, or raise why it cannot be read."""
     if found is None or not found.isdigit():
         raise StoreDamagedError(f"{path} is no Greenroom store, or its format record is damaged; {REMEDY}")
     if int(found) > FORMAT_VERSION:
@@ -164,14 +143,11 @@ def check_format(transaction: lmdb.Transaction[bytes], path: Path) -> int | None
 def store_error(error: lmdb.Error | OSError, what: str) -> StoreError:
     """Return ``error`` as a `StoreError` about ``what``."""
     if isinstance(error, OSError):
-        no_room = error.errno in NO_ROOM
-        sentence = f"{what}: {error.strerror or error}"
-    else:
-        no_room = error.code in NO_ROOM or isinstance(error, lmdb.MapFullError)
-        sentence = f"{what}: {error}"
-        if error.code == errno.ENOMEM:
-            sentence += "; a smaller --max-size reserves less address space"
-    if no_room:
+        return files.folder_error(error, what)
+    sentence = f"{what}: {error}"
+    if error.code == errno.ENOMEM:
+        sentence += "; a smaller --max-size reserves less address space"
+    if error.code in files.NO_ROOM or isinstance(error, lmdb.MapFullError):
         return StorageFullError(sentence)
     if isinstance(error, (lmdb.CorruptedError, lmdb.InvalidError, lmdb.PageNotFoundError)):
         return StoreDamagedError(f"{sentence}; {REMEDY}")
@@ -184,7 +160,7 @@ def is_out_of_space(error: lmdb.Error, folder: Path, size: int) -> bool:
     LMDB also reports EIO if the disk became full during a write. So after an EIO a temporary file probes the
     disk.
     """
-    if isinstance(error, (lmdb.MapFullError, lmdb.TxnFullError)) or error.code in NO_ROOM:
+    if isinstance(error, (lmdb.MapFullError, lmdb.TxnFullError)) or error.code in files.NO_ROOM:
         return True
     if error.code != errno.EIO:
         return False
@@ -194,5 +170,5 @@ def is_out_of_space(error: lmdb.Error, folder: Path, size: int) -> bool:
             while left > 0:
                 left -= probe.write(bytes(min(left, MIN_SIZE)))
     except OSError as failure:
-        return failure.errno in NO_ROOM
+        return failure.errno in files.NO_ROOM
     return False

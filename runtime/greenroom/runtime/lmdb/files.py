@@ -50,10 +50,6 @@ def prepare_folder(folder: Path, *, create: bool = True) -> Path:
 
     A missing folder is created. An existing one must be empty or hold a store, so that a mistyped ``--data``
     never changes the mode of someone's home.
-
-    Raises:
-        StoreError: it cannot, with the reason.
-        StorageFullError: the disk has no room for a folder.
     """
     folder = Path(os.path.realpath(folder))
     try:
@@ -89,11 +85,7 @@ def _make(folder: Path) -> None:
 
 
 def refuse_remote(folder: Path) -> None:
-    """Refuse a file system with locks and memory maps that work on one machine only.
-
-    Raises:
-        StoreError: the folder, which need not exist yet, lies on one.
-    """
+    """Refuse a file system with locks and memory maps that work on one machine only."""
     import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; 30 ms that the check's child saves
 
     mounts = [(partition.mountpoint, partition.fstype) for partition in psutil.disk_partitions(all=True)]
@@ -106,12 +98,7 @@ def refuse_remote(folder: Path) -> None:
 
 
 def mount_of(folder: Path, mounts: Iterable[tuple[str, str]]) -> tuple[str, str]:
-    """Return the mount point that ``folder`` lies on and the kind of its file system.
-
-    Args:
-        folder: A real path.
-        mounts: Mount points and kinds, in the order in which they were mounted.
-    """
+    """Return the mount point that ``folder`` lies on and the kind of its file system."""
     best, kind = "", ""
     for mount, fstype in mounts:
         # The later of two mounts at one place hides the earlier.
@@ -126,12 +113,7 @@ def is_remote(kind: str) -> bool:
 
 
 def create_file(path: Path, content: bytes = b"") -> None:
-    """Create ``path`` with mode 0600 under any umask, or leave nothing behind.
-
-    Raises:
-        FileExistsError: it exists.
-        OSError: there is no room for it, among others.
-    """
+    """Create ``path`` with mode 0600 under any umask, or leave nothing behind."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
     try:
         os.fchmod(descriptor, FILE_MODE)
@@ -158,12 +140,16 @@ def sync_file(path: Path, flags: int = os.O_RDONLY) -> None:
         os.close(descriptor)
 
 
-def checksum(path: Path) -> str:
-    """Return the CRC-32 of a file as eight digits; a cached gigabyte takes 0.3 s.
+def replace_store(new: Path, folder: Path) -> None:
+    """Replace a folder's store by a synced file of the same folder, in one step."""
+    # The lock file describes readers of the old file; LMDB creates another.
+    (folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
+    new.replace(folder / DATA_FILE)
+    sync_folder(folder)
 
-    Raises:
-        OSError: it cannot be read.
-    """
+
+def checksum(path: Path) -> str:
+    """Return the CRC-32 of a file as eight digits; a cached gigabyte takes 0.3 s."""
     buffer = bytearray(1 << 20)
     found = 0
     with path.open("rb", buffering=0) as file:

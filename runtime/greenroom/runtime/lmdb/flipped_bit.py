@@ -33,11 +33,9 @@ def flip(content: bytes, bit: Bit) -> bytes:
 
 
 def in_crc(difference: int, size: int) -> Bit | None:
-    """Find the flipped bit of bytes with a CRC-32; None if it was not one.
+    """Find the flipped bit of ``size`` bytes; None if it was not one.
 
-    Args:
-        difference: The stored checksum xor the computed one.
-        size: The number of bytes.
+    The difference is the stored CRC-32 xor the computed one.
     """
     if size > MOST_BYTES:
         return None

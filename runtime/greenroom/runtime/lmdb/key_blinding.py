@@ -33,8 +33,7 @@ def no_names(_key: bytes) -> Iterable[Span]:
 class KeyBlinder:
     """Replace the names in keys by their MACs (a blind index).
 
-    Args:
-        key: 32 bytes that the file alone does not reveal. Keyed BLAKE2b is a MAC in one pass.
+    The key has 32 bytes that the file alone does not reveal. Keyed BLAKE2b is a MAC in one pass.
     """
 
     __slots__ = ("_key", "_mac")
@@ -54,15 +53,10 @@ class KeyBlinder:
         return kind + blake2b(prefix, digest_size=NAME_BYTES, key=self._key, person=b"address").digest()
 
     def blind(self, within: bytes, key: bytes, names: Names) -> bytes:
-        """Return a key with its names blinded.
+        """Return a key, or the prefix of a scan, with its names blinded.
 
-        Args:
-            within: The actor or index of the key; it changes the MACs.
-            key: A key, or the prefix of a scan.
-            names: Returns the spans that are names.
-
-        Raises:
-            ValueError: it ends within a name, so keys with this prefix cannot be found.
+        MACs differ between actors and indexes (``within``). Raises ValueError for a prefix that ends within a
+        name, since keys with it cannot be found.
         """
         hidden = b""
         done = 0

@@ -60,11 +60,7 @@ class Index(NamedTuple):
 class Row(NamedTuple, Generic[T]):
     """A row of a shared index.
 
-    Attributes:
-        sort_key: As written.
-        address: The actor that wrote it.
-        value: Its content.
-        place: The key that orders the rows: the sort key, in an encrypted store with blinded names.
+    ``place`` orders the rows: it is the sort key, in an encrypted store with blinded names.
     """
 
     sort_key: bytes
@@ -174,16 +170,7 @@ def timer_due(row: bytes) -> int:
 
 
 def timer_name_key(prefix: bytes, name: str, blinder: KeyBlinder | None) -> bytes:
-    """Return the key under which an actor finds the row of its timer ``name``.
-
-    Args:
-        prefix: The prefix of the actor's keys.
-        name: The timer's name.
-        blinder: Hides the name in an encrypted store.
-
-    Raises:
-        ValueError: the name is longer than 200 bytes.
-    """
+    """Return the key under which an actor finds the row of its timer ``name``."""
     key = name.encode()
     if len(key) > MAX_KEY_BYTES:
         raise too_long("a timer's name", key)
@@ -196,11 +183,7 @@ def too_long(what: str, key: bytes) -> ValueError:
 
 
 def index_table(indexes: Iterable[Index]) -> dict[str, Index]:
-    """Return the indexes by name.
-
-    Raises:
-        ConfigurationError: a name is empty, too long, reserved or used twice.
-    """
+    """Return the indexes by name."""
     table: dict[str, Index] = {}
     for index in indexes:
         name = index.name.encode()
@@ -226,11 +209,7 @@ _DECODERS = _Decoders()
 
 
 def decode(payload: bytes, of: type[T]) -> T:
-    """Decode a stored record.
-
-    Raises:
-        StoreDamagedError: the record does not fit the type.
-    """
+    """Decode a stored record."""
     try:
         value: T = _DECODERS[of](payload)
     except msgspec.DecodeError as error:

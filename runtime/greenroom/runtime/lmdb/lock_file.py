@@ -137,7 +137,6 @@ def matches_line(data: Path, line: bytes) -> bool | None:
 
     Raises:
         StoreDamagedError: it is not, and neither is what leads to its tables.
-        OSError: it cannot be read.
     """
     left, top = (line[part].decode(errors="replace").strip() for part in (END, _TOP))
     has_checksum = left not in {"", DOUBT} and data.stat().st_size <= DIGEST_BYTES
@@ -171,7 +170,6 @@ class FolderLock:
     Enter it before opening a `Store`.
 
     Args:
-        folder: The folder of the store.
         create: Whether a missing or empty folder is accepted; otherwise it is refused.
 
     Attributes:
@@ -298,6 +296,13 @@ class FolderLock:
             end = DOUBT if self._is_damaged else checksum(data) if self._is_checked else ""
         return _line(0, look_of(self.folder), end, top_of(data))
 
+    def store_file(self) -> Path:
+        """Return the file of the folder's store, or raise `StoreError` if there is none."""
+        data = self.folder / DATA_FILE
+        if not data.exists():
+            raise StoreError(f"there is no store in {self.folder}")
+        return data
+
     def is_unchanged(self) -> bool:
         """Return whether the data file is byte for byte as left; False if unknown.
 
@@ -306,7 +311,6 @@ class FolderLock:
 
         Raises:
             StoreDamagedError: it lacks the last commit, though no process has written to it since.
-            OSError: it cannot be read.
         """
         if self.unclean:
             return False
@@ -324,11 +328,7 @@ class FolderLock:
         return self._pid == os.getpid() and self._descriptor >= 0 and not self._loss()
 
     def check_held(self) -> None:
-        """Check that this process is still the owner.
-
-        Raises:
-            OwnershipLostError: it is not, or another process may consider itself the owner.
-        """
+        """Raise `OwnershipLostError` unless this process is still the owner."""
         if loss := self._loss():
             raise OwnershipLostError(f"{loss}; this process must not write any more")
 
@@ -402,9 +402,6 @@ def ownership_error(folder: Path) -> StoreOwnedError | None:
     """Return the error with which a `FolderLock` would be refused now, or None.
 
     Nothing in the folder changes, except that the lock file is created.
-
-    Raises:
-        StoreError: its file system has no locks.
     """
     status = folder.stat()
     with FolderLock._guard:  # noqa: SLF001  the rules of the module's head are kept together
@@ -420,11 +417,7 @@ def ownership_error(folder: Path) -> StoreOwnedError | None:
 
 
 def holder_of(descriptor: int) -> int | None:
-    """Return the process that holds an owner file's lock; None if none, 0 if unknown.
-
-    Raises:
-        OSError: the file system has no locks.
-    """
+    """Return the process that holds an owner file's lock; None if none, 0 if unknown."""
     holder = lock_holder(descriptor)
     return parse_owner(os.pread(descriptor, END.start, 0)) if holder == 0 else holder
 

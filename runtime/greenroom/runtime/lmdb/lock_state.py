@@ -6,19 +6,8 @@ import os
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from greenroom.runtime.lmdb import lock_file
 from greenroom.runtime.lmdb.files import DATA_FILE, OWNER_FILE
-from greenroom.runtime.lmdb.lock_file import (
-    DOUBT,
-    END,
-    FAULT,
-    NO_STORE,
-    WORD,
-    FolderLock,
-    holder_of,
-    is_as_left,
-    look_of,
-    matches_line,
-)
 
 Left = Literal["in order", "changed", "lost", "died", "other files", "fault", "doubt"]
 
@@ -48,52 +37,46 @@ def lock_state(folder: Path) -> LockState | None:
     """Return the state of a folder's lock file; None if there was never an owner.
 
     It acquires no lock, so a starting server finds the folder free.
-
-    Raises:
-        OSError: it cannot be read, or its file system has no locks.
     """
     status = folder.stat()
-    with FolderLock._guard:  # noqa: SLF001  closing the file would drop a lock of this process's own
-        if (status.st_dev, status.st_ino) in FolderLock._held:  # noqa: SLF001  likewise
+    with lock_file.FolderLock._guard:  # noqa: SLF001  closing the file would drop a lock of this process's own
+        if (status.st_dev, status.st_ino) in lock_file.FolderLock._held:  # noqa: SLF001  likewise
             return LockState(os.getpid())
         try:
             descriptor = os.open(folder / OWNER_FILE, _FLAGS)
         except FileNotFoundError:
             return None
         try:
-            owner = holder_of(descriptor)
+            owner = lock_file.holder_of(descriptor)
             line = os.pread(descriptor, _LINE_BYTES, 0)
-            is_same = is_as_left(descriptor, folder, line)
+            is_same = lock_file.is_as_left(descriptor, folder, line)
         finally:
             os.close(descriptor)
     if owner is not None:
         return LockState(owner)
-    if line.startswith(FAULT):
-        return LockState(None, "fault", line.removeprefix(FAULT).partition(b"\n")[0].decode(errors="replace"))
+    if line.startswith(lock_file.FAULT):
+        return LockState(
+            None, "fault", line.removeprefix(lock_file.FAULT).partition(b"\n")[0].decode(errors="replace")
+        )
     left = _left(folder, line)
     return LockState(None, "other files" if left == "died" and is_same is False else left)
 
 
 def _left(folder: Path, line: bytes) -> Left:
-    if line[END].startswith(DOUBT.encode()):
+    if line[lock_file.END].startswith(lock_file.DOUBT.encode()):
         return "doubt"
-    look = look_of(folder)
-    word = line[WORD].decode(errors="replace").strip()
+    look = lock_file.look_of(folder)
+    word = line[lock_file.WORD].decode(errors="replace").strip()
     if line.split(maxsplit=1)[:1] != [b"0"]:
-        return "died" if line.strip() and look != NO_STORE else "in order"
+        return "died" if line.strip() and look != lock_file.NO_STORE else "in order"
     if word == look:
         return "in order"
-    return "lost" if look == NO_STORE else "changed"
+    return "lost" if look == lock_file.NO_STORE else "changed"
 
 
 def is_byte_for_byte(folder: Path) -> bool | None:
-    """Return whether a store without an owner is as left; None if unknown.
-
-    Raises:
-        StoreDamagedError: it is not, and neither is what leads to its tables.
-        OSError: it cannot be read.
-    """
+    """Return whether a store without an owner is as left; None if unknown."""
     line = (folder / OWNER_FILE).read_bytes()[:_LINE_BYTES]
-    if line[WORD].decode(errors="replace").strip() != look_of(folder):
+    if line[lock_file.WORD].decode(errors="replace").strip() != lock_file.look_of(folder):
         return None
-    return matches_line(folder / DATA_FILE, line)
+    return lock_file.matches_line(folder / DATA_FILE, line)

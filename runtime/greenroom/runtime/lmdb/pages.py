@@ -43,13 +43,7 @@ _REMEMBERED: Final = 8_192
 
 
 class Damage(NamedTuple):
-    """The damage of a row.
-
-    Attributes:
-        what: A sentence.
-        lies_at: The key under which it lies.
-        is_key_known: Whether the key under which it was stored is proven.
-    """
+    """The damage of a row, and whether its original key is proven."""
 
     what: str
     lies_at: bytes
@@ -84,11 +78,7 @@ class Big(NamedTuple):
 class Page(NamedTuple):
     """A proven page; a branch has an empty first key and page numbers as values.
 
-    Attributes:
-        is_leaf: Whether it has rows.
-        keys: Its ascending keys; for a damaged row the original key, if known.
-        values: The value of each key.
-        damaged: The damage of rows, by their places.
+    A damaged row has its original key, if known. ``damaged`` is by place.
     """
 
     is_leaf: bool
@@ -105,9 +95,8 @@ class Page(NamedTuple):
 class Pages:
     """Read and check pages, in any thread.
 
-    Args:
-        path: The file.
-        codec: Checks records against their keys; None to skip records.
+    Each read raises `StoreDamagedError` where the file is not what was written. Without a codec, records are
+    not checked against their keys.
     """
 
     def __init__(self, path: Path, codec: RecordCodec | None) -> None:
@@ -122,11 +111,7 @@ class Pages:
         os.close(self._descriptor)
 
     def heads(self) -> list[Head]:
-        """Return the two heads of the file.
-
-        Raises:
-            StoreDamagedError: there are none.
-        """
+        """Return the two heads of the file."""
         size = TABLE.unpack_from(self._bytes(0, 512), _PAGE_HEADER.size + _META.size)[0]
         if size < 512 or size > 1 << 15 or size & (size - 1):  # noqa: PLR2004  LMDB's limits
             raise self.damaged(f"its pages cannot have {size} bytes")
@@ -137,9 +122,6 @@ class Pages:
         """Return the bytes of both heads, and of the newest one's table of tables.
 
         They have no checksums.
-
-        Raises:
-            StoreDamagedError: there are no heads, or no such table on one page.
         """
         head = max(self.heads())
         content = b"".join(self._bytes(page * self._size, _HEAD_BYTES) for page in (0, 1))
@@ -172,13 +154,8 @@ class Pages:
     def page(self, number: int, *, is_main: bool = False, is_numbered: bool = False) -> Page:
         """Return a page of a tree.
 
-        Args:
-            number: Its number.
-            is_main: Whether its records are LMDB's own, without checksums.
-            is_numbered: Whether its keys are numbers; they are returned in an order that sorts as bytes.
-
-        Raises:
-            StoreDamagedError: it is no page, or not what was written there.
+        LMDB's own records (``is_main``) have no checksums. Numbered keys are returned in an order that sorts
+        as bytes.
         """
         content = self._bytes(number * self._size, self._size)
         checksum = crc32(content)
@@ -220,11 +197,7 @@ class Pages:
         is_main: bool = False,
         is_numbered: bool = False,
     ) -> Page:
-        """Return a page of a tree with keys from ``lower`` to below ``upper``.
-
-        Raises:
-            StoreDamagedError: it is no page, or not what was written there.
-        """
+        """Return a page of a tree with keys from ``lower`` to below ``upper``."""
         page = self.page(number, is_main=is_main, is_numbered=is_numbered)
         first, last = (0 if page.is_leaf else 1), len(page.keys) - 1
         is_outside = first <= last and (
@@ -235,11 +208,7 @@ class Pages:
         return page
 
     def value(self, value: int | bytes | Big) -> bytes:
-        """Return a leaf's record.
-
-        Raises:
-            StoreDamagedError: its pages are damaged.
-        """
+        """Return a leaf's record."""
         if isinstance(value, bytes):
             return value
         assert isinstance(value, Big)
@@ -254,20 +223,12 @@ class Pages:
         return range(value.page, value.page + -(-(_OVERFLOW_HEADER.size + value.size) // self._size))
 
     def overflow_pages(self, number: int) -> int:
-        """Return the number of pages of a record that begins on a page, or 0.
-
-        Raises:
-            StoreDamagedError: the file ends before that.
-        """
+        """Return the number of pages of a record that begins on a page, or 0."""
         found, _, flags, pages = _OVERFLOW_HEADER.unpack_from(self._bytes(number * self._size, self._size))
         return pages if (found, flags) == (number, _OVERFLOW) else 0
 
     def numbers(self, value: int | bytes | Big) -> tuple[int, ...]:
-        """Return the page numbers in a record of the list of free pages.
-
-        Raises:
-            StoreDamagedError: it is no such record.
-        """
+        """Return the page numbers in a record of the list of free pages."""
         record = self.value(value)
         if len(record) % _NUMBER.size or not record:
             raise self.damaged("its list of free pages is not what was there")

@@ -21,6 +21,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
@@ -71,11 +72,7 @@ def mark_of(unlock: bytes) -> str:
 
 
 def check_mark(unlock: bytes, mark: str, name: str) -> None:
-    """Check a key-encryption key against the mark of a store.
-
-    Raises:
-        StoreKeyError: it is another key.
-    """
+    """Check a key-encryption key against the mark of a store."""
     if mark_of(unlock) != mark:
         raise StoreKeyError(
             f"{name} is encrypted with another key: that one has the mark {mark}, and the one given "
@@ -91,18 +88,7 @@ def wrap(data_key: bytes, unlock: bytes) -> bytes:
 
 
 def unwrap(wrapped: bytes, unlock: bytes | None, name: str) -> bytes:
-    """Return the data key of a store.
-
-    Args:
-        wrapped: The stored, wrapped key.
-        unlock: The key-encryption key, if any.
-        name: The store's name in sentences.
-
-    Raises:
-        StoreKeyError: the key is missing or another one.
-        StoreDamagedError: ``wrapped`` is not what `wrap` made.
-        StoreTooNewError: a newer program wrapped it.
-    """
+    """Return the data key of a store."""
     head = wrapped[: 1 + _MARK_BYTES]
     if wrapped[:1] > _WRAP_VERSION:
         raise StoreTooNewError(
@@ -131,19 +117,15 @@ class SealedCodec:
 
     A record is a version byte, 12 random bytes of the opening, the number of the sub-key (2 bytes), the
     number of the record under it (4), the encrypted payload, and a tag of 16 bytes.
-
-    Args:
-        data_key: 32 random bytes.
-        sub_key_records: The number of records that one sub-key seals.
     """
 
     __slots__ = (
         "_data_key",
         "_encrypt",
         "_head",
+        "_known_damage",
         "_next",
         "_opening",
-        "_stored_keys",
         "_sub_key_records",
         "_sub_keys",
     )
@@ -153,7 +135,7 @@ class SealedCodec:
         self._opening = _VERSION + os.urandom(_OPENING_BYTES)
         self._sub_key_records = sub_key_records
         self._sub_keys: dict[bytes, _Cipher] = {}
-        self._stored_keys: dict[tuple[bytes, bytes], bytes | None] = {}
+        self._known_damage = lru_cache(maxsize=_KNOWN_DAMAGED)(self._find_stored_key)
         self._head = b""
         self._next = 0
         self._encrypt: _Cipher = self._use_sub_key(0)
@@ -169,11 +151,7 @@ class SealedCodec:
         return head + self._encrypt(head[_NONCE], payload, key)
 
     def open(self, key: bytes, record: bytes) -> bytes:
-        """Return the payload of a record read from under ``key``; for any thread.
-
-        Raises:
-            RecordDamagedError: the record is not what `seal` made for this key.
-        """
+        """Return the payload of a record read from under ``key``; for any thread."""
         which = record[:_SUB_KEY_END]
         decrypt = self._sub_keys.get(which)
         if decrypt is None:
@@ -188,14 +166,8 @@ class SealedCodec:
 
     def _stored_key(self, key: bytes, record: bytes) -> bytes | None:
         """Return the key under which a record with one flipped bit was sealed, or None."""
-        if not _HEAD_BYTES + _TAG_BYTES <= len(record) <= _MOST_BYTES:
-            return None
-        if (key, record) not in self._stored_keys:
-            if len(self._stored_keys) >= _KNOWN_DAMAGED:
-                self._stored_keys.clear()
-            found = self._stored_keys[key, record] = self._find_stored_key(key, record)
-            return found
-        return self._stored_keys.get((key, record))
+        is_searched = _HEAD_BYTES + _TAG_BYTES <= len(record) <= _MOST_BYTES
+        return self._known_damage(key, record) if is_searched else None
 
     def _find_stored_key(self, key: bytes, record: bytes) -> bytes | None:
         for bit in range(8 * _HEAD_BYTES):

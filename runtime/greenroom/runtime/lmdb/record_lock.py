@@ -69,9 +69,6 @@ def lock_holder(descriptor: int) -> int | None:
     """Return the id of the other process that holds a file's write lock, or None.
 
     It is 0 for a process of another machine or container, and for the lock of an open file.
-
-    Raises:
-        OSError: the file system has no locks.
     """
     system = _MACOS if is_macos() else _LINUX
     answer = system.layout.unpack(fcntl.fcntl(descriptor, system.get, system.request(system.read)))

@@ -21,13 +21,7 @@ error then has the key under which the record lies, perhaps beside the range.
 
 
 class Snapshot:
-    """A read transaction: the rows as they were when it began.
-
-    Args:
-        transaction: The LMDB transaction.
-        tables: The handles of the tables, by number.
-        codec: Decodes records.
-    """
+    """A read transaction: the rows as they were when it began."""
 
     __slots__ = ("_codec", "_tables", "_transaction")
 
@@ -74,14 +68,11 @@ class Snapshot:
                     continue
                 yield key, payload
 
-    def keys(
-        self, table: int, prefix: bytes, *, start: bytes | None = None, reverse: bool = False
-    ) -> Iterator[bytes]:
+    def keys(self, table: int, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
         """Yield the keys that begin with ``prefix``, in order; their records may be damaged."""
         with self._transaction.cursor(self._tables[table]) as cursor:
-            if (_seek_back if reverse else _seek)(cursor, prefix, start):
-                found = (cursor.iterprev if reverse else cursor.iternext)(values=False)
-                yield from takewhile(lambda key: key.startswith(prefix), found)
+            if _seek(cursor, prefix, start):
+                yield from takewhile(lambda key: key.startswith(prefix), cursor.iternext(values=False))
 
 
 class TableView(Protocol):
@@ -97,12 +88,8 @@ class TableView(Protocol):
 class CachedSnapshot:
     """A view of one table's committed rows, shared from the first `get` to `close`.
 
-    Opening a view costs more than a read, so many reads share one. Close it soon.
-
-    Args:
-        begin: Opens a view of the table.
-        unseal: Decodes a record.
-        report: Called with the damage of a record, before it is raised.
+    Opening a view costs more than a read, so many reads share one. Close it soon. ``report`` gets the damage
+    of a record before it is raised.
     """
 
     __slots__ = ("_begin", "_report", "_unseal", "_view")
@@ -116,12 +103,7 @@ class CachedSnapshot:
         self._view: TableView | None = None
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the payload under ``key``, or None.
-
-        Raises:
-            StoreDamagedError: the record's checksum is wrong.
-            StoreError: the store cannot be read.
-        """
+        """Return the payload under ``key``, or None."""
         view = self._view
         if view is None:
             view = self._view = self._begin()

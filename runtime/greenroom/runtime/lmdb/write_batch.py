@@ -45,13 +45,9 @@ class WriteBatch:
 
     Args:
         owner: The owner (hashable): after a failure, its later batches in the group fail, too.
-        ops: The puts and deletes; the last one of a key counts.
         reserve: Whether the space reserve may be used. Batches that only delete may always use it.
 
     Attributes:
-        changes: The puts and deletes, by table.
-        entries: Rows to append to journals.
-        revocations: Facts that survive restoring an older backup.
         error: Why it was not committed, set by `Store.commit`. A batch that already has one is not tried.
     """
 
@@ -119,14 +115,7 @@ def merge(units: Sequence[WriteBatch]) -> Sequence[Changes]:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The free space, in bytes.
-
-    Attributes:
-        map_bytes: The quota.
-        used_bytes: Pages in use.
-        disk_free: Free space of the disk.
-        min_free: The part of it that must stay free.
-    """
+    """The free space, in bytes."""
 
     map_bytes: int
     used_bytes: int

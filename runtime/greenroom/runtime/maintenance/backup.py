@@ -21,13 +21,7 @@ from greenroom.runtime.journal.revocations import has_revocation_log
 from greenroom.runtime.journal.secrets import is_secret_at
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import identity_of
-from greenroom.runtime.lmdb.files import (
-    DATA_FILE,
-    LMDB_LOCK_FILE,
-    folder_error,
-    sync_file,
-    sync_folder,
-)
+from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, replace_store, sync_file, sync_folder
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.maintenance.temporary_copies import remove_left_over, temporary
 from greenroom.runtime.store.integrity import TableReport as TableReport
@@ -41,14 +35,7 @@ _one_verify: Final = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class BackupInfo:
-    """A finished backup.
-
-    Attributes:
-        path: The file.
-        file_bytes: Its length.
-        tables: Its tables.
-        damaged: The names of its records that are damaged in the store, too; all others are sound.
-    """
+    """A finished backup, and the names of records that are damaged in the store, too."""
 
     path: Path
     file_bytes: int
@@ -58,13 +45,7 @@ class BackupInfo:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """A store that was found sound, records included.
-
-    Attributes:
-        folder: The folder of the store.
-        file_bytes: The length of its file.
-        tables: Its tables.
-    """
+    """A store that was found sound, records included."""
 
     folder: Path
     file_bytes: int
@@ -76,9 +57,7 @@ class RestoreInfo:
     """A restored store.
 
     Attributes:
-        folder: The folder of the store.
         kept: The file that was there before; None if there was none. `restore` accepts it, too.
-        tables: The tables of the store now.
         has_secret: Whether its secret is here. If not, the next start creates another one, unless you put the
             file there before; API keys and passports made with the old one end then.
         has_list: Whether the revocation log is here. If not, revoked keys come back.
@@ -112,11 +91,7 @@ def backup(
         poll: Called several times a second; its exception ends the backup and is raised here.
 
     Raises:
-        StoreError: the destination exists or cannot be written; there is no store in the folder.
-        StoreOwnedError: another process owns the folder.
-        StorageFullError: there is no room for the copy.
-        StoreDamagedError: more than the store's records is damaged; no backup was made.
-        StoreKeyError: it is encrypted with another key; no backup was made.
+        StoreError: as each of its kinds says, or the destination exists; no backup was made.
     """
     destination = Path(os.path.abspath(destination))  # noqa: PTH100 - resolve() would follow a link
     if os.path.lexists(destination):
@@ -148,19 +123,11 @@ def verify(
     """Check the structure and every record of a store.
 
     An open store is copied first, because a file during writes looks damaged; the folder must have room for
-    the copy.
-
-    Args:
-        source: The open store of this process, or the folder of one without an owner.
-        encryption: Has the key of an encrypted store that is not open.
-        poll: Called several times a second; its exception ends the check and is raised here.
+    the copy. The arguments are those of `backup`.
 
     Raises:
         StoreDamagedError: with the damage, up to 50 damaged records, and the remedy.
-        StoreKeyError: it is encrypted with another key.
-        StoreError: there is no store in the folder, or it could not be read.
-        StoreOwnedError: another process owns the folder.
-        StorageFullError: there is no room for the copy.
+        StoreError: as each of its kinds says.
     """
     folder = _folder_of(source)
     since = 0
@@ -197,17 +164,12 @@ def restore(
             restore.
 
     Raises:
-        StoreOwnedError: a process owns the folder; stop it first.
         StoreDamagedError: more than the backup's records is damaged; nothing was changed.
-        StoreTooNewError: a newer program made the backup; nothing was changed.
-        StoreKeyError: it is encrypted with another key; nothing was changed.
-        StorageFullError: there is no room for the copy; nothing was changed.
-        StoreError: the backup cannot be read, or the folder cannot hold a store.
+        StoreError: as each of its kinds says.
     """
     if not source.is_file():
         raise StoreError(f"there is no backup file {source}")
     with FolderLock(folder) as owner, translate_errors(f"{source} cannot be restored to {folder}"):
-        data = owner.folder / DATA_FILE
         remove_left_over(owner.folder)
         with temporary(owner.folder) as (new, _):
             inspect_file(source, name=f"the backup {source}", compact=new)
@@ -222,11 +184,8 @@ def restore(
             if not has_secret:
                 identity_of(new, forget_mark=True)
             sync_file(new)
-            kept = _keep(data)
-            # It describes readers of the old file; LMDB creates another.
-            (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
-            new.replace(data)
-        sync_folder(owner.folder)
+            kept = _keep(owner.folder / DATA_FILE)
+            replace_store(new, owner.folder)
         mark_restored(places, identity.store_id)
         owner.mark_clean(is_damaged=bool(damaged))
         return RestoreInfo(
@@ -240,11 +199,7 @@ def restore(
 
 
 def room_for_copy(store: Store) -> None:
-    """Check that the folder of an open store has room for a copy.
-
-    Raises:
-        StorageFullError: it does not.
-    """
+    """Check that the folder of an open store has room for a copy."""
     statistics = store.statistics()
     if statistics.disk_free - statistics.file_bytes < store.min_free:
         raise StorageFullError(
@@ -270,10 +225,7 @@ def _sound_source(
 ) -> Iterator[tuple[Path, str]]:
     """Yield a file that is not written meanwhile, and its name in sentences.
 
-    Args:
-        source: As in `backup`.
-        place: The folder for a raw copy of an open store; of any other store the file itself is yielded.
-        damaged: The damaged records found meanwhile.
+    Of an open store that is a raw copy in ``place``, of any other store the file itself.
     """
     if isinstance(source, Store):
         with temporary(place, of=source.folder) as (copy, descriptor):
@@ -281,9 +233,7 @@ def _sound_source(
             yield copy, os.fspath(source.folder / DATA_FILE)
     else:
         with FolderLock(source, create=False) as owner:
-            data = owner.folder / DATA_FILE
-            if not data.exists():
-                raise StoreError(f"there is no store in {source}")
+            data = owner.store_file()
             remove_left_over(owner.folder)
             owner.is_unchanged()
             yield data, os.fspath(data)

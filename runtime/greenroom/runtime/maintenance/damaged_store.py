@@ -5,21 +5,49 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from greenroom.runtime.base.errors import StoreDamagedError
-from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
-from greenroom.runtime.lmdb.encryption import NAMES, Encryption
+from greenroom.runtime.lmdb.encryption import Encryption, unseal
 from greenroom.runtime.lmdb.environment import ACTORS, INDEXES, SEAL_KEY, TABLES
-from greenroom.runtime.lmdb.key_blinding import NAME_BYTES, KeyBlinder
-from greenroom.runtime.maintenance.orphan_pages import Orphans
-from greenroom.runtime.maintenance.salvage import Gap, Sound, salvage
-from greenroom.runtime.maintenance.table_recovery import recover_tables
-from greenroom.runtime.store.page_proofs import Prover
+from greenroom.runtime.lmdb.key_blinding import NAME_BYTES
+from greenroom.runtime.lmdb.pages import Page
+from greenroom.runtime.maintenance.orphan_pages import Orphans, recover_tables
+from greenroom.runtime.store.page_proofs import Prover, Tree, child_of
 
 _OWN: Final = b"!"
 _AFTER_OWN: Final = b'"'
+
+
+class Sound(NamedTuple):
+    """A sound row: its key, and its record as stored."""
+
+    key: bytes
+    record: bytes
+
+
+class Gap(NamedTuple):
+    """A range of keys in which rows may be missing.
+
+    Attributes:
+        start: The first key that may be missing.
+        end: The first that is not; None for the end of the table.
+        why: The damage.
+        keys: The keys of the damaged records as read, perhaps wrong. None for a page.
+    """
+
+    start: bytes
+    end: bytes | None
+    why: str
+    keys: tuple[bytes, ...] = ()
+
+    def touches(self, prefix: bytes) -> bool:
+        """Return whether a key with this prefix may be missing."""
+        return (self.end is None or self.end > prefix) and (
+            self.start <= prefix or self.start.startswith(prefix)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +55,8 @@ class MissingRange:
     """A range of keys with missing rows.
 
     Attributes:
-        table: The table.
         start: The first key, with escapes.
         end: The key after the last; empty for the end of the table.
-        why: The damage.
     """
 
     table: str
@@ -40,14 +66,7 @@ class MissingRange:
 
 
 class DamagedStore:
-    """A damaged store.
-
-    Attributes:
-        names: LMDB's own table of tables, with the store's identity.
-        bytes: The length of its file.
-        gaps: The gaps, by table.
-        missing_rows: The number of missing rows.
-    """
+    """A damaged store."""
 
     def __init__(self, prover: Prover, encryption: Encryption | None, path: Path) -> None:
         self._prover = prover
@@ -61,17 +80,8 @@ class DamagedStore:
             self._orphans = Orphans(prover, head, self._trees, {head.root})
         self.bytes = path.stat().st_size
         self.unlock = None if encryption is None else encryption.key()
-        self.codec: RecordCodec = PlainCodec()
-        self.blinder: KeyBlinder | None = None
-        seal = self.names.get(SEAL_KEY)
-        if seal is not None:
-            from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
-
-            data_key = record_cipher.unwrap(seal, self.unlock, os.fspath(path))
-            self.codec, self.blinder = (
-                record_cipher.SealedCodec(data_key),
-                KeyBlinder(record_cipher.derive(data_key, NAMES)),
-            )
+        opened = unseal(self.names.get(SEAL_KEY), self.unlock, os.fspath(path))
+        self.codec, self.blinder = opened.codec, opened.blinder
         self.gaps: list[list[Gap]] = []
         self.missing_rows = sum(tree.rows for tree in self._trees)
         for table in range(len(TABLES)):
@@ -85,7 +95,63 @@ class DamagedStore:
 
     def salvage(self, table: int) -> Iterator[Sound | Gap]:
         """Yield the sound rows of a table, and the gaps between, in order."""
-        return salvage(self._prover, self._trees[table], self.codec, self._orphans)
+        tree = self._trees[table]
+        if tree.rows or tree.depth:
+            yield from self._salvage_below(tree, tree.root, tree.depth, b"", None)
+
+    def _salvage_below(
+        self, tree: Tree, number: int, depth: int, lower: bytes, upper: bytes | None
+    ) -> Iterator[Sound | Gap]:
+        try:
+            page = self._prover.bounded(number, lower, upper, is_leaf=depth == 1)
+        except StoreDamagedError as error:
+            if depth == 1:
+                yield Gap(lower, upper, str(error))
+            else:
+                yield from self._salvage_orphans(tree, lower, upper, str(error))
+            return
+        if page.is_leaf:
+            yield from self._salvage_rows(page, lower, upper)
+            return
+        for child in range(len(page.keys)):
+            below, low, high = child_of(page, child, lower, upper)
+            yield from self._salvage_below(tree, below, depth - 1, low, high)
+
+    def _salvage_orphans(
+        self, tree: Tree, lower: bytes, upper: bytes | None, why: str
+    ) -> Iterator[Sound | Gap]:
+        """Yield the sound rows of a lost branch; a possibly lost leaf is a gap."""
+        leaves, is_whole = self._orphans.below(tree, lower, upper)
+        for leaf, after in zip_longest(leaves, leaves[1:]):
+            first, last = leaf.keys[0], leaf.keys[-1] + b"\0"
+            if not is_whole and lower < first:
+                yield Gap(lower, first, why)
+            end = upper if after is None else after.keys[0]
+            yield from self._salvage_rows(leaf, first, end if is_whole else last)
+            lower = last
+        if not is_whole:
+            yield Gap(lower, upper, why)
+
+    def _salvage_rows(self, page: Page, lower: bytes, upper: bytes | None) -> Iterator[Sound | Gap]:
+        """Yield a leaf's rows; a damaged one may have any key between its sound neighbours."""
+        after = lower
+        why = ""
+        lost: list[bytes] = []
+        for key, value in zip(page.keys, page.values, strict=True):
+            try:
+                record = self._prover.value(value)
+                self.codec.open(key, record)
+            except StoreDamagedError as error:
+                why = why or str(error)
+                lost.append(key)
+                continue
+            if lost:
+                yield Gap(after, key, why, tuple(lost))
+                why, lost = "", []
+            yield Sound(key, record)
+            after = key + b"\0"
+        if lost:
+            yield Gap(after, upper, why, tuple(lost))
 
     def sound(self, table: int) -> Iterator[Sound]:
         """Yield the sound rows of a table."""

@@ -24,23 +24,15 @@ import lmdb
 
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.options import RuntimeOptions
-from greenroom.runtime.journal.chain import (
-    LINK_BYTES,
-    NUMBER_BYTES,
-    STRANGE,
-    JournalKeys,
-    decode_row,
-    scan,
-    start_of,
-)
+from greenroom.runtime.journal import chain
 from greenroom.runtime.journal.secrets import find_secret
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import ACTORS, INDEXES, MIN_SIZE, TABLES, store_error
-from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, sync_file, sync_folder
+from greenroom.runtime.lmdb.files import DATA_FILE, replace_store, sync_file
 from greenroom.runtime.lmdb.key_blinding import strip_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
-from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
+from greenroom.runtime.lmdb.write_batch import Op
 from greenroom.runtime.maintenance.backup import translate_errors
 from greenroom.runtime.maintenance.reencrypt import own_store
 from greenroom.runtime.maintenance.temporary_copies import remove_left_over, temporary
@@ -63,10 +55,8 @@ class ExpungeInfo:
     """A store with a file without deleted data.
 
     Attributes:
-        folder: The folder of the store.
         before: The bytes of its file before.
         after: The bytes of its file now.
-        redacted: The number of redacted journal rows.
     """
 
     folder: Path
@@ -105,11 +95,8 @@ def expunge(
         options: Limits of the store.
 
     Raises:
-        StoreOwnedError: a process owns the folder; stop it first.
-        StoreKeyError: the store is encrypted with another key; nothing was changed.
-        StoreDamagedError: the store is damaged; nothing was changed.
         StorageFullError: there is no room for the new file; the next call continues.
-        StoreError: there is no store in the folder, or its secret is not here.
+        StoreError: as each of its kinds says.
     """
     limits = options if options is not None else RuntimeOptions()
     with own_store(folder, encryption) as (owner, check):
@@ -119,7 +106,7 @@ def expunge(
         before = data.stat().st_size
         store = Store(owner.folder, encryption=encryption, max_size=limits.max_size, min_free=limits.min_free)
         with closing(store):
-            keys = JournalKeys(journal, find_secret(secrets, store.id, store.secret_mark))
+            keys = chain.JournalKeys(journal, find_secret(secrets, store.id, store.secret_mark))
             known = [record for _, record in _records(store, about, says)]
 
             def judge(row: T) -> T | None:
@@ -137,39 +124,26 @@ def expunge(
 
 def _commit(store: Store, ops: Iterator[Op]) -> int:
     """Commit in batches; return the number of changes."""
-    done = 0
-    batch: list[Op] = []
-    for op in [*ops]:  # read all before writing
-        batch.append(op)
-        if len(batch) == _BATCH:
-            done += _write(store, batch)
-            batch = []
-    return done + _write(store, batch)
-
-
-def _write(store: Store, batch: list[Op]) -> int:
-    if batch:
-        unit = WriteBatch(None, batch, reserve=True)
-        store.commit([unit])
-        if unit.error is not None:
-            raise unit.error
-    return len(batch)
+    changes = [*ops]  # read all before writing
+    for first in range(0, len(changes), _BATCH):
+        store.write(changes[first : first + _BATCH])
+    return len(changes)
 
 
 def _redactions(
-    store: Store, keys: JournalKeys, of: type[T], redact: Callable[[T], T | None]
+    store: Store, keys: chain.JournalKeys, of: type[T], redact: Callable[[T], T | None]
 ) -> Iterator[Op]:
     with store.snapshot() as snapshot:
-        before = start_of(keys, snapshot).link
-        for number, record in scan(snapshot, keys.name):
-            if number == STRANGE:
+        before = chain.start_of(keys, snapshot).link
+        for number, record in chain.scan(snapshot, keys.name):
+            if number == chain.STRANGE:
                 continue
-            row = decode_row(number, record, of)
+            row = chain.decode_row(number, record, of)
             kept = redact(row.value)
             if kept is not None and kept != row.value:
                 redacted = keys.redact(before, number, record, kept)
-                yield INDEXES, keys.prefix + number.to_bytes(NUMBER_BYTES), redacted
-            before = record[:LINK_BYTES]
+                yield INDEXES, keys.prefix + number.to_bytes(chain.NUMBER_BYTES), redacted
+            before = record[: chain.LINK_BYTES]
 
 
 def _deletions(store: Store, index: str, of: type[T], redact: Callable[[T], T | None]) -> Iterator[Op]:
@@ -200,10 +174,7 @@ def _rewrite(owner: FolderLock, unlock: bytes | None) -> None:
             raise store_error(error, what) from error
         inspect_file(new, name="the rewritten store", records=True, unlock=unlock)
         sync_file(new)
-        # It describes readers of the old file; LMDB creates another.
-        (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
-        new.replace(data)
-    sync_folder(owner.folder)
+        replace_store(new, owner.folder)
 
 
 def _copy_rows(data: Path, new: Path) -> None:

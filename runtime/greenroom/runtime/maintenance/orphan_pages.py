@@ -1,4 +1,4 @@
-"""Orphaned leaves: pages in use below lost branches, and their tables.
+"""Orphaned pages: leaves below lost branches, and tables without their table of tables.
 
 A leaf has its rows, but does not reveal whether it is still in use: a free page may hold an older version, or
 removed rows. LMDB's list of free pages decides that. Each page of a file is free or reached from the newest
@@ -14,12 +14,14 @@ head; one that is neither lay below a lost branch:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
 from greenroom.runtime.base.errors import StoreDamagedError
-from greenroom.runtime.lmdb.pages import Big, Head, Page
+from greenroom.runtime.lmdb.pages import NO_PAGE, Big, Head, Page
 from greenroom.runtime.store.page_proofs import Prover, Tree, child_of
 
 
@@ -34,21 +36,10 @@ class _Lost(NamedTuple):
         return leaf.keys[0] >= self.lower and (self.upper is None or leaf.keys[-1] < self.upper)
 
 
-class Found(NamedTuple):
-    """The leaves of a lost branch, in order, and whether they are complete."""
-
-    leaves: list[Page]
-    is_whole: bool
-
-
 class Orphans:
     """Find the leaves of lost branches, at the first use.
 
-    Args:
-        prover: Reads the file's pages, without their records.
-        head: The newest head.
-        trees: The tables, and LMDB's own table of tables.
-        reached: Other pages that are known to be in use.
+    The trees are the tables and LMDB's own table of tables; ``reached`` are other pages in use.
     """
 
     def __init__(
@@ -59,14 +50,15 @@ class Orphans:
         self._trees = trees
         self._reached = set(reached)
         self._lost: list[_Lost] = []
-        self._counts: dict[int, int] = {}
+        self._counts: Counter[int] = Counter()
         self._leaves: list[Page] | None = None
 
-    def below(self, tree: Tree, lower: bytes, upper: bytes | None) -> Found:
-        """Return the leaves of a lost branch of a table."""
+    def below(self, tree: Tree, lower: bytes, upper: bytes | None) -> tuple[list[Page], bool]:
+        """Return the leaves of a lost branch in order, and whether they are complete."""
         if self._leaves is None:
             try:
-                self._leaves = list(self._find_leaves())
+                found = (page for _, page in self.find_unreached() if page is not None)
+                self._leaves = [page for page in found if page.is_leaf and page.keys]
             except StoreDamagedError:  # without the list of free pages, the pages in use are unknown
                 self._leaves = []
         taken: dict[int, list[Page]] = {}
@@ -75,20 +67,12 @@ class Orphans:
             if len(places) == 1:
                 taken.setdefault(places[0], []).append(leaf)
         mine = [place for place, lost in enumerate(self._lost) if lost.tree is tree]
-        count = self._counts.get(tree.root, 0) + sum(len(taken.get(place, ())) for place in mine)
-        leaves = sorted(taken.get(self._place(tree, lower, upper), ()), key=lambda leaf: leaf.keys[0])
+        count = self._counts[tree.root] + sum(len(taken.get(place, ())) for place in mine)
+        place = self._lost.index(_Lost(tree, lower, upper)) if self._lost else -1
+        leaves = sorted(taken.get(place, ()), key=lambda leaf: leaf.keys[0])
         if any(one.keys[-1] >= other.keys[0] for one, other in pairwise(leaves)):
-            return Found([], is_whole=False)
-        return Found(leaves, is_whole=bool(leaves) and count == tree.leaves)
-
-    def _place(self, tree: Tree, lower: bytes, upper: bytes | None) -> int:
-        return self._lost.index(_Lost(tree, lower, upper)) if self._lost else -1
-
-    def _find_leaves(self) -> Iterator[Page]:
-        """Yield the leaves that are in use and not reached."""
-        for _, page in self.find_unreached():
-            if page is not None and page.is_leaf and page.keys:
-                yield page
+            return [], False
+        return leaves, bool(leaves) and count == tree.leaves
 
     def find_unreached(self) -> Iterator[tuple[int, Page | None]]:
         """Yield unreached pages in use, without those of records; None for an untrusted one.
@@ -133,10 +117,10 @@ class Orphans:
             if depth > 1:
                 self._lost.append(_Lost(tree, lower, upper))
             else:
-                self._count(tree)
+                self._counts[tree.root] += 1
             return
         if page.is_leaf:
-            self._count(tree)
+            self._counts[tree.root] += 1
             for value in page.values:
                 if isinstance(value, Big):
                     self._reached.update(self._prover.pages_of(value))
@@ -145,18 +129,10 @@ class Orphans:
             below, low, high = child_of(page, child, lower, upper)
             self._reach(tree, below, depth - 1, low, high)
 
-    def _count(self, tree: Tree) -> None:
-        self._counts[tree.root] = self._counts.get(tree.root, 0) + 1
-
     def _free(self) -> set[int]:
-        """Return the free pages; the pages of the list itself count as reached.
-
-        Raises:
-            StoreDamagedError: the list is damaged.
-        """
-        listed = Tree(self._prover, self._head.free_root, self._head.free_depth, is_main=True)
+        """Return the free pages; the pages of the list itself count as reached."""
         free: set[int] = set()
-        for leaf in self._walk_list(listed.root, listed.depth, b"", None):
+        for leaf in self._walk_list(self._head.free_root, self._head.free_depth, b"", None):
             for value in leaf.values:
                 numbers = self._prover.numbers(value)
                 if not free.isdisjoint(numbers) or max(numbers, default=2) > self._head.last_page:
@@ -177,3 +153,74 @@ class Orphans:
         for child in range(len(page.keys)):
             below, low, high = child_of(page, child, lower, upper)
             yield from self._walk_list(below, depth - 1, low, high)
+
+
+def recover_tables(prover: Prover, head: Head) -> tuple[Tree, list[Tree]]:
+    """Return the table of tables of the commit before, and the present tables.
+
+    The lost table of tables is one page, which each commit writes anew. That of the commit before is intact:
+    LMDB does not overwrite what its two heads lead to. So the store's identity is read there. The present
+    tables are those pages in use to which no branch leads; rows that existed one commit before identify them.
+
+    Everything must fit. An unreadable page in use without a branch to it could be a root, or the beginning of
+    a record that looks like pages. Two tables that cannot be distinguished are not accepted.
+
+    Raises:
+        StoreDamagedError: they cannot be identified.
+    """
+    older = min(prover.heads())
+    if head.depth != 1 or older.transaction + 1 != head.transaction:
+        raise prover.damaged("there is no head of the commit before")
+    names = prover.names(older)
+    before = prover.tables(names)
+    pages = dict(Orphans(prover, head, (), {head.root}).find_unreached())
+    children = {child for page in pages.values() if page is not None for child in _children(page)}
+    roots = pages.keys() - children
+    if any(pages[root] is None for root in roots):
+        raise prover.damaged("a page that is in use cannot be read, and nothing leads to it")
+    tables: dict[int, Tree] = {}
+    for root in roots:
+        tree = _tree(prover, pages, root)
+        place = _place(prover, pages, tree, before)
+        if place in tables:
+            raise prover.damaged("two tables cannot be distinguished")
+        tables[place] = tree
+    if any(tree.rows and place not in tables for place, tree in enumerate(before)):
+        raise prover.damaged("one of its tables is not found")
+    return names, [tables.get(place, Tree(prover, NO_PAGE, 0)) for place in range(len(before))]
+
+
+def _children(page: Page) -> list[int]:
+    return [] if page.is_leaf else [value for value in page.values if isinstance(value, int)]
+
+
+def _leaves(pages: Mapping[int, Page | None], number: int) -> list[Page | None]:
+    """Return the leaves below a page; None for one that cannot be read."""
+    page = pages.get(number)
+    if page is None or page.is_leaf:
+        return [page]
+    return [leaf for child in _children(page) for leaf in _leaves(pages, child)]
+
+
+def _tree(prover: Prover, pages: Mapping[int, Page | None], root: int) -> Tree:
+    depth, number = 1, root
+    while (page := pages.get(number)) is not None and not page.is_leaf:
+        depth, number = depth + 1, _children(page)[0]
+    leaves = _leaves(pages, root)
+    return Tree(prover, root, depth, sum(len(leaf.keys) for leaf in leaves if leaf is not None), len(leaves))
+
+
+def _place(prover: Prover, pages: Mapping[int, Page | None], tree: Tree, before: Sequence[Tree]) -> int:
+    """Return the number of the table that had these rows one commit before."""
+    places = set()
+    for leaf in _leaves(pages, tree.root):
+        for key in () if leaf is None else leaf.keys:
+            for place, older in enumerate(before):
+                with suppress(StoreDamagedError):
+                    if older.get(key) is not None:
+                        places.add(place)
+        if places:
+            break
+    if len(places) != 1:
+        raise prover.damaged("one of its tables cannot be identified")
+    return places.pop()

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import lmdb
 import msgspec
@@ -36,10 +36,10 @@ from greenroom.runtime.lmdb.environment import (
     open_environment,
     store_error,
 )
-from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, folder_error, sync_file, sync_folder
+from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, replace_store, sync_file, sync_folder
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, with_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
-from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
+from greenroom.runtime.lmdb.write_batch import Op
 from greenroom.runtime.maintenance.backup import older_stores
 from greenroom.runtime.maintenance.temporary_copies import NEW_STORE, remove_left_over
 from greenroom.runtime.store.integrity import TableReport, check_store, damaged_records, inspect_file
@@ -53,12 +53,9 @@ _BATCH_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class EncryptInfo:
-    """An encrypted store.
+    """An encrypted store, and older stores beside it, still in the clear.
 
-    Attributes:
-        folder: The folder of the store.
-        tables: Its tables; empty if it was encrypted before.
-        in_the_clear: Files of older stores beside it, still in the clear.
+    ``tables`` is empty if it was encrypted before.
     """
 
     folder: Path
@@ -85,29 +82,21 @@ def encrypt(
     """Encrypt a store in the clear by rewriting it; an encrypted one stays.
 
     It also removes copies in the clear that killed commands left beside it. The folder must have room for a
-    second file of the store's size.
-
-    Args:
-        folder: The folder of the store.
-        encryption: Has the key.
-        actors: All actor classes with records in it: they declare the names in keys.
-        indexes: All shared indexes with rows in it, likewise.
-        options: Limits of the new file.
+    second file of the store's size. The actor classes and indexes declare the names in keys, so all with
+    records or rows in the store must be given.
 
     Raises:
-        StoreOwnedError: a process owns the folder; stop it first.
         ConfigurationError: the store has an unknown actor or index; nothing was changed.
-        StoreKeyError: there is no such key, or the store is encrypted with another; nothing was changed.
-        StoreDamagedError: the store is damaged; nothing was changed.
         StorageFullError: there is no room for the new file; the next call continues.
-        StoreError: there is no store in the folder.
+        StoreError: as each of its kinds says.
     """
     limits = options if options is not None else RuntimeOptions()
     names = _Names(
         {kind: actor.names for kind, actor in kinds_by_name(tuple(actors)).items()},
         keys.index_table(indexes),
     )
-    wanted = Encryption(_once(encryption), required=True)
+    key = encryption.key()
+    wanted = Encryption(lambda: key, required=True)
     with own_store(folder, encryption) as (owner, check):
         if check.damaged:
             raise damaged_records(str(owner.folder / DATA_FILE), check.damaged)
@@ -129,15 +118,8 @@ def rekey(folder: Path, encryption: Encryption, new: Encryption) -> Path:
 
     The file is read once, to overwrite the old wrapped key. Older backups still need the old key.
 
-    Args:
-        folder: The folder of the store.
-        encryption: Has the present key.
-        new: Has the new key.
-
     Raises:
-        StoreOwnedError: a process owns the folder; stop it first.
-        StoreKeyError: a key is missing, or the store is encrypted with another or not at all.
-        StoreError: there is no store in the folder, or it could not be written.
+        StoreError: as each of its kinds says.
     """
     with own_store(folder, encryption) as (owner, check):
         with closing(Store(owner.folder, encryption=encryption)) as store:
@@ -148,11 +130,7 @@ def rekey(folder: Path, encryption: Encryption, new: Encryption) -> Path:
 
 
 def _overwrite(path: Path, remains: bytes) -> None:
-    """Overwrite bytes with zeros in the free pages of a stopped store's file.
-
-    Raises:
-        StoreError: the file cannot be written.
-    """
+    """Overwrite bytes with zeros in the free pages of a stopped store's file."""
     try:
         with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
             while (at := content.find(remains)) >= 0:
@@ -168,15 +146,9 @@ def _overwrite(path: Path, remains: bytes) -> None:
 def own_store(folder: Path, encryption: Encryption | None) -> Iterator[tuple[FolderLock, StoreCheck]]:
     """Own a folder with a store; yield the lock and the check of the store."""
     with FolderLock(folder, create=False) as owner:
-        if not (owner.folder / DATA_FILE).exists():
-            raise StoreError(f"there is no store in {owner.folder}")
+        owner.store_file()
         remove_left_over(owner.folder)
         yield owner, check_store(owner, encryption)
-
-
-def _once(encryption: Encryption) -> Any:
-    key = encryption.key()
-    return lambda: key
 
 
 def _open(folder: Path, encryption: Encryption, limits: RuntimeOptions) -> Store:
@@ -199,8 +171,8 @@ def _rewrite(old: Store, place: Path, encryption: Encryption, names: _Names, lim
                     (table, *names.hide(new.blinder, table, key, payload)) for key, payload in batch
                 ]
                 ops.append((META, _PROGRESS, keys.encode(_Progress(old.state, table, last))))
-                _commit(new, ops)
-        _commit(new, [(META, _PROGRESS, None)])
+                new.write(ops)
+        new.write([(META, _PROGRESS, None)])
         if new.statistics().rows != old.statistics().rows:
             raise StoreDamagedError(
                 f"rewriting {old.folder} came to {new.statistics().rows} rows instead of "
@@ -228,7 +200,7 @@ def _resume_or_begin(
         shutil.rmtree(place)
     new = _open(place, encryption, limits)
     progress = _Progress(old.state)
-    _commit(new, [(META, _PROGRESS, keys.encode(progress))])
+    new.write([(META, _PROGRESS, keys.encode(progress))])
     return new, progress
 
 
@@ -247,22 +219,12 @@ def _batches(old: Store, table: int, after: bytes) -> Iterator[tuple[list[tuple[
         yield batch, batch[-1][0]
 
 
-def _commit(new: Store, ops: list[Op]) -> None:
-    unit = WriteBatch(None, ops, reserve=True)
-    new.commit([unit])
-    if unit.error is not None:
-        raise unit.error
-
-
 def _exchange(owner: FolderLock, place: Path, encryption: Encryption) -> tuple[TableReport, ...]:
     """Check the new file to the end, then replace the old one in one step."""
-    data, new = owner.folder / DATA_FILE, place / DATA_FILE
+    new = place / DATA_FILE
     tables = inspect_file(new, name="the rewritten store", records=True, unlock=encryption.key())
     sync_file(new)
-    # It describes readers of the old file; LMDB creates another.
-    (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
-    new.replace(data)
-    sync_folder(owner.folder)
+    replace_store(new, owner.folder)
     return tables
 
 
@@ -270,23 +232,14 @@ def _exchange(owner: FolderLock, place: Path, encryption: Encryption) -> tuple[T
 
 
 class _Names:
-    """Convert rows of a store in the clear to those of an encrypted one.
-
-    Args:
-        kinds: The spans of names in the keys of each kind's records.
-        indexes: The shared indexes.
-    """
+    """Convert rows of a store in the clear to those of an encrypted one."""
 
     def __init__(self, kinds: Mapping[str, Names], indexes: Mapping[str, keys.Index]) -> None:
         self._kinds = kinds
         self._indexes = indexes
 
     def hide(self, blinder: KeyBlinder, table: int, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
-        """Return the key and payload of a row in the encrypted store.
-
-        Raises:
-            ConfigurationError: the names in its key are not declared.
-        """
+        """Return the key and payload of a row in the encrypted store."""
         if table == ACTORS:
             return self._record(blinder, key, payload)
         if table == INDEXES:
@@ -340,14 +293,8 @@ def renew_secret(folder: Path, secrets: Path, *, max_size: int) -> Secret:
     Signatures of the old secret are no longer valid: API keys and passports end, and the audit log up to now
     can only be checked with the old secret.
 
-    Args:
-        folder: The folder of the store.
-        secrets: The folder of its secret.
-        max_size: The store's quota, in bytes.
-
     Raises:
-        StoreOwnedError: a process owns the folder; stop it first.
-        StoreError: there is no store, or it, or the secret, could not be written.
+        StoreError: as each of its kinds says.
     """
     with FolderLock(folder, create=False) as owner:
         check = check_store(owner)

@@ -16,7 +16,7 @@ import msgspec
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, no_names
-from greenroom.runtime.maintenance.salvage import Gap
+from greenroom.runtime.maintenance.damaged_store import Gap
 
 _TIMES: Final = keys.index_prefix(keys.ANSWER_TIMES)
 _NO_END: Final = b"\xff" * 512
@@ -24,19 +24,7 @@ _NO_END: Final = b"\xff" * 512
 
 
 class Remains:
-    """The sound records of an actor that may lack some.
-
-    Args:
-        address: The actor's address.
-        records: The sound records, by their own keys.
-        gaps: The gaps that may affect the actor.
-        own: The prefix of its records' keys in the store.
-        hide: Returns the store's form of a key or prefix.
-
-    Attributes:
-        address: As given.
-        records: As given.
-    """
+    """The sound records of an actor that may lack some."""
 
     def __init__(
         self,
@@ -54,12 +42,7 @@ class Remains:
         self._hide = hide
 
     def may_lack(self, first: bytes, last: bytes | None = None) -> bool:
-        """Return whether a record may be missing between two keys, inclusive.
-
-        Args:
-            first: The first key; without ``last`` a prefix of keys.
-            last: The last key, with the same names in it.
-        """
+        """Return whether a record may be missing between two keys, inclusive, or at a prefix."""
         low = self._own + self._hide(first)
         place = bisect_right(self._ends, low)  # the first gap that does not end before
         if place == len(self._gaps):
@@ -84,13 +67,10 @@ class Remains:
 
 
 class KeptRecords(NamedTuple):
-    """The records that a rule keeps of an actor.
+    """The kept records of an actor; without any it is set aside.
 
-    Attributes:
-        records: The actor's new records, by their own keys; without any the actor is set aside.
-        left_out: The names or ids of entries that are not kept.
-        undone: Fields of the JSON that identify stored replies to idempotent requests with effects that are
-            not kept. Such a request is carried out again when it is repeated.
+    ``undone`` has fields of the JSON of stored replies to idempotent requests with effects that are not kept.
+    Such a request is carried out again when it is repeated.
     """
 
     records: Mapping[bytes, bytes]
@@ -111,12 +91,7 @@ class UndoneAnswers:
             self._known.setdefault(tuple(fields), set()).add(_values(fields, fields))
 
     def takes(self, key: bytes, read: Callable[[], bytes]) -> bool:
-        """Return whether a row is such a reply, or its time; times follow replies.
-
-        Args:
-            key: The row's key.
-            read: Returns the row's payload.
-        """
+        """Return whether a row is such a reply, or its time; times follow replies."""
         if key.startswith(_TIMES):
             return key[-keys.TAG_BYTES :] in self._taken
         is_one = key.startswith(keys.ANSWERS) and self._has(read())
@@ -142,10 +117,7 @@ def _values(reply: Mapping[str, Any], fields: Iterable[str]) -> tuple[bytes, ...
 class RepairRule(NamedTuple):
     """The rule by which a kind of actor keeps sound records.
 
-    Attributes:
-        keep: Returns the records to keep.
-        names: The names in its keys, as `Actor.names`.
-        indexes: The shared indexes in which it rewrites its rows on `Restate`.
+    The actor rewrites its rows in the shared ``indexes`` on `Restate`.
     """
 
     keep: Callable[[Remains], KeptRecords]

@@ -1,7 +1,7 @@
 """Repair: save the sound part of a damaged store, and list exactly what is missing.
 
 The file is read without LMDB, which a damaged page can crash: each page and record must be proven (see
-`salvage`). One that is not makes a *gap*. Repair fails closed:
+`DamagedStore`). One that is not makes a *gap*. Repair fails closed:
 
 1. An actor that a gap may affect is set aside whole: the new store has none of its records, and none of its
    rows in shared indexes. A part of it could contradict the whole, such as show what was forgotten, or what
@@ -49,13 +49,12 @@ from greenroom.runtime.lmdb.environment import (
     TABLES,
     store_error,
 )
-from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, sync_file
+from greenroom.runtime.lmdb.files import folder_error, sync_file
 from greenroom.runtime.lmdb.key_blinding import plain_key, strip_plain_key, with_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.maintenance.backup import publish
-from greenroom.runtime.maintenance.damaged_store import DamagedStore, MissingRange, key_text
-from greenroom.runtime.maintenance.remains import KeptRecords, Remains, RepairRule, UndoneAnswers
-from greenroom.runtime.maintenance.salvage import Sound
+from greenroom.runtime.maintenance.damaged_store import DamagedStore, MissingRange, Sound, key_text
+from greenroom.runtime.maintenance.remains import Remains, RepairRule, UndoneAnswers
 from greenroom.runtime.maintenance.temporary_copies import remove_left_over, temporary
 from greenroom.runtime.store.integrity import TableReport, inspect_file
 from greenroom.runtime.store.page_proofs import Prover
@@ -69,15 +68,7 @@ class Restate(Message[None], frozen=True):
 
 
 class Losses(NamedTuple):
-    """The losses of a repair, in numbers.
-
-    Attributes:
-        missing_rows: Rows that cannot be read.
-        ranges: Ranges with missing rows.
-        set_aside: Actors that are not in the new store.
-        mended: Actors with other records.
-        left_out: Missing entries of actors in the new store.
-    """
+    """The losses of a repair: numbers of rows, their ranges, actors, and entries."""
 
     missing_rows: int
     ranges: int
@@ -98,9 +89,6 @@ class RepairInfo:
     """The result of a repair.
 
     Attributes:
-        path: The new file, for `restore`.
-        file_bytes: Its length.
-        tables: Its tables.
         missing_rows: The number of rows that cannot be read.
         ranges: The ranges of these rows.
         set_aside: The actors, as ``kind/key``, that may lack records and are not in the new file. A hidden
@@ -145,18 +133,14 @@ def repair(
         tell: The message of the new store about the repair.
 
     Raises:
-        StoreOwnedError: a process owns the folder; stop it first.
         StoreDamagedError: nothing can be saved, because the tables cannot be identified.
-        StoreKeyError: the store is encrypted with another key.
-        StoreError: the destination exists or cannot be written; there is no store in the folder.
+        StoreError: as each of its kinds says, or the destination exists.
     """
     destination = destination.absolute()
     if os.path.lexists(destination):
         raise StoreError(f"{destination} exists and is not overwritten; name a new file")
     with FolderLock(folder, create=False) as owner:
-        data = owner.folder / DATA_FILE
-        if not data.exists():
-            raise StoreError(f"there is no store in {owner.folder}")
+        data = owner.store_file()
         what = f"what is sound of {data} cannot be written to {destination}"
         try:
             with suppress(StoreDamagedError):
@@ -196,14 +180,7 @@ def repair(
 
 
 class _Saved:
-    """The content of the new store.
-
-    Attributes:
-        set_aside: As in `RepairInfo`.
-        mended: As in `RepairInfo`.
-        restating: The actors that get `Restate`.
-        left_out: As in `RepairInfo`.
-    """
+    """The content of the new store."""
 
     def __init__(
         self,
@@ -244,7 +221,9 @@ class _Saved:
                 for key, record in named:
                     if record is not None:
                         transaction.put(key, record)
-            tables = (self._records(), chain(self._rows(), self._tells()), self._meta())
+            # Without this key all revocations are replayed.
+            meta = ((key, record) for key, record in self._damaged.sound(META) if key != META_KEY)
+            tables = (self._records(), chain(self._rows(), self._tells()), meta)
             for name, rows in zip(TABLES, tables, strict=True):
                 table = environment.open_db(name)
                 while batch := list(islice(rows, _BATCH)):
@@ -292,13 +271,12 @@ class _Saved:
         rule, address = self._rules.get(kind.decode()), self._address_at(prefix)
         kept = None
         if rule is not None and address is not None:
-            own, blinder = prefix + keys.OWN, self._damaged.blinder
-            hide = partial(rule.hide, blinder, own)
-            kept = self._apply_rule(
-                rule,
-                Remains(address, self._decode_own(prefix, sound), self._damaged.gaps_of(prefix), own, hide),
-            )
-            self._undone.add(() if kept is None else kept.undone)
+            own = prefix + keys.OWN
+            hide = partial(rule.hide, self._damaged.blinder, own)
+            records = self._decode_own(prefix, sound)
+            with suppress(msgspec.DecodeError):  # another program wrote it
+                kept = rule.keep(Remains(address, records, self._damaged.gaps_of(prefix), own, hide))
+                self._undone.add(kept.undone)
         if rule is None or address is None or kept is None or not kept.records:
             is_hidden = address is None
             self.set_aside.add(f"{kind.decode()}/{rest.hex() if is_hidden else key_text(rest[:-1])}")
@@ -308,13 +286,6 @@ class _Saved:
         self.left_out += (f"{address}/{name}" for name in kept.left_out)
         for key, payload in kept.records.items():
             yield self._seal(own, key, hide(key), payload)
-
-    @staticmethod
-    def _apply_rule(rule: RepairRule, remains: Remains) -> KeptRecords | None:
-        try:
-            return rule.keep(remains)
-        except msgspec.DecodeError:  # another program wrote it
-            return None
 
     def _address_at(self, prefix: bytes) -> Address | None:
         """Return the address of the actor with this prefix, from its rows if hidden."""
@@ -375,10 +346,6 @@ class _Saved:
             key = keys.OUTBOX + number.to_bytes(keys.NUMBER_BYTES)
             stored = keys.StoredMessage(*address, type(message).__name__, keys.encode_json(message))
             yield key, self._damaged.codec.seal(key, keys.encode(stored))
-
-    def _meta(self) -> Iterator[tuple[bytes, bytes]]:
-        # Without this key all revocations are replayed.
-        return ((key, record) for key, record in self._damaged.sound(META) if key != META_KEY)
 
     def _lacks(self, prefix: bytes) -> bool:
         found = self._lacking.get(prefix)

@@ -45,11 +45,7 @@ LOWEST_PRIORITY: Final = 19
 
 
 async def scrub(store: Store) -> None:
-    """Check the store once a day, for ever.
-
-    Raises:
-        StoreDamagedError: more than its records is damaged.
-    """
+    """Check the store once a day, for ever; raise damage of more than its records."""
     await trio.sleep(AGAIN_SECONDS if store.is_checked else FIRST_SECONDS)
     while True:
         since = store.damage.step

@@ -1,7 +1,8 @@
-"""Survey a stopped store without LMDB, its lock, or any change.
+"""Read a stopped store without running its actors.
 
-Each page on the way is proven (see `store.page_proofs`), so a damaged file is an error and crashes no
-process. A process that acquires the folder meanwhile may overwrite what is read: retry after an error.
+A `Survey` needs neither LMDB nor the lock, and changes nothing. Each page on the way is proven (see
+`store.page_proofs`), so a damaged file is an error and crashes no process. A process that acquires the folder
+meanwhile may overwrite what is read: retry after an error.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
-from greenroom.runtime.base.errors import StoreDamagedError, StoreError, StoreTooNewError
+from greenroom.runtime.base.errors import StoreDamagedError, StoreError
+from greenroom.runtime.base.options import RuntimeOptions
+from greenroom.runtime.base.statistics import StoreStatistics
 from greenroom.runtime.journal.chain import ChainPosition, head_key
 from greenroom.runtime.lmdb import keys
-from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
-from greenroom.runtime.lmdb.encryption import Encryption
+from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec, pass_over
+from greenroom.runtime.lmdb.encryption import Encryption, unseal
 from greenroom.runtime.lmdb.environment import (
     FORMAT_KEY,
-    FORMAT_VERSION,
     INDEXES,
     META,
     REMEDY,
@@ -27,25 +29,21 @@ from greenroom.runtime.lmdb.environment import (
     SECRET_KEY,
     STORE_KEY,
     Identity,
+    parse_format,
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error
-from greenroom.runtime.store.integrity import inspect_file
+from greenroom.runtime.lmdb.lock_file import FolderLock
+from greenroom.runtime.store.integrity import check_store, inspect_file
 from greenroom.runtime.store.page_proofs import ProvenSnapshot, Prover
 from greenroom.runtime.store.record_damage import DamagedRecord
+from greenroom.runtime.store.store import Store
 
 T = TypeVar("T")
 _PLAIN: Final = re.compile(r"[0-9a-f]*")
 
 
 class Head(NamedTuple):
-    """The unsealed facts of a store.
-
-    Attributes:
-        format: The version of its format.
-        identity: Its id, and the mark of its secret.
-        is_encrypted: Whether its records are encrypted.
-        rows: The number of its rows.
-    """
+    """The unsealed facts of a store."""
 
     format: int
     identity: Identity
@@ -54,65 +52,32 @@ class Head(NamedTuple):
 
 
 class Survey:
-    """A stopped store that is read.
-
-    Args:
-        prover: Reads its file.
-        path: The file.
-
-    Attributes:
-        head: Its unsealed facts.
-
-    Raises:
-        StoreDamagedError: it is no store, or damaged.
-        StoreTooNewError: a newer program wrote it.
-    """
+    """A stopped store that is read, if it is sound and not too new."""
 
     def __init__(self, prover: Prover, path: Path) -> None:
         self._prover = prover
         self._path = path
         names = prover.names(max(prover.heads()))
-        found = names.get(FORMAT_KEY)
-        if found is None or not found.isdigit():
-            raise StoreDamagedError(
-                f"{path} is no Greenroom store, or its format record is damaged; {REMEDY}"
-            )
-        if int(found) > FORMAT_VERSION:
-            raise StoreTooNewError(
-                f"{path} has store format {int(found)} and this program reads up to {FORMAT_VERSION}; "
-                "upgrade Greenroom"
-            )
+        version = parse_format(names.get(FORMAT_KEY), path)
         self._seal = names.get(SEAL_KEY)
         identity = Identity(
             *((names.get(key) or b"").decode(errors="replace") for key in (STORE_KEY, SECRET_KEY))
         )
         if not all(_PLAIN.fullmatch(word) for word in identity):  # they are parts of file names
             raise StoreDamagedError(f"what {path} says of its id or of its secret is damaged; {REMEDY}")
-        self.head = Head(
-            int(found), identity, self._seal is not None, sum(tree.rows for tree in prover.trees())
-        )
+        self.head = Head(version, identity, self._seal is not None, sum(tree.rows for tree in prover.trees()))
 
     def codec(self, encryption: Encryption | None) -> RecordCodec:
-        """Return the codec of its records.
-
-        Raises:
-            StoreKeyError: it is encrypted, and the key is another one or missing.
-        """
+        """Return the codec of its records."""
         if self._seal is None:
             return PlainCodec()
-        from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see `lmdb.encryption`
-
         unlock = None if encryption is None else encryption.key()
-        return record_cipher.SealedCodec(record_cipher.unwrap(self._seal, unlock, str(self._path)))
+        return unseal(self._seal, unlock, str(self._path)).codec
 
     def rows(
         self, index: str, of: type[T], codec: RecordCodec, *, start: bytes = b""
     ) -> Iterator[tuple[bytes, T]]:
-        """Yield the sort keys and values of a shared index's rows, from ``start`` on.
-
-        Raises:
-            StoreDamagedError: a page or a record is not what was written.
-        """
+        """Yield the sort keys and values of a shared index's rows, from ``start`` on."""
         prefix = keys.index_prefix(index)
         with closing(Prover(self._path, codec)) as prover:
             found = ProvenSnapshot(prover).scan(INDEXES, prefix, start=prefix + keys.sortable(start))
@@ -122,11 +87,7 @@ class Survey:
                 yield place, keys.decode(record.value, of)
 
     def journal_head(self, journal: str, codec: RecordCodec) -> ChainPosition:
-        """Return the end of a journal by its head, without checking the signature.
-
-        Raises:
-            StoreDamagedError: a page or the record is not what was written.
-        """
+        """Return the end of a journal by its head, without checking the signature."""
         with closing(Prover(self._path, codec)) as prover:
             payload = ProvenSnapshot(prover).get(META, head_key(journal))
         return ChainPosition() if payload is None else keys.decode(payload, ChainPosition)
@@ -135,16 +96,7 @@ class Survey:
 def damaged_records_of(
     folder: Path, encryption: Encryption | None, poll: Callable[[], None]
 ) -> tuple[DamagedRecord, ...]:
-    """Read all of a store in a child; return its damaged records.
-
-    Args:
-        folder: The folder of the store.
-        encryption: Has the key of an encrypted store.
-        poll: Called several times a second; its exception ends the reading.
-
-    Raises:
-        StoreDamagedError, StoreTooNewError, StoreKeyError, StoreError: as `inspect_file`.
-    """
+    """Read all of a store in a child; return its damaged records."""
     found: list[DamagedRecord] = []
     unlock = None if encryption is None else encryption.key()
     inspect_file(folder / DATA_FILE, records=True, unlock=unlock, poll=poll, on_damage=found.append)
@@ -153,12 +105,7 @@ def damaged_records_of(
 
 @contextmanager
 def open_survey(folder: Path) -> Iterator[Survey]:
-    """Open the survey of a folder's store while the block runs.
-
-    Raises:
-        StoreDamagedError, StoreTooNewError: as `Survey`.
-        StoreError: there is none, or it cannot be read.
-    """
+    """Open the survey of a folder's store while the block runs."""
     path = folder / DATA_FILE
     try:
         prover = Prover(path, None)
@@ -168,3 +115,55 @@ def open_survey(folder: Path) -> Iterator[Survey]:
         raise folder_error(error, f"{path} cannot be read") from error
     with closing(prover):
         yield Survey(prover, path)
+
+
+class StoppedStore:
+    """A stopped store; no actor is activated and no timer fires."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def statistics(self) -> StoreStatistics:
+        """Return its statistics."""
+        return self._store.statistics()
+
+    def rows(self, index: str, of: type[T]) -> Iterator[T]:
+        """Yield the values of the rows of a shared index."""
+        for _, payload in self._store.scan(INDEXES, keys.index_prefix(index), on_damage=pass_over):
+            yield keys.decode(keys.decode(payload, keys.RowRecord).value, of)
+
+
+@contextmanager
+def stopped_store(
+    folder: Path, options: RuntimeOptions | None = None, *, encryption: Encryption | None = None
+) -> Iterator[StoppedStore]:
+    """Open a stopped store while the block runs.
+
+    Blocks; after an unclean end also for the check of the structure.
+
+    Raises:
+        StoreOwnedError: a process owns the folder; use its `Runtime.statistics`.
+        StoreError: as each of its kinds says.
+    """
+    options = options if options is not None else RuntimeOptions()
+    with FolderLock(folder, create=False) as owner:
+        owner.store_file()
+        check = check_store(owner, encryption)
+        store = Store(
+            owner.folder,
+            encryption=encryption,
+            check=check,
+            max_size=options.max_size,
+            min_free=options.min_free,
+        )
+        with closing(store):
+            yield StoppedStore(store)
+        owner.mark_clean(is_checked=store.is_checked, is_damaged=bool(store.damage.found))
+
+
+def stopped_statistics(
+    folder: Path, options: RuntimeOptions | None = None, *, encryption: Encryption | None = None
+) -> StoreStatistics:
+    """Return the statistics of a stopped store; as `stopped_store`."""
+    with stopped_store(folder, options, encryption=encryption) as store:
+        return store.statistics()

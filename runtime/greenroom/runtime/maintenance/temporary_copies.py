@@ -19,7 +19,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from greenroom.runtime.lmdb.files import DATA_FILE, FILE_MODE, LMDB_LOCK_FILE
 
@@ -32,33 +32,18 @@ _LOOKING: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAKING: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class TemporaryCopy(NamedTuple):
-    """An empty private file, removed at the end unless it was renamed.
-
-    Attributes:
-        path: Its path.
-        descriptor: For writes; it holds the lock.
-    """
-
-    path: Path
-    descriptor: int
-
-
 @contextmanager
-def temporary(folder: Path, *, of: Path | None = None) -> Iterator[TemporaryCopy]:
-    """Create a file for a copy, and remove those left by killed processes beside it.
+def temporary(folder: Path, *, of: Path | None = None) -> Iterator[tuple[Path, int]]:
+    """Create an empty file for a copy, removed at the end unless it was renamed.
 
-    Args:
-        folder: The folder of the file.
-        of: The folder of the copied store, if it differs.
-
-    Raises:
-        OSError: it cannot be created.
+    The descriptor, for writes, holds its lock. Files left by killed processes are removed first. ``of`` is
+    the folder of the copied store, if it differs.
     """
     _remove_dead(folder)
     with ExitStack() as stack:
         while True:
-            path = folder / _new_name()
+            salt = secrets.token_hex(4)
+            path = folder / f".greenroom.{salt}{_proof(salt)}"
             if of is not None:
                 stack.callback(_leave_note(path, of).unlink, missing_ok=True)
             descriptor = os.open(path, _MAKING, FILE_MODE)
@@ -68,12 +53,7 @@ def temporary(folder: Path, *, of: Path | None = None) -> Iterator[TemporaryCopy
             if _lock(descriptor, path) is not False:
                 break
             stack.close()  # another process has just claimed it as a dead one
-        yield TemporaryCopy(path, descriptor)
-
-
-def _new_name() -> str:
-    salt = secrets.token_hex(4)
-    return f".greenroom.{salt}{_proof(salt)}"
+        yield path, descriptor
 
 
 def _proof(salt: str) -> str:
@@ -106,10 +86,8 @@ def _lock(descriptor: int, path: Path) -> bool | None:
 def remove_left_over(folder: Path, *, older: bool = False) -> None:
     """Remove the copies of a store that killed processes left; the caller owns the folder.
 
-    Args:
-        folder: The folder of the store.
-        older: Whether also those under the names of earlier versions, which are not unique, and an unfinished
-            encryption.
+    With ``older`` also those under the names of earlier versions, which are not unique, and an unfinished
+    encryption.
     """
     _remove_dead(folder)
     for note, copy in _notes(folder):

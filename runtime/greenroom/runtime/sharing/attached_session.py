@@ -68,13 +68,7 @@ class PendingRequest:
 
 
 class AttachedSession:
-    """One attached process.
-
-    Args:
-        owner_side: The owner's side.
-        connection: The connection, past the greeting.
-        hello: The greeting of the process.
-    """
+    """One attached process."""
 
     def __init__(
         self, owner_side: OwnerPort, connection: FramedConnection[frames.FromAttached], hello: frames.Hello

@@ -18,16 +18,11 @@ import msgspec
 import outcome
 import trio
 
-from greenroom.runtime.api.procedure import Procedure
+from greenroom.runtime.api.client import Procedure
+from greenroom.runtime.base import errors
 from greenroom.runtime.base.address import Address
-from greenroom.runtime.base.errors import (
-    GreenroomError,
-    OverloadedError,
-    RuntimeClosedError,
-    UnknownKindError,
-)
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
-from greenroom.runtime.base.version import program_version
+from greenroom.runtime.base.system import program_version
 from greenroom.runtime.kernel.callbacks import CallbackQueue
 from greenroom.runtime.kernel.kernel import Kernel
 from greenroom.runtime.kernel.mailbox import Envelope
@@ -50,17 +45,7 @@ RELAY_BYTES: Final = 16
 
 
 class AttachedSide:
-    """The replacement of the kernel while another process owns the folder.
-
-    Args:
-        types: The types that can be relayed.
-        bus: Notifies this process's subscribers.
-
-    Attributes:
-        relay: The id of this process's relay.
-        owner_pid: The owner's process id, 0 while there is none.
-        attachments: How often this process has attached.
-    """
+    """The replacement of the kernel while another process owns the folder."""
 
     def __init__(self, types: TypeRegistry, bus: Bus) -> None:
         self.callbacks = CallbackQueue(self.deliver, self.cancel)
@@ -91,16 +76,14 @@ class AttachedSide:
     # -- requests ----------------------------------------------------------
 
     def deliver(self, address: Address, envelope: Envelope) -> None:
-        """Send a message to its actor.
-
-        Raises:
-            RuntimeClosedError, UnknownKindError, OverloadedError: the message was not accepted.
-        """
+        """Send a message to its actor."""
         if self._closing:
-            raise RuntimeClosedError(self._closing)
+            raise errors.RuntimeClosedError(self._closing)
         actor = self._types.kinds.get(address.kind)
         if actor is None or type(envelope.message) not in actor.handlers:
-            raise UnknownKindError(f"no {address.kind!r} actor handles {type(envelope.message).__name__}")
+            raise errors.UnknownKindError(
+                f"no {address.kind!r} actor handles {type(envelope.message).__name__}"
+            )
         address.prefix()
         self._check_room()
         self._numbers = number = self._numbers + 1
@@ -116,13 +99,9 @@ class AttachedSide:
             self._abandon(int.from_bytes(envelope.relay_key[-8:]))
 
     async def query(self, query: Procedure[Any], principal: Any) -> Any:
-        """Return the reply to a query, or `AGAIN` if this process can now run it.
-
-        Raises:
-            RuntimeClosedError, UnknownKindError, OverloadedError: the query was not accepted.
-        """
+        """Return the reply to a query, or `AGAIN` if this process can now run it."""
         if not self._types.knows_query(query):
-            raise UnknownKindError(
+            raise errors.UnknownKindError(
                 f"{type(query).__name__} is not among the queries given when the folder was opened"
             )
         self._check_room()
@@ -144,11 +123,11 @@ class AttachedSide:
 
     def _check_room(self) -> None:
         if self._closing:
-            raise RuntimeClosedError(self._closing)
+            raise errors.RuntimeClosedError(self._closing)
         if self.silent_beats >= SILENT_BEATS:
-            raise OverloadedError.of(f"{self._silence()}; repeat later", RETRY_AFTER_MS)
+            raise errors.OverloadedError.of(f"{self._silence()}; repeat later", RETRY_AFTER_MS)
         if len(self._unanswered) >= UNANSWERED_LIMIT or self._unanswered_bytes >= UNANSWERED_BYTES:
-            raise OverloadedError.of(
+            raise errors.OverloadedError.of(
                 f"{len(self._unanswered)} messages wait for the process that owns the folder; repeat later",
                 RETRY_AFTER_MS,
             )
@@ -258,7 +237,9 @@ class AttachedSide:
                 else "repeat later"
             )
             pending.end(
-                outcome.Error(OverloadedError.of(f"{self._silence()}; {advice}", RETRY_AFTER_MS, known))
+                outcome.Error(
+                    errors.OverloadedError.of(f"{self._silence()}; {advice}", RETRY_AFTER_MS, known)
+                )
             )
         self.callbacks.run_callbacks()
 
@@ -282,7 +263,7 @@ class AttachedSide:
         for pending in list(self._unanswered.values()):
             pending.end(
                 outcome.Error(
-                    RuntimeClosedError(
+                    errors.RuntimeClosedError(
                         "the runtime closed before the reply; check whether the request took effect"
                     )
                 )
@@ -305,7 +286,7 @@ class AttachedSide:
             messages.append(envelope)
             try:
                 kernel.deliver(pending.address, envelope)
-            except GreenroomError as error:
+            except errors.GreenroomError as error:
                 envelope.complete(outcome.Error(error))
         self._emptied.set()
         return messages

@@ -14,14 +14,7 @@ import msgspec
 import trio
 
 from greenroom.runtime.base.unix_socket import close_in_children
-from greenroom.runtime.sharing.frames import (
-    FRAME_LIMIT,
-    FRAME_SIZE,
-    GREETING_LIMIT,
-    LENGTH_BYTES,
-    RelayMessage,
-    encode_frame,
-)
+from greenroom.runtime.sharing import frames
 
 READ_SIZE = 1 << 18
 
@@ -35,14 +28,7 @@ class PeerError(Exception):
 class FramedConnection(Generic[W]):
     """One side of a connection.
 
-    `run_writer` must run to send what `send_soon` or a full socket buffered.
-
-    Args:
-        connection: A connected stream socket, owned by this object from now on.
-        decode: Decodes the payload of a frame to words.
-
-    Attributes:
-        unsent: About how many bytes the socket has not accepted yet.
+    `run_writer` must run to send what `send_soon` or a full socket buffered; ``unsent`` counts its bytes.
     """
 
     def __init__(self, connection: socket.socket, decode: Callable[[Any], list[W]]) -> None:
@@ -50,24 +36,24 @@ class FramedConnection(Generic[W]):
         close_in_children(connection)
         self._socket = connection
         self._decode = decode
-        self._words: list[RelayMessage] = []
+        self._words: list[frames.RelayMessage] = []
         self._words_size = 0
         self._frames: deque[memoryview] = deque()
         self._received = bytearray()
-        self._limit = GREETING_LIMIT
+        self._limit = frames.GREETING_LIMIT
         self._parked: trio.lowlevel.Task | None = None
         self._sent = trio.Event()
         self.unsent = 0
         self.is_closed = False
 
-    def send(self, word: RelayMessage, size: int = 0) -> None:
+    def send(self, word: frames.RelayMessage, size: int = 0) -> None:
         """Send a word of about ``size`` bytes with the next `flush`."""
         self._words.append(word)
         self._words_size += size
-        if self._words_size >= FRAME_SIZE:
+        if self._words_size >= frames.FRAME_SIZE:
             self._wrap()
 
-    def send_soon(self, word: RelayMessage, size: int = 0) -> None:
+    def send_soon(self, word: frames.RelayMessage, size: int = 0) -> None:
         """Send a word after all ready tasks have run, or with an earlier `flush`."""
         self.send(word, size)
         self._wake()
@@ -83,14 +69,10 @@ class FramedConnection(Generic[W]):
 
     def end_greeting(self) -> None:
         """Accept large frames from now on."""
-        self._limit = FRAME_LIMIT
+        self._limit = frames.FRAME_LIMIT
 
     async def receive(self) -> list[W]:
-        """Wait for words and return all that have arrived, in their order.
-
-        Raises:
-            PeerError: the connection has ended, or the data are invalid.
-        """
+        """Wait for words and return all that have arrived, in their order."""
         words: list[W] = []
         while not words:
             if self.is_closed:
@@ -114,11 +96,7 @@ class FramedConnection(Generic[W]):
         return words
 
     async def run_writer(self) -> None:
-        """Send what `flush` and `send_soon` left, for ever.
-
-        Raises:
-            PeerError: the connection has ended.
-        """
+        """Send what `flush` and `send_soon` left, for ever."""
         while True:
             if self._words:
                 self.flush()
@@ -150,7 +128,7 @@ class FramedConnection(Generic[W]):
             self._wake()
 
     def _wrap(self) -> None:
-        frame = encode_frame(self._words)
+        frame = frames.encode_frame(self._words)
         self._words.clear()
         self._words_size = 0
         self.unsent += len(frame)
@@ -176,8 +154,8 @@ class FramedConnection(Generic[W]):
         """Decode the complete frames at the beginning of ``data``; return their length."""
         end = 0
         with memoryview(data) as view:
-            while len(data) - end >= LENGTH_BYTES:
-                begin = end + LENGTH_BYTES
+            while len(data) - end >= frames.LENGTH_BYTES:
+                begin = end + frames.LENGTH_BYTES
                 size = int.from_bytes(view[end:begin])
                 if size > self._limit:
                     raise PeerError(f"a frame of {size} bytes is too large")

@@ -49,10 +49,8 @@ class Hello(_Frame, frozen=True, tag=1):
     Attributes:
         protocol: The newest version of the protocol that it speaks.
         oldest: The oldest version that it speaks.
-        program: The version of the program.
         store_format: The newest store format that it can open.
         relay: Its id, constant for its life.
-        pid: Its process id.
         unanswered: The numbers of the messages that it will send again. It has the replies to all others.
     """
 
@@ -93,11 +91,6 @@ class Request(_Frame, frozen=True, tag=4):
     """A message for an actor.
 
     Attributes:
-        number: Counts the messages of this relay.
-        kind: The actor's kind.
-        key: The actor's key.
-        name: The message's type.
-        body: The message as JSON.
         principal: The caller's identity as JSON.
         idempotency: Scope, key and fingerprint of the client's own key, if any.
         left: Seconds until the deadline, if any.

@@ -1,30 +1,31 @@
-"""Lock the folder or attach to its owner; take over when the owner ends."""
+"""Own a shared folder, or attach to its owner and take over when that ends."""
 
 from __future__ import annotations
 
 import errno
 import socket
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final, Literal
 
 import trio
 
-from greenroom.runtime.base.errors import (
-    GreenroomError,
-    StoreError,
-    StoreIdleError,
-    StoreOwnedError,
-    StoreTooNewError,
-)
+from greenroom.runtime.api.open import RuntimeFactory
+from greenroom.runtime.api.runtime import Runtime
+from greenroom.runtime.base import errors
 from greenroom.runtime.base.unix_socket import peer_is_ours, socket_path
-from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, prepare_folder
+from greenroom.runtime.journal.secrets import Secret
+from greenroom.runtime.kernel.callbacks import MessageSink
+from greenroom.runtime.kernel.pubsub import Bus
+from greenroom.runtime.lmdb.encryption import check_mark
+from greenroom.runtime.lmdb.files import folder_error, prepare_folder
 from greenroom.runtime.lmdb.lock_file import FolderLock, ownership_error
 from greenroom.runtime.sharing import frames
+from greenroom.runtime.sharing.attached_side import AttachedSide
 from greenroom.runtime.sharing.framed_connection import FramedConnection, PeerError
-from greenroom.runtime.sharing.owner_side import BEAT_SECONDS, SOCKET_NAME
-from greenroom.runtime.sharing.process import SharedProcess, identity_of
+from greenroom.runtime.sharing.owner_side import BEAT_SECONDS, SOCKET_NAME, OwnerSide
+from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 RETRY_SECONDS: Final = 0.01
 """The pause between two attempts to own the folder or to reach its owner."""
@@ -45,20 +46,99 @@ May = Literal["create", "own", "attach"]
 """How far a process may go if there is no owner; each word includes those after it."""
 
 
+class SharedProcess:
+    """One process among those on a folder.
+
+    The ``sink`` of its messages is the attached side, later the own kernel. Keys can be derived from
+    ``has_secret`` on; the secret itself is only kept while it is attached.
+    """
+
+    def __init__(self, factory: RuntimeFactory, types: TypeRegistry) -> None:
+        self.factory = factory
+        self.bus = Bus(lambda: False)
+        self.attached_side = AttachedSide(types, self.bus)
+        self.owner_side = OwnerSide(types, self._begin)
+        self.sink: MessageSink = self.attached_side
+        self.runtime: Runtime | None = None
+        self.became_owner = trio.Event()
+        self.is_closed = False
+        self.secret: Secret | None = None
+        self.has_secret = trio.Event()
+
+    def check_open(self) -> None:
+        """Raise why no request is accepted any more, if so."""
+        if self.runtime is not None:
+            self.runtime.check_open()
+        elif self.is_closed:
+            raise errors.RuntimeClosedError("the runtime is closed")
+
+    def learn_secret(self, folder: Path, store_id: str, mark: str) -> None:
+        """Find the owner's secret: a process with another one could not take over."""
+        if mark and (self.secret is None or self.secret.mark != mark):
+            self.secret = self.factory.find_secret(folder, store_id, mark)
+        self.has_secret.set()
+
+    def check_key(self, folder: Path, mark: str | None) -> None:
+        """Check the owner's store against the encryption of this process."""
+        if self.factory.encryption is not None:
+            check_mark(self.factory.encryption, mark, str(folder))
+
+    def acquire(
+        self, place: ExitStack, lock: FolderLock, identity: tuple[int, int] | None = None
+    ) -> FolderLock:
+        """Own the folder until the stack is closed, and let other processes attach."""
+        with ExitStack() as stack:
+            stack.callback(self.owner_side.close)  # last, after the lock is released
+            owner = stack.enter_context(lock)
+            if identity is not None and identity_of(owner.folder) != identity:
+                raise errors.StoreError(
+                    f"{owner.folder} is not the folder that this process was attached to; start again"
+                )
+            stack.enter_context(self.owner_side.listen(owner.folder))
+            place.push(stack.pop_all())
+        return owner
+
+    def run(self, owner: FolderLock) -> AbstractAsyncContextManager[Runtime]:
+        """Run the actors on the folder that this process owns, until the block ends."""
+        return self.factory.run(owner, self.owner_side, self.bus, self.attached_side.callbacks)
+
+    def _begin(self, runtime: Runtime) -> None:
+        """Take over: this process now answers its pending requests itself."""
+        self.runtime = runtime
+        self.sink = kernel = runtime.parts()[0]
+        self.owner_side.answer_own(self.attached_side.relay, self.attached_side.hand_over(kernel))
+        if self.attached_side.attachments:
+            self.attached_side.renew_subscriptions()
+        self.has_secret.set()
+        self.became_owner.set()
+
+
+def identity_of(folder: Path) -> tuple[int, int]:
+    """Return the identity of a folder, which a rename keeps."""
+    status = folder.stat()
+    return status.st_dev, status.st_ino
+
+
 @asynccontextmanager
 async def lock_or_attach(process: SharedProcess, path: Path, may: May = "create") -> AsyncIterator[None]:
     """Own the folder, or attach to its owner, while the block runs; see `open_shared_runtime`."""
     if may == "attach":
-        refused = _find_owner(path)
+        folder = prepare_folder(path, create=False)
+        owned = ownership_error(folder)
+        if owned is None:
+            raise errors.StoreIdleError(
+                f"no process has {folder} open, and this one may only attach to one that has"
+            )
+        refused = owned
     else:
         with ExitStack() as place:
             try:
                 owner = process.acquire(place, FolderLock(path, create=may == "create"))
-            except StoreOwnedError as error:
+            except errors.StoreOwnedError as error:
                 refused = error
             else:
-                if may == "own" and not (owner.folder / DATA_FILE).exists():
-                    raise StoreError(f"there is no store in {owner.folder}")
+                if may == "own":
+                    owner.store_file()
                 async with process.run(owner):
                     yield
                 return
@@ -66,31 +146,22 @@ async def lock_or_attach(process: SharedProcess, path: Path, may: May = "create"
         yield
 
 
-def _find_owner(path: Path) -> StoreOwnedError:
-    folder = prepare_folder(path, create=False)
-    refused = ownership_error(folder)
-    if refused is None:
-        raise StoreIdleError(f"no process has {folder} open, and this one may only attach to one that has")
-    return refused
-
-
 class LockOrAttach:
     """Keep a process attached until it owns the folder, then run it as the owner.
 
-    Args:
-        process: The process.
-        refused: Why it could not own the folder at first.
-        may_own: Whether it takes over when the owner ends, instead of waiting for another owner.
+    Unless it ``may_own``, it waits for another owner when one ends.
     """
 
-    def __init__(self, process: SharedProcess, refused: StoreOwnedError, *, may_own: bool = True) -> None:
+    def __init__(
+        self, process: SharedProcess, refused: errors.StoreOwnedError, *, may_own: bool = True
+    ) -> None:
         self._process = process
         self._attached_side = process.attached_side
         self._refused = refused
         self._folder = refused.folder
         self._identity = identity_of(refused.folder)
         self._stop = trio.CancelScope()
-        self._failure: GreenroomError | None = None
+        self._failure: errors.GreenroomError | None = None
         self._answered = trio.Event()
         self._connected = False
         self._waits = not may_own
@@ -132,15 +203,14 @@ class LockOrAttach:
         with trio.move_on_after(START_SECONDS):
             await self._answered.wait()
         if not self._connected and not self._answered.is_set():
-            raise StoreOwnedError(self._folder, self._refused.pid, self._refusal()) from self._refused
-
-    def _refusal(self) -> str:
-        holder = f"process {self._refused.pid}" if self._refused.pid else "another process"
-        return (
-            f"{self._folder} is in use by {holder}, which lets no other attach: a backup, check or restore "
-            "of a stopped store, or an older greenroom; wait until it has ended, or choose another folder "
-            "with --data"
-        )
+            holder = f"process {self._refused.pid}" if self._refused.pid else "another process"
+            raise errors.StoreOwnedError(
+                self._folder,
+                self._refused.pid,
+                f"{self._folder} is in use by {holder}, which lets no other attach: a backup, check or "
+                "restore of a stopped store, or an older greenroom; wait until it has ended, or choose "
+                "another folder with --data",
+            ) from self._refused
 
     async def _leave(self) -> None:
         with trio.move_on_after(self._process.factory.options.drain_seconds):
@@ -156,7 +226,7 @@ class LockOrAttach:
                 async with self._process.run(await self._stay_attached(place)):
                     self._answered.set()
                     await self._leaving.wait()
-        except GreenroomError as error:
+        except errors.GreenroomError as error:
             self._failure = error
             self._stop.cancel()
         finally:
@@ -164,13 +234,13 @@ class LockOrAttach:
 
     async def _stay_attached(self, place: ExitStack) -> FolderLock:
         """Relay until this process holds the lock."""
-        failure: GreenroomError | None = None
+        failure: errors.GreenroomError | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._process.bus.run)
             nursery.start_soon(self._beat)
             try:
                 owner = await self._acquire_lock(place)
-            except GreenroomError as error:  # raised below, outside of the nursery's group
+            except errors.GreenroomError as error:  # raised below, outside of the nursery's group
                 failure = error
             nursery.cancel_scope.cancel()
         if failure is not None:
@@ -189,7 +259,7 @@ class LockOrAttach:
                 if owner is not None:
                     return owner
             elif not self._waits and trio.current_time() - self._lost_at > START_SECONDS:
-                raise StoreTooNewError(
+                raise errors.StoreTooNewError(
                     f"the process that owned {self._folder} has ended, and it was a newer greenroom whose "
                     "store this one cannot open; upgrade this one"
                 )
@@ -216,9 +286,9 @@ class LockOrAttach:
     def _try_to_own(self, place: ExitStack) -> FolderLock | None:
         try:
             return self._process.acquire(place, FolderLock(self._folder, create=False), self._identity)
-        except StoreOwnedError:
+        except errors.StoreOwnedError:
             return None
-        except StoreError as error:
+        except errors.StoreError as error:
             if isinstance(error.__cause__, OSError) and error.__cause__.errno in _SCARCE:
                 return None
             raise
@@ -232,7 +302,7 @@ class LockOrAttach:
             raise folder_error(error, f"the socket in {self._folder} cannot be reached") from error
         if not peer_is_ours(connection):
             connection.close()
-            raise StoreError(f"the socket in {self._folder} belongs to another user's process")
+            raise errors.StoreError(f"the socket in {self._folder} belongs to another user's process")
         self._connected = True
         return FramedConnection(connection, frames.decode_from_owner)
 
@@ -241,7 +311,7 @@ class LockOrAttach:
         wire.flush()
         word, *rest = await wire.receive()
         if isinstance(word, frames.Reject):
-            raise StoreOwnedError(self._folder, self._refused.pid, word.sentence)
+            raise errors.StoreOwnedError(self._folder, self._refused.pid, word.sentence)
         if not isinstance(word, frames.Welcome):
             raise PeerError("the owner did not greet back")
         self._attached_side.receive(rest)

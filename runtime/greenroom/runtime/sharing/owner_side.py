@@ -18,21 +18,21 @@ from typing import Final
 import trio
 
 from greenroom.runtime.api.runtime import Runtime
+from greenroom.runtime.base.system import program_version
 from greenroom.runtime.base.unix_socket import bind_socket, peer_is_ours
-from greenroom.runtime.base.version import program_version
 from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.kernel import Kernel
 from greenroom.runtime.kernel.mailbox import Envelope, Result
 from greenroom.runtime.kernel.pubsub import Bus
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.codec import pass_over
-from greenroom.runtime.lmdb.environment import FORMAT_VERSION
+from greenroom.runtime.lmdb.environment import FORMAT_VERSION, INDEXES
 from greenroom.runtime.lmdb.keys import encode_json
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.attached_session import AttachedSession, PendingRequest
 from greenroom.runtime.sharing.framed_connection import FramedConnection, PeerError
 from greenroom.runtime.sharing.type_registry import TypeRegistry
-from greenroom.runtime.store.store import INDEXES, Store
+from greenroom.runtime.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -45,12 +45,7 @@ _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, e
 
 
 class OwnerSide:
-    """The server of attached processes, a runtime's `RelayService`.
-
-    Args:
-        types: The types that can be relayed.
-        began: Called with the new runtime before its first request.
-    """
+    """The server of attached processes, a runtime's `RelayService`."""
 
     runtime: Runtime
     kernel: Kernel
@@ -165,7 +160,13 @@ class OwnerSide:
             if not isinstance(hello, frames.Hello) or rest:
                 raise PeerError("it did not introduce itself")
             if hello.protocol < frames.OLDEST or hello.oldest > frames.PROTOCOL:
-                wire.send(frames.Reject(_no_common_protocol(hello)))
+                sentence = (
+                    f"process {os.getpid()}, which owns the folder, is greenroom {program_version()} and "
+                    f"speaks versions {frames.OLDEST} to {frames.PROTOCOL} of the relay's protocol; "
+                    f"greenroom {hello.program} speaks {hello.oldest} to {hello.protocol}. End the older "
+                    "program, or upgrade it"
+                )
+                wire.send(frames.Reject(sentence))
                 await wire.drain()
                 return None
             wire.end_greeting()
@@ -238,11 +239,3 @@ class OwnerSide:
                     raise
                 logger.warning("no other process can attach now: %s", error)
                 await trio.sleep(_RETRY_SECONDS)
-
-
-def _no_common_protocol(hello: frames.Hello) -> str:
-    return (
-        f"process {os.getpid()}, which owns the folder, is greenroom {program_version()} and speaks "
-        f"versions {frames.OLDEST} to {frames.PROTOCOL} of the relay's protocol; greenroom {hello.program} "
-        f"speaks {hello.oldest} to {hello.protocol}. End the older program, or upgrade it"
-    )

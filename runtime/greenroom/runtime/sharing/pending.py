@@ -9,7 +9,7 @@ import outcome
 import trio
 
 from greenroom.runtime.actor.message import EncodedReply, decode_reply
-from greenroom.runtime.api.procedure import Procedure
+from greenroom.runtime.api.client import Procedure
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import ActorFailedError, GreenroomError, Outcome
 from greenroom.runtime.kernel.mailbox import Envelope, Result
@@ -22,13 +22,7 @@ AGAIN = object()
 
 
 class PendingMessage:
-    """A message that waits for its reply.
-
-    Attributes:
-        size: About how many bytes it takes.
-        since: The time of the request, on trio's clock.
-        was_sent: Whether it was sent to any owner.
-    """
+    """A message that waits for its reply."""
 
     __slots__ = ("_types", "address", "envelope", "number", "since", "size", "was_sent")
 
@@ -42,11 +36,7 @@ class PendingMessage:
         self.was_sent = False
 
     def word(self, *, again: bool = False) -> frames.Request:
-        """Return the word for it.
-
-        Raises:
-            TypeError, ValueError: part of it cannot be encoded.
-        """
+        """Return the word for it."""
         envelope = self.envelope
         message = envelope.message
         body = encode_json(message)

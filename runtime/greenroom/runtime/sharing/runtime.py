@@ -10,21 +10,19 @@ from typing import Any, Literal, TypeVar, Unpack
 
 import msgspec
 
-from greenroom.runtime.api.client import RuntimeClient
+from greenroom.runtime.api.client import Procedure, RuntimeClient
 from greenroom.runtime.api.open import RuntimeConfig, RuntimeFactory
-from greenroom.runtime.api.procedure import Procedure
 from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.arguments import check_options
 from greenroom.runtime.base.errors import StoreError
+from greenroom.runtime.base.options import apply_settings
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
-from greenroom.runtime.base.store_settings import apply_settings
 from greenroom.runtime.kernel.callbacks import MessageSink
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
 from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
-from greenroom.runtime.sharing.lock_or_attach import May, lock_or_attach
+from greenroom.runtime.sharing.lock_or_attach import May, SharedProcess, lock_or_attach
 from greenroom.runtime.sharing.pending import AGAIN
-from greenroom.runtime.sharing.process import SharedProcess
 from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 R = TypeVar("R")
@@ -174,7 +172,6 @@ async def open_shared_runtime(
         config: The configuration of the runtime; see `RuntimeConfig`.
 
     Raises:
-        TypeError: there is no such option; the call itself raises it.
         StoreIdleError: no process owns the folder, and this one may only attach.
         StoreOwnedError: the owner accepts no others: it is another version, or busy with a backup, a check or
             a restore.

@@ -10,7 +10,7 @@ import msgspec
 
 from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.message import Message
-from greenroom.runtime.api.procedure import Procedure
+from greenroom.runtime.api.client import Procedure
 from greenroom.runtime.base.errors import UnknownKindError
 from greenroom.runtime.lmdb.keys import encode_json
 
@@ -19,14 +19,7 @@ PRINCIPALS = 1_024
 
 
 class TypeRegistry:
-    """The types that one process knows.
-
-    Args:
-        kinds: Its actor classes.
-        queries: The queries that can be relayed.
-        principal_type: The type of principals: hashable, and supported by msgspec.
-        label_type: The type of publications' labels, likewise.
-    """
+    """The types that one process knows; those of principals and labels are hashable."""
 
     def __init__(
         self,
@@ -74,11 +67,7 @@ class TypeRegistry:
         return type(query).__name__ in self._queries
 
     def read_query(self, name: str, body: bytes) -> Procedure[Any]:
-        """Decode a query.
-
-        Raises:
-            UnknownKindError: as `read_message`.
-        """
+        """Decode a query."""
         known = self._queries.get(name)
         if known is None:
             raise UnknownKindError(f"the process that owns the folder knows no query {name}")

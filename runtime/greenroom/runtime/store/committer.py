@@ -15,7 +15,8 @@ from typing import Protocol
 import trio
 
 from greenroom.runtime.base.errors import StoreFailedError
-from greenroom.runtime.store.store import Store, WriteBatch
+from greenroom.runtime.lmdb.write_batch import WriteBatch
+from greenroom.runtime.store.store import Store
 
 Done = Callable[[Sequence[WriteBatch], StoreFailedError | None], None]
 """Called with each group in the trio thread. After an error nothing may be answered; the process must end."""

@@ -17,20 +17,14 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
-from typing import Any, Final
+from typing import Final
 
-from greenroom.runtime.base.errors import (
-    StorageFullError,
-    StoreDamagedError,
-    StoreError,
-    StoreKeyError,
-    StoreTooNewError,
-)
+from greenroom.runtime.base.errors import StoreDamagedError, StoreError
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import REMEDY
 from greenroom.runtime.lmdb.files import DATA_FILE, OWNER_FILE, folder_error
 from greenroom.runtime.lmdb.lock_file import FolderLock
-from greenroom.runtime.store.integrity_child import DAMAGED, FAILED, FULL, LOCKED, TOO_NEW
+from greenroom.runtime.store.integrity_child import OUTCOMES
 from greenroom.runtime.store.page_proofs import Prover
 from greenroom.runtime.store.record_damage import SOUND, DamagedRecord, StoreCheck, list_names
 
@@ -52,13 +46,7 @@ _NAMED: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """One table of a sound file.
-
-    Attributes:
-        name: The table.
-        rows: The number of its rows.
-        bytes: The bytes of its keys and records, without LMDB's pages.
-    """
+    """One table of a sound file; its bytes are those of keys and records."""
 
     name: str
     rows: int
@@ -66,22 +54,16 @@ class TableReport:
 
 
 def check_store(owner: FolderLock, encryption: Encryption | None = None) -> StoreCheck:
-    """Check a store before it is opened.
+    """Check a store before it is opened; wait in another thread.
 
     A new store is sound, and so is one that is byte for byte as its last owner left it. After the mere death
     of a process, and for a large one that was left in order, the store is accepted without a full check. In
     all other cases a child reads the structure, which takes about 10 s for 1 GB of small rows, and every
-    record if they are in doubt. Wait in another thread.
-
-    Args:
-        owner: The lock, just entered.
-        encryption: Has the key of an encrypted store.
+    record if they are in doubt.
 
     Raises:
         StoreDamagedError: more than its records is damaged, or it is gone; the sentence names the remedy.
-        StoreTooNewError: a newer program wrote it.
-        StoreKeyError: it is encrypted with another key.
-        StoreError: it could not be read.
+        StoreError: as each of its kinds says.
     """
     path = owner.folder / DATA_FILE
     if owner.lost:
@@ -136,10 +118,7 @@ def inspect_file(
     Raises:
         StoreDamagedError: it is no LMDB file, its structure is damaged, or it crashed the child; or records
             are damaged and `on_damage` is not given.
-        StoreTooNewError: a newer program wrote it.
-        StoreKeyError: its records are encrypted with another key.
-        StorageFullError: there is no room for the copy.
-        StoreError: it could not be read or copied.
+        StoreError: as each of its kinds says.
     """
     libraries = (place for module in _LIBRARIES for place in _places(module))
     library = ":".join(dict.fromkeys([os.fspath(Path(__file__).parents[3]), *libraries]))
@@ -201,26 +180,15 @@ def _judge(
         reason = child.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise StoreError(f"the check of {name} failed: {reason}")
     outcome = json.loads(child.stdout)
-    if DAMAGED in outcome:
-        raise StoreDamagedError(f"{name} is damaged: {outcome[DAMAGED]}; {REMEDY}")
-    if TOO_NEW in outcome:
-        raise StoreTooNewError(outcome[TOO_NEW])
-    if LOCKED in outcome:
-        raise StoreKeyError(outcome[LOCKED])
-    if FULL in outcome:
-        raise StorageFullError(outcome[FULL])
-    if FAILED in outcome:
-        raise StoreError(outcome[FAILED])
-    return _tables(outcome, name, on_damage)
-
-
-def _tables(
-    outcome: dict[str, Any], name: str, on_damage: Callable[[DamagedRecord], None] | None
-) -> tuple[TableReport, ...]:
-    found = outcome.get("records", ())
+    for kind, error in OUTCOMES.items():
+        if kind in outcome:
+            sentence = outcome[kind]
+            raise error(
+                f"{name} is damaged: {sentence}; {REMEDY}" if error is StoreDamagedError else sentence
+            )
     damaged = [
         DamagedRecord(table, bytes.fromhex(key), outcome["is_hidden"], bytes.fromhex(lies_at))
-        for table, key, lies_at in found
+        for table, key, lies_at in outcome.get("records", ())
     ]
     for record in damaged:
         if on_damage is None:

@@ -20,23 +20,20 @@ from typing import Any, Final
 import lmdb
 import lmdb.verify
 
-from greenroom.runtime.base.errors import (
-    RecordDamagedError,
-    StorageFullError,
-    StoreDamagedError,
-    StoreError,
-    StoreKeyError,
-    StoreTooNewError,
-)
-from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
+from greenroom.runtime.base import errors
+from greenroom.runtime.lmdb.codec import RecordCodec
+from greenroom.runtime.lmdb.encryption import unseal
 from greenroom.runtime.lmdb.environment import SEAL_KEY, TABLES, check_format, store_error
 from greenroom.runtime.store.page_proofs import Prover
 
-DAMAGED: Final = "damaged"
-TOO_NEW: Final = "too new"
-FULL: Final = "full"
-LOCKED: Final = "locked"
-FAILED: Final = "failed"
+OUTCOMES: Final[dict[str, type[errors.StoreError]]] = {
+    "damaged": errors.StoreDamagedError,
+    "too new": errors.StoreTooNewError,
+    "full": errors.StorageFullError,
+    "locked": errors.StoreKeyError,
+    "failed": errors.StoreError,
+}
+"""The errors that the child reports by name, the base class last."""
 
 _NAMED = 5  # findings in a sentence
 _MOST_DAMAGED: Final = 10_000
@@ -46,17 +43,7 @@ _MOST_DAMAGED: Final = 10_000
 def inspect(
     path: Path, *, records: bool, compact: Path | None, unlock: bytes | None = None
 ) -> dict[str, Any]:
-    """Return rows and bytes by table, if records are read, and damaged records.
-
-    Args:
-        path: The LMDB file; no process may write it meanwhile.
-        records: Whether to read every record and check its checksum, too.
-        compact: An existing file for a compact copy, without deleted data.
-        unlock: The key-encryption key, needed for the records of an encrypted store.
-
-    Raises:
-        StoreDamagedError, StoreTooNewError, StorageFullError, StoreKeyError, StoreError: see each.
-    """
+    """Return rows and bytes by table, if records are read, and damaged records."""
     _check_bytes(path)
     environment = lmdb.open(os.fspath(path), subdir=False, readonly=True, lock=False, max_dbs=len(TABLES))
     with environment, environment.begin() as transaction:
@@ -68,7 +55,7 @@ def inspect(
         damaged: list[tuple[str, str, str]] = []
         seal = transaction.get(SEAL_KEY)
         if records:
-            codec = _codec(seal, unlock, path)
+            codec = unseal(seal, unlock, os.fspath(path)).codec
             tables = {name.decode(): _read(environment, transaction, name, codec, damaged) for name in TABLES}
         if compact is not None:
             # Never created here: the parent may be dead by now, and the file removed.
@@ -85,15 +72,8 @@ def _check_bytes(path: Path) -> None:
     except Exception as error:  # noqa: BLE001 - any error means that the bytes are not sound
         problems = [str(error) or repr(error)]
     if problems:
-        raise StoreDamagedError(_summarize(problems))
-
-
-def _codec(seal: bytes | None, unlock: bytes | None, path: Path) -> RecordCodec:
-    if seal is None:
-        return PlainCodec()
-    from greenroom.runtime.lmdb.record_cipher import SealedCodec, unwrap  # noqa: PLC0415 - see there
-
-    return SealedCodec(unwrap(seal, unlock, os.fspath(path)))
+        more = f" (and {len(problems) - _NAMED} more)" if len(problems) > _NAMED else ""
+        raise errors.StoreDamagedError("; ".join(problems[:_NAMED]) + more)
 
 
 def _read(
@@ -106,29 +86,26 @@ def _read(
     """Read a whole table; add table, key and place of each damaged record."""
     table = environment.open_db(name, txn=transaction, create=False)
     entries = transaction.stat(table)["entries"]
-    unseal = codec.open
+    open_record = codec.open
     rows = size = 0
     last = b""
     for key, record in transaction.cursor(table):
         rows += 1
         size += len(key) + len(record)
         if key <= last or rows > entries:
-            raise StoreDamagedError(f"the keys of the table {name.decode()} are out of order after {last!r}")
+            raise errors.StoreDamagedError(
+                f"the keys of the table {name.decode()} are out of order after {last!r}"
+            )
         last = key
         try:
-            unseal(key, record)
-        except RecordDamagedError as error:
+            open_record(key, record)
+        except errors.RecordDamagedError as error:
             damaged.append((name.decode(), error.key.hex(), "" if error.key == key else key.hex()))
             if len(damaged) > _MOST_DAMAGED:
-                raise StoreDamagedError(f"more than {_MOST_DAMAGED:,} records: {error}") from None
+                raise errors.StoreDamagedError(f"more than {_MOST_DAMAGED:,} records: {error}") from None
     if rows != entries:
-        raise StoreDamagedError(f"the table {name.decode()} has {rows} rows and counts {entries}")
+        raise errors.StoreDamagedError(f"the table {name.decode()} has {rows} rows and counts {entries}")
     return {"rows": rows, "bytes": size}
-
-
-def _summarize(problems: list[str]) -> str:
-    more = f" (and {len(problems) - _NAMED} more)" if len(problems) > _NAMED else ""
-    return "; ".join(problems[:_NAMED]) + more
 
 
 def main(path: str, records: str, compact: str) -> None:
@@ -147,14 +124,7 @@ def main(path: str, records: str, compact: str) -> None:
             )
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{path} cannot be read or copied") from error
-    except StoreDamagedError as error:
-        outcome = {DAMAGED: str(error)}
-    except StoreTooNewError as error:
-        outcome = {TOO_NEW: str(error)}
-    except StorageFullError as error:
-        outcome = {FULL: str(error)}
-    except StoreKeyError as error:
-        outcome = {LOCKED: str(error)}
-    except StoreError as error:
-        outcome = {FAILED: str(error)}
+    except errors.StoreError as error:
+        name = next(name for name, kind in OUTCOMES.items() if isinstance(error, kind))
+        outcome = {name: str(error)}
     sys.stdout.write(json.dumps(outcome))

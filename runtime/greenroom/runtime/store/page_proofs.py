@@ -58,23 +58,11 @@ class _Place(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row as it lies in a leaf.
-
-    Attributes:
-        key: Its key; for a damaged row as far as known.
-        value: Its record, or the place of it.
-        damage: Its damage, if any.
-    """
+    """A row as it lies in a leaf."""
 
     key: bytes
     value: int | bytes | Big
     damage: Damage | None
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether it is damaged and its original key may belong elsewhere."""
-        damage = self.damage
-        return damage is not None and not (damage.is_key_known and damage.lies_at == self.key)
 
     def hides(self, key: bytes) -> bool:
         """Return whether a missing key may be the original key of this neighbouring row."""
@@ -94,14 +82,9 @@ class Prover(Pages):
         self._last: tuple[int, list[Tree]] | None = None
 
     def trees(self, number: int | None = None) -> list[Tree]:
-        """Return the tables of a view of LMDB, which must stay open.
+        """Return the tables of an open view of LMDB, by default the newest.
 
-        Args:
-            number: The number of its transaction; the newest by default.
-
-        Raises:
-            ViewPassedError: two commits have come since the view was opened.
-            StoreDamagedError: what leads to them is damaged, or the file was cut short.
+        Raises `ViewPassedError` if two commits have come since that view was opened.
         """
         last = self._last
         if last is not None and last[0] == number:
@@ -121,11 +104,7 @@ class Prover(Pages):
         return Tree(self, head.root, head.depth, is_main=True)
 
     def tables(self, names: Tree) -> list[Tree]:
-        """Return the tables.
-
-        Raises:
-            StoreDamagedError: what leads to them is damaged.
-        """
+        """Return the tables."""
         return [self._tree(names.get(name), name) for name in TABLES]
 
     def _tree(self, record: bytes | None, name: bytes) -> Tree:
@@ -140,26 +119,16 @@ class Prover(Pages):
         return self._codec.open(key, self.value(value))
 
     def prove_keys(self) -> None:
-        """Prove that each key of the file can be found.
-
-        Raises:
-            StoreDamagedError: one cannot.
-        """
+        """Prove that each key of the file can be found."""
         for tree in self.trees():
             for _ in tree.forward(b""):
                 pass
 
 
 class Tree:
-    """One table in one view.
+    """One table in one view, of ``depth`` pages on the way to a record.
 
-    Args:
-        prover: Reads its pages.
-        root: The number of its root page.
-        depth: The number of pages on the way to a record.
-        rows: The number of its rows.
-        leaves: The number of its leaves.
-        is_main: Whether it is LMDB's own table of tables, without checksums.
+    LMDB's own table of tables (``is_main``) has no checksums.
     """
 
     __slots__ = ("_is_main", "_prover", "depth", "leaves", "root", "rows")
@@ -293,16 +262,13 @@ def _is_at(leaf: Page, index: int, key: bytes) -> bool:
 
 
 def _is_elsewhere(row: _Row) -> bool:
-    return row.is_elsewhere
+    """Return whether a row is damaged and its original key may belong elsewhere."""
+    damage = row.damage
+    return damage is not None and not (damage.is_key_known and damage.lies_at == row.key)
 
 
 class ProvenSnapshot(Snapshot):
-    """A `Snapshot` with proven reads.
-
-    Args:
-        prover: Reads the file.
-        trees: The tables of a view of LMDB, which must stay open; the newest by default.
-    """
+    """A `Snapshot` with proven reads, of an open view of LMDB or the newest one."""
 
     __slots__ = ("_prover", "_trees")
 
@@ -330,7 +296,9 @@ class ProvenSnapshot(Snapshot):
         """
         for row in self._rows(table, prefix, start, reverse=reverse):
             try:
-                payload = self._open(row)
+                if row.damage is not None:
+                    raise row.damage.error(row.key)
+                payload = self._prover.open(row.key, row.value)
             except RecordDamagedError as error:
                 if on_damage is None:
                     raise
@@ -338,18 +306,11 @@ class ProvenSnapshot(Snapshot):
             else:
                 yield row.key, payload
 
-    def keys(
-        self, table: int, prefix: bytes, *, start: bytes | None = None, reverse: bool = False
-    ) -> Iterator[bytes]:
+    def keys(self, table: int, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
         """Yield the keys that begin with ``prefix``, in order; damaged ones as known."""
-        for row in self._rows(table, prefix, start, reverse=reverse):
-            if row.damage is None or is_among(row.key, prefix, start, reverse=reverse):
+        for row in self._rows(table, prefix, start, reverse=False):
+            if row.damage is None or is_among(row.key, prefix, start, reverse=False):
                 yield row.key
-
-    def _open(self, row: _Row) -> bytes:
-        if row.damage is not None:
-            raise row.damage.error(row.key)
-        return self._prover.open(row.key, row.value)
 
     def _rows(self, table: int, prefix: bytes, start: bytes | None, *, reverse: bool) -> Iterator[_Row]:
         tree = self._trees[table]
@@ -376,12 +337,7 @@ class ProvenSnapshot(Snapshot):
 
 
 class ProvenView:
-    """A view of one table's records, with proven reads.
-
-    Args:
-        transaction: The LMDB transaction that keeps its pages; it ends with the view.
-        tree: The table in it.
-    """
+    """A view of one table's records, with proven reads."""
 
     __slots__ = ("_transaction", "_tree")
 
@@ -390,11 +346,7 @@ class ProvenView:
         self._tree = tree
 
     def get(self, key: bytes, /) -> bytes | None:
-        """Return the record under ``key``; None if it is proven that there is none.
-
-        Raises:
-            RecordDamagedError: as `Tree.get`.
-        """
+        """Return the record under ``key``; None if it is proven that there is none."""
         return self._tree.get(key)
 
     def abort(self) -> None:

@@ -66,12 +66,7 @@ def list_names(records: Iterable[DamagedRecord], most: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class StoreCheck:
-    """The result of a check of a store.
-
-    Attributes:
-        is_whole: Whether the whole store was checked.
-        damaged: Its damaged records; all others are sound.
-    """
+    """The result of a check: which records are damaged, and whether others were read."""
 
     is_whole: bool
     damaged: tuple[DamagedRecord, ...] = ()
@@ -81,15 +76,7 @@ SOUND: Final = StoreCheck(is_whole=True)
 
 
 class ReportingCodec:
-    """A codec that reports each damaged record before it raises the error.
-
-    Args:
-        codec: The codec to use.
-        report: Called with the damage of the record, in any thread.
-
-    Attributes:
-        open_quietly: Opens a record without a report.
-    """
+    """A codec that reports each damaged record before it raises the error."""
 
     def __init__(self, codec: RecordCodec, report: Callable[[RecordDamagedError], None]) -> None:
         self.seal = codec.seal
@@ -116,12 +103,7 @@ class ReportingCodec:
 class KnownDamage:
     """The known damaged records of an open store; for any thread.
 
-    Args:
-        name: The store's name in the log.
-        found: Those that a check has found.
-
-    Attributes:
-        found: The known ones, by their places, each with the step in which it became known.
+    ``found`` has them by their places, each with the step in which it became known.
     """
 
     def __init__(self, name: str, found: Iterable[DamagedRecord] = ()) -> None:
@@ -173,10 +155,7 @@ class KnownDamage:
     def replace(self, found: Iterable[DamagedRecord], since: int | None = None) -> None:
         """Replace the known damage by the result of a check of the whole store.
 
-        Args:
-            found: The damaged records.
-            since: The `step` at which the check began; damage recorded later stays. The present one by
-                default.
+        Damage recorded after the `step` ``since``, at which the check began, stays.
         """
         with self._guard:
             before = self.found

@@ -24,15 +24,7 @@ from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.encryption import Encryption, open_seal, rewrap
 from greenroom.runtime.lmdb.environment import (
-    ACTORS as ACTORS,
-)
-from greenroom.runtime.lmdb.environment import (
-    INDEXES as INDEXES,
-)
-from greenroom.runtime.lmdb.environment import (
-    META as META,
-)
-from greenroom.runtime.lmdb.environment import (
+    META,
     MIN_SIZE,
     SECRET_KEY,
     STORE_KEY,
@@ -42,9 +34,7 @@ from greenroom.runtime.lmdb.environment import (
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, prepare_folder
 from greenroom.runtime.lmdb.snapshot import CachedSnapshot, OnDamage, Snapshot, TableView
-from greenroom.runtime.lmdb.write_batch import Changes
-from greenroom.runtime.lmdb.write_batch import Op as Op
-from greenroom.runtime.lmdb.write_batch import WriteBatch as WriteBatch
+from greenroom.runtime.lmdb.write_batch import Changes, Op, WriteBatch
 from greenroom.runtime.store.page_proofs import ProvenSnapshot, ProvenView, Prover, Tree, ViewPassedError
 from greenroom.runtime.store.record_damage import (
     SOUND,
@@ -65,31 +55,19 @@ class Store:
     `get`, `scan`, `keys`, `copy_to` and `statistics` are for any thread, `commit` for one thread at a time.
 
     Args:
-        folder: The folder of ``greenroom.mdb``, created if missing. The caller holds its owner lock.
         codec: A codec instead of the store's own.
-        encryption: The wanted encryption.
         check: The result of a check; unless all of the file is sound, reads are proven.
-        max_size: Address space to reserve, in bytes; the quota.
         min_free: Below this many free bytes on the disk only deletes and reserve units are committed.
         sync: Whether a commit waits for the disk. Without it a crash of the process loses nothing, but a
             power cut may destroy the store.
 
     Attributes:
         is_checked: Whether the whole file has been checked, perhaps with damaged records.
-        damage: The known damaged records.
         has_own_codec: Whether it uses its own codec, and not one given by the caller.
-        writer: The writer; its figures are for any thread.
         unlock: The key-encryption key of an encrypted store; never displayed.
         blinder: Hides names in the keys of an encrypted store. The callers apply it to keys.
         id: The store's id, the same in its backups.
         secret_mark: The mark of its secret; empty before the first.
-
-    Raises:
-        StoreError: the folder cannot hold a store, or the map cannot be reserved.
-        StorageFullError: the disk has no room for a new store.
-        StoreDamagedError: the file is no Greenroom store.
-        StoreTooNewError: a newer program wrote the store.
-        StoreKeyError: it is encrypted with another key, or encryption is required and it is not.
     """
 
     def __init__(
@@ -150,48 +128,26 @@ class Store:
         return record_cipher.mark_of(self.unlock)
 
     def mark_secret(self, mark: str) -> None:
-        """Record the mark of the store's secret, before any commit.
-
-        Raises:
-            StorageFullError: there is no room for it.
-            StoreError: it could not be written.
-        """
+        """Record the mark of the store's secret, before any commit."""
         if mark == self.secret_mark:
             return
-        try:
-            with self._environment.begin(write=True) as transaction:
-                transaction.put(SECRET_KEY, mark.encode())
-        except lmdb.Error as error:
-            raise store_error(error, f"{self._path} cannot be written") from error
+        with self._translate_errors("written"), self._environment.begin(write=True) as transaction:
+            transaction.put(SECRET_KEY, mark.encode())
         self.secret_mark = mark
 
     def take_identity(self, other: Store) -> None:
-        """Adopt the id and the secret of another store, which this one replaces.
-
-        Raises:
-            StoreError: it could not be written.
-        """
-        try:
-            with self._environment.begin(write=True) as transaction:
-                transaction.put(STORE_KEY, other.id.encode())
-        except lmdb.Error as error:
-            raise store_error(error, f"{self._path} cannot be written") from error
+        """Adopt the id and the secret of another store, which this one replaces."""
+        with self._translate_errors("written"), self._environment.begin(write=True) as transaction:
+            transaction.put(STORE_KEY, other.id.encode())
         self.id = other.id
         self.mark_secret(other.secret_mark)
 
     def rewrap(self, unlock: bytes) -> bytes:
-        """Wrap the data key of an encrypted store with another key; see `rewrap`.
-
-        Raises:
-            StoreKeyError: the store is not encrypted.
-            StoreError: it could not be written.
-        """
+        """Wrap the data key of an encrypted store with another key; see `rewrap`."""
         if self.unlock is None:
             raise StoreKeyError(f"{self._path} is not encrypted; `greenroom encrypt` rewrites it")
-        try:
+        with self._translate_errors("written"):
             wrapped = rewrap(self._environment, self.unlock, unlock, os.fspath(self._path))
-        except lmdb.Error as error:
-            raise store_error(error, f"{self._path} cannot be written") from error
         self.unlock = unlock
         return wrapped
 
@@ -208,11 +164,7 @@ class Store:
             self.writer.chains = HashChains(keys, snapshot)
 
     def open_revocation_log(self, path: Path, now: int) -> RevocationLog:
-        """Open the revocation log and return it, before any commit.
-
-        Raises:
-            StoreError: as `RevocationLog`.
-        """
+        """Open the revocation log and return it, before any commit."""
         try:
             payload = self.get(META, META_KEY)
         except RecordDamagedError:
@@ -251,20 +203,12 @@ class Store:
         return self.is_checked and not self.damage.found
 
     def take_check(self, check: StoreCheck, since: int | None = None) -> None:
-        """Apply the result of a check of the open store.
-
-        Args:
-            check: The result.
-            since: The `KnownDamage.step` before its copy was made; damage recorded later stays.
-        """
+        """Apply the result of a check; damage recorded since that `KnownDamage.step` stays."""
         self.damage.replace(check.damaged, since)
         self.is_checked = self.is_checked or check.is_whole
 
     def _record_damage(self, error: RecordDamagedError) -> None:
-        """Record a damaged record; reads are proven from now on.
-
-        Its key may be wrong.
-        """
+        """Record a damaged record, perhaps with a wrong key; reads are proven from now on."""
         if self.damage.lies_at(error.lies_at):
             return
         table = ""
@@ -302,11 +246,7 @@ class Store:
         raise AssertionError("the last attempt returns or raises")
 
     def cached_snapshot(self, table: int) -> CachedSnapshot:
-        """Return a reader of single rows that share one view, for the event loop.
-
-        Raises:
-            StoreError: (when reading) the store is closed, or this process was forked from its opener.
-        """
+        """Return a reader of single rows that share one view, for the event loop."""
 
         def begin() -> TableView:
             try:
@@ -318,12 +258,7 @@ class Store:
         return CachedSnapshot(begin, self._codec.open_quietly, self._record_damage)
 
     def get(self, table: int, key: bytes) -> bytes | None:
-        """Return the committed payload under ``key``, or None.
-
-        Raises:
-            StoreDamagedError: the record's checksum is wrong.
-            StoreError: the store is closed, or this process was forked from the one that opened it.
-        """
+        """Return the committed payload under ``key``, or None."""
         with self.snapshot() as snapshot:
             return snapshot.get(table, key)
 
@@ -339,35 +274,24 @@ class Store:
         """Yield the committed rows whose keys begin with ``prefix``, in key order.
 
         The rows are those at the first ``next``. An iterator that is neither exhausted nor closed costs as
-        much as an open `snapshot`.
-
-        Args:
-            table: ACTORS, INDEXES or META.
-            prefix: The beginning of the keys; empty for all.
-            start: The first key wanted, inclusive: the lowest, or in reverse the highest.
-            reverse: Highest key first.
-            on_damage: Called with each damaged record; without it the first one is raised.
-
-        Raises:
-            StoreDamagedError: a record's checksum is wrong.
-            StoreError: the store is closed, or this process was forked from the one that opened it.
+        much as an open `snapshot`. The scan begins at ``start``, inclusive: the lowest key, or in reverse the
+        highest. The first damaged record is raised, unless ``on_damage`` takes them.
         """
         with self.snapshot() as snapshot:
             yield from snapshot.scan(table, prefix, start=start, reverse=reverse, on_damage=on_damage)
 
     def keys(self, table: int, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
-        """Yield the committed keys that begin with ``prefix``, in order; their records may be damaged.
-
-        Args:
-            table: ACTORS, INDEXES or META.
-            prefix: The beginning of the keys; empty for all.
-            start: The first key wanted, inclusive.
-
-        Raises:
-            StoreError: as `scan`.
-        """
+        """Yield the committed keys that begin with ``prefix``, in order; their records may be damaged."""
         with self.snapshot() as snapshot:
             yield from snapshot.keys(table, prefix, start=start)
+
+    @contextmanager
+    def _translate_errors(self, done: str) -> Iterator[None]:
+        """Translate an error of LMDB or the system to a `StoreError`."""
+        try:
+            yield
+        except (lmdb.Error, OSError) as error:
+            raise store_error(error, f"{self._path} cannot be {done}") from error
 
     def _check_usable(self) -> None:
         if os.getpid() != self._pid:
@@ -397,6 +321,13 @@ class Store:
         self.writer.commit(units)
         self.damage.discard(self._written_over(units))
 
+    def write(self, ops: Iterable[Op]) -> None:
+        """Commit changes by themselves, from the reserve if need be, or raise the `StoreError`."""
+        unit = WriteBatch(None, ops, reserve=True)
+        self.commit([unit])
+        if unit.error is not None:
+            raise unit.error
+
     def _written_over(self, units: Sequence[WriteBatch]) -> list[DamagedRecord]:
         """Return the known damaged records that have been written or deleted."""
         changed = {
@@ -418,13 +349,9 @@ class Store:
             return False
 
     def statistics(self) -> StoreStatistics:
-        """Return the statistics of the store.
-
-        Raises:
-            StoreError: the store is closed, or this process was forked from the one that opened it.
-        """
+        """Return the statistics of the store."""
         self._check_usable()
-        try:
+        with self._translate_errors("read"):
             in_use, writer = self.writer.in_use(), self.writer
             known = self.damage.found
             return StoreStatistics(
@@ -443,37 +370,23 @@ class Store:
                 damaged_records=len(known),
                 damaged=self.damage.names(),
             )
-        except (lmdb.Error, OSError) as error:
-            raise store_error(error, f"{self._path} cannot be read") from error
 
     def room(self) -> int:
-        """Return about how many bytes a commit can write, reserve included.
-
-        Raises:
-            StoreError: as `statistics`.
-        """
+        """Return about how many bytes a commit can write, reserve included."""
         self._check_usable()
-        try:
+        with self._translate_errors("read"):
             used = self.writer.in_use().size
             file_bytes, most = self._path.stat().st_size, self._environment.info()["map_size"]
             return max(0, min(most, file_bytes + disk_free(self.folder)) - used)
-        except (lmdb.Error, OSError) as error:
-            raise store_error(error, f"{self._path} cannot be read") from error
 
     def copy_to(self, descriptor: int) -> None:
         """Copy the file page by page to an open file, while commits go on.
 
         No tree is walked, so damage is copied and cannot crash this process.
-
-        Raises:
-            StorageFullError: there is no room for the copy.
-            StoreError: the copy could not be written.
         """
         self._check_usable()
-        try:
+        with self._translate_errors("copied"):
             self._environment.copyfd(descriptor)
-        except (lmdb.Error, OSError) as error:
-            raise store_error(error, f"{self._path} cannot be copied") from error
 
     def close(self) -> None:
         """Close the file; idempotent, without a running commit, and not in a forked child."""

@@ -49,29 +49,9 @@ class InUse(NamedTuple):
 class Writer:
     """Commit groups, in one thread at a time.
 
-    Args:
-        environment: An open environment.
-        tables: Its tables.
-        codec: Encodes payloads as records.
-        folder: The folder of the store.
-        min_free: As in `Store`.
-        sync: As in `Store`.
-
     Attributes:
         check_held: Called before each commit; raises if this process no longer owns the folder. The new owner
             opens the store with a transaction, so it sees all earlier commits.
-        chains: The ends of the journals; None without journals.
-        revocation_log: The revocation log; None for a store without a secret.
-        commits: Transactions committed.
-        units: Commit units committed.
-        failures: Commit units refused or failed.
-        broken: The error of the first commit that failed for good.
-        damage: The damage that LMDB found when it failed.
-        last_seconds: Duration of the newest group.
-        max_seconds: Duration of the slowest group.
-        group_works: Numbers of commit units in the groups.
-        group_seconds: Durations of the groups.
-        sync_seconds: Durations of the commits of their transactions.
     """
 
     def __init__(
@@ -109,11 +89,7 @@ class Writer:
         self.sync_seconds = Histogram(SECONDS)
 
     def commit(self, units: Sequence[WriteBatch]) -> None:
-        """Commit all units or mark them with errors; see `Store.commit`.
-
-        Raises:
-            StoreFailedError: for good.
-        """
+        """Commit all units or mark them with errors; see `Store.commit`."""
         if self.broken is not None:
             raise self.broken
         began = time.perf_counter()
@@ -130,12 +106,7 @@ class Writer:
         self.group_seconds.observe(self.last_seconds)
 
     def check_place(self) -> None:
-        """Check that the file is still where the next start will look for it.
-
-        Raises:
-            OwnershipLostError: the file is gone.
-            StoreFailedError: it was replaced.
-        """
+        """Check that the file is still where the next start will look for it."""
         try:
             found = _identity(self._path)
         except (FileNotFoundError, NotADirectoryError):

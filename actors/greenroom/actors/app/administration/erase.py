@@ -22,8 +22,7 @@ from greenroom.actors.core.auth.namespaces import memory_address
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.client import Client, report_progress
 from greenroom.actors.core.erasure import ERASURES, BeginErasure, EraseFrom, Person
-from greenroom.actors.core.keys.actor import KEYS_ADDRESS
-from greenroom.actors.core.keys.requests import ReadKeys
+from greenroom.actors.core.keys.actor import KEYS_ADDRESS, ReadKeys
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies.replies import Reply
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt

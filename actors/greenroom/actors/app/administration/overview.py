@@ -24,8 +24,7 @@ from greenroom.actors.core.audit.query import GetAuditState
 from greenroom.actors.core.auth.namespaces import memory_address, user_namespace
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.auth.scopes import ADMIN, KNOWLEDGE, SESSIONS, allows
-from greenroom.actors.core.keys.actor import KEYS_ADDRESS
-from greenroom.actors.core.keys.requests import ReadKeys
+from greenroom.actors.core.keys.actor import KEYS_ADDRESS, ReadKeys
 from greenroom.actors.core.operations import operation
 from greenroom.actors.core.presence.requests import ConnectedClient, ProcessPresence
 from greenroom.actors.core.presence.traffic import rates_of

@@ -15,9 +15,8 @@ from greenroom.actors.core.audit.actor import LOG, NoteDeed
 from greenroom.actors.core.audit.record import JOURNAL, AuditRow
 from greenroom.actors.core.auth.namespaces import AGENT, USER, name_of_segment
 from greenroom.actors.core.erasure import ERASURES, ReadErased
-from greenroom.actors.core.keys.actor import KEYS_ADDRESS
+from greenroom.actors.core.keys.actor import KEYS_ADDRESS, ReadKeys
 from greenroom.actors.core.keys.admin import ApiKeyView, view_of
-from greenroom.actors.core.keys.requests import ReadKeys
 from greenroom.actors.core.operations import operation
 from greenroom.actors.core.presence.actor import PRESENCE
 from greenroom.actors.core.presence.requests import (

@@ -10,13 +10,7 @@ import trio
 
 from greenroom.actors.app.emptiness import knowledge
 from greenroom.actors.app.emptiness.narrowing import Asker, Explanation, Filter
-from greenroom.actors.core.audit.query import (
-    GetAuditLog,
-    GetAuditState,
-    ReadAuditLog,
-    filters_of,
-    matches_filters,
-)
+from greenroom.actors.core.audit.query import GetAuditLog, GetAuditState, ReadAuditLog
 from greenroom.actors.core.keys.admin import ListApiKeys
 from greenroom.actors.core.replies.empty_reasons import EmptyBecause, explain_no_match
 from greenroom.actors.core.replies.replies import ListReply
@@ -60,11 +54,11 @@ async def _of_records(asker: Asker, request: GetAuditLog, _: Any) -> EmptyBecaus
     found = (await asker.ask(ReadAuditLog(start=max(0, last - MOST_RECORDS), limit=MOST_RECORDS))).records
     if not found:
         return None
-    given = {name: value for name, value in filters_of(request).items() if name != "limit"}
+    given = {name: value for name, value in request.filters().items() if name != "limit"}
     alone = {
         name: value
         for name, value in given.items()
-        if not any(matches_filters(GetAuditLog(**{name: value}), each) for each in found)
+        if not any(GetAuditLog(**{name: value}).matches(each) for each in found)
     }
     return explain_no_match(
         asker.principal.scopes,

@@ -104,17 +104,8 @@ def record_action(
     """Record an action outside of actors, such as an accepted or denied connection.
 
     It never fails or waits. Pass no text that an unauthenticated client chose freely: equal records are
-    counted as one, and strangers must not be able to fill the log.
-
-    Args:
-        runtime: What `open_greenroom` opened.
-        action: Its name, such as ``authenticate``.
-        principal: The caller, if known.
-        outcome: ``done``, ``denied`` or ``failed``.
-        session: The session concerned.
-        address: The caller's address, without a principal.
-        key_id: The API key, without a principal.
-        details: More facts: short texts and numbers.
+    counted as one, and strangers must not be able to fill the log. The address and the key are for records
+    without a principal. The outcome is ``done``, ``denied`` or ``failed``.
     """
     note = NoteDeed(
         action=action, outcome=outcome, session=session, address=address, key_id=key_id, details=details

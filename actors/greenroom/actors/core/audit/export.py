@@ -9,26 +9,17 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.core.audit import record as audit_record
-from greenroom.actors.core.audit.query import (
-    MOST_SCANNED,
-    AuditRecord,
-    Outcome,
-    Word,
-    filters_of,
-    matches_filters,
-    to_audit_record,
-)
+from greenroom.actors.core.audit.query import MOST_SCANNED, AuditRecord, FilteredAudit, to_audit_record
 from greenroom.actors.core.audit.record import AuditRow
 from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies.replies import Reply
-from greenroom.actors.core.validation import types
-from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.runtime import Checkpoint, IndexReader, Procedure, Slices
+from greenroom.runtime import Checkpoint, IndexReader, Slices
 
 MOST_RECORDS: Final = 1_000
 """Records in one part: about 300 kB."""
 Number = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 """A record's number, which fits into a key."""
+_encode_lines = msgspec.json.Encoder().encode_lines
 
 
 class AuditPart(Reply, frozen=True, kw_only=True):
@@ -49,26 +40,14 @@ class AuditPart(Reply, frozen=True, kw_only=True):
     "export_audit_log",
     scope="audit:read",
 )
-class ExportAuditLog(Procedure[AuditPart], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+class ExportAuditLog(FilteredAudit[AuditPart], frozen=True, kw_only=True):
     """Read the linked records of the audit log, oldest first, to keep them elsewhere.
 
-    Attributes:
-        start: The first number.
-        until: The last number; None in the first part: the newest.
+    Without ``until`` it is the first part, up to the newest record.
     """
 
-    runs = "snapshot"
-    flushes_journals: ClassVar[bool] = True
     audit_action: ClassVar[str] = "export_audit"
 
-    action: Annotated[Word, Meta(description="such as add_message or authenticate")] | None = None
-    outcome: Annotated[Outcome | None, Meta(description="how it ended")] = None
-    agent: Annotated[Word, Meta(description="acting agent")] | None = None
-    user: Annotated[Word, Meta(description="for which user")] | None = None
-    key_id: Annotated[Word, Meta(description="by which API key")] | None = None
-    session_id: types.SessionId | None = None
-    after: types.Start | None = None
-    before: types.End | None = None
     start: Annotated[Number, Meta(description="first number that is wanted")] = 0
     until: Annotated[Number, Meta(description="last one; default the newest")] | None = None
 
@@ -85,10 +64,10 @@ class ExportAuditLog(Procedure[AuditPart], frozen=True, metaclass=CheckedWhenBui
                 following = entry.number
                 break
             found = to_audit_record(entry.value, entry.time, entry.times, entry.number)
-            if matches_filters(self, found):
+            if self.matches(found):
                 records.append(found)
             yield
-        filters = sorted(name for name in filters_of(self) if name not in {"start", "until"})
+        filters = sorted(name for name in self.filters() if name not in {"start", "until"})
         audit_record.record_read(
             reader,
             reader.principal,
@@ -102,16 +81,7 @@ class ExportAuditLog(Procedure[AuditPart], frozen=True, metaclass=CheckedWhenBui
 
 
 class AuditLines:
-    """An export as lines of JSON: the records, then the checkpoint.
-
-    Args:
-        ask: Requests a part.
-        first: The request for the first part, with the filters.
-
-    Attributes:
-        count: Records so far.
-        checkpoint: The end of the export, known after the first part.
-    """
+    """An export as lines of JSON: the records, then the checkpoint."""
 
     def __init__(self, ask: Callable[[ExportAuditLog], Awaitable[AuditPart]], first: ExportAuditLog) -> None:
         self._ask = ask
@@ -125,20 +95,13 @@ class AuditLines:
             part = await self._ask(self._next)
             self.checkpoint = self.checkpoint or part.checkpoint
             self.count += part.count
-            self._follow(self._next, part)
-            lines = [_line(record) for record in part.records]
-            if self._next is None:
-                lines.append(_line({"checkpoint": self.checkpoint}))
+            lines: list[Any] = list(part.records)
+            if part.next_start is None or self.checkpoint is None:
+                self._next = None
+                lines.append({"checkpoint": self.checkpoint})
+            else:
+                until = self.checkpoint.count
+                self._next = msgspec.structs.replace(self._next, start=part.next_start, until=until)
             if lines:
-                return b"".join(lines)
+                return _encode_lines(lines)
         return b""
-
-    def _follow(self, request: ExportAuditLog, part: AuditPart) -> None:
-        if part.next_start is None or self.checkpoint is None:
-            self._next = None
-        else:
-            self._next = msgspec.structs.replace(request, start=part.next_start, until=self.checkpoint.count)
-
-
-def _line(value: Any) -> bytes:
-    return msgspec.json.encode(value) + b"\n"

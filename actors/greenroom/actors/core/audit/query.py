@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -17,6 +17,7 @@ from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.core.validation.times import to_datetime
 from greenroom.runtime import Checkpoint, IndexReader, JournalReport, Procedure, RollbackGap, Slices
 
+R_co = TypeVar("R_co", covariant=True)
 MOST_SCANNED: Final = 20_000
 """Records scanned for one page at most; its cursor continues from there."""
 
@@ -33,15 +34,9 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: Its place; null if it is older than the chain.
-        time: When.
         times: How often it happened around that time.
-        action: What was done.
-        outcome: How it ended.
         agent: The agent; null for the server itself and for unauthenticated clients.
-        agent_type: Its type.
         user: The user it works for.
-        key_id: Its API key.
-        address: Its address.
         session_id: The session concerned.
         details: Targets, sizes, counts; never contents.
     """
@@ -71,17 +66,8 @@ class AuditLog(ListReply, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-@operation(
-    "get_audit_log",
-    scope="audit:read",
-    tool=ToolText(
-        title="Read audit log",
-        description="See who did what and what was denied, newest first, never contents; page by page.",
-        weight=1,
-    ),
-)
-class GetAuditLog(Procedure[AuditLog], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Read the audit log, newest first."""
+class FilteredAudit(Procedure[R_co], Generic[R_co], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """The filters of requests that read the audit log."""
 
     runs = "snapshot"
     flushes_journals: ClassVar[bool] = True
@@ -94,12 +80,38 @@ class GetAuditLog(Procedure[AuditLog], frozen=True, metaclass=CheckedWhenBuilt, 
     session_id: types.SessionId | None = None
     after: types.Start | None = None
     before: types.End | None = None
+
+    def filters(self) -> dict[str, Any]:
+        """Return the fields that are set."""
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+
+    def matches(self, found: AuditRecord) -> bool:
+        """Return whether a record matches the filters."""
+        if any(getattr(self, name) not in {None, getattr(found, name)} for name in _NAMED):
+            return False
+        if self.after is not None and found.time < self.after:
+            return False
+        return self.before is None or found.time < self.before
+
+
+@operation(
+    "get_audit_log",
+    scope="audit:read",
+    tool=ToolText(
+        title="Read audit log",
+        description="See who did what and what was denied, newest first, never contents; page by page.",
+        weight=1,
+    ),
+)
+class GetAuditLog(FilteredAudit[AuditLog], frozen=True, kw_only=True):
+    """Read the audit log, newest first."""
+
     cursor: types.Cursor | None = None
     limit: types.Limit200 = 50
 
     def run(self, reader: IndexReader) -> Slices[AuditLog]:
         """Return a page; reading the log is recorded, too."""
-        filters = {name: value for name, value in filters_of(self).items() if name not in {"cursor", "limit"}}
+        filters = {name: value for name, value in self.filters().items() if name not in {"cursor", "limit"}}
         binding = f"audit {msgspec.json.encode(filters).decode()}"
         place = None if self.cursor is None else paging.decode(self.cursor, binding)
         records: list[AuditRecord] = []
@@ -114,7 +126,7 @@ class GetAuditLog(Procedure[AuditLog], frozen=True, metaclass=CheckedWhenBuilt, 
                 break
             scanned += 1
             position = place_of_row
-            if matches_filters(self, found):
+            if self.matches(found):
                 records.append(found)
             yield
         audit_record.record_read(reader, reader.principal, "get_audit_log", None, filters=sorted(filters))
@@ -147,13 +159,7 @@ class ReadAuditLog(Procedure[AuditLog], frozen=True, kw_only=True):
 
 
 class AuditChecked(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `CheckAudit`.
-
-    Attributes:
-        report: The number of records, and the faults.
-        breaks: Gaps after the last seen record, found when the store was opened.
-        checkpoint: The present end of the log.
-    """
+    """Answers `CheckAudit`; ``breaks`` are gaps found when the store was opened."""
 
     report: JournalReport
     breaks: list[RollbackGap]
@@ -183,11 +189,7 @@ class CheckAudit(Procedure[AuditChecked], frozen=True, kw_only=True):
 class AuditGap(msgspec.Struct, frozen=True, kw_only=True):
     """Records that were seen before and were missing when the store was opened.
 
-    Attributes:
-        first: The first missing one.
-        last: The last seen one.
-        found_at: When the gap was found.
-        restored: Whether `greenroom restore` had replaced the store by a backup.
+    ``restored`` says that `greenroom restore` had replaced the store by a backup.
     """
 
     first: int
@@ -197,13 +199,7 @@ class AuditGap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditState(Reply, frozen=True, kw_only=True):
-    """Answers `GetAuditState`.
-
-    Attributes:
-        first: The number of the oldest record.
-        last: The number of the newest record.
-        gaps: Records that were seen before and are missing.
-    """
+    """Answers `GetAuditState` with the numbers of the first and last record, and known gaps."""
 
     first: int
     last: int
@@ -236,14 +232,7 @@ class GetAuditState(Procedure[AuditState], frozen=True, metaclass=CheckedWhenBui
 
 
 class AuditVerified(Reply, frozen=True, kw_only=True):
-    """Answers `VerifyAudit`.
-
-    Attributes:
-        is_intact: Whether the log is what the server wrote.
-        records: How many were checked.
-        wrong: The faults, in words.
-        summary: All of it in a sentence.
-    """
+    """Answers `VerifyAudit`, with the faults, and all of it, in words."""
 
     is_intact: bool
     records: int
@@ -298,20 +287,6 @@ def _newest_first(reader: IndexReader, after: bytes | None) -> Iterator[tuple[by
     for row in reader.rows(audit_record.INDEX, AuditRow, start=old, reverse=True):
         if row.sort_key != old:
             yield _UNLINKED + row.sort_key, to_audit_record(row.value, row.value.at, 1, None)
-
-
-def filters_of(request: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields of a request that are set."""
-    return {name: value for name, value in msgspec.structs.asdict(request).items() if value is not None}
-
-
-def matches_filters(request: Any, found: AuditRecord) -> bool:
-    """Return whether a record matches the filters of a request."""
-    if any(getattr(request, name) not in {None, getattr(found, name)} for name in _NAMED):
-        return False
-    if request.after is not None and found.time < request.after:
-        return False
-    return request.before is None or found.time < request.before
 
 
 def to_audit_record(row: AuditRow, time: int, times: int, number: int | None) -> AuditRecord:

@@ -26,15 +26,10 @@ class AuditRow(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         at: When, in microseconds since 1970 UTC; 0 where the journal has the time.
-        agent: The agent's id.
-        session: The session concerned.
         action: What was done: usually a tool's name.
         details: Targets, sizes, counts.
         outcome: ``done``, ``denied`` or ``failed``.
-        agent_type: The agent's type.
         user: The user the agent works for.
-        key_id: Its API key.
-        address: The address of its connection.
     """
 
     at: int
@@ -110,12 +105,7 @@ def record_resource_read(context: Context, **size: Any) -> None:
 
 
 def journal(*, ttl: int, max_bytes: int | None) -> Journal:
-    """Return the journal of the audit log.
-
-    Args:
-        ttl: Microseconds until records expire.
-        max_bytes: Bytes of records that are kept.
-    """
+    """Return the journal of the audit log; ``ttl`` is in microseconds."""
     return Journal(JOURNAL, ttl=ttl, max_bytes=max_bytes, lost=_lost, broken=_broken, denied=_denied)
 
 

@@ -232,15 +232,6 @@ def imitation(namespace: str, reserved: str) -> Refusal:
     )
 
 
-def imitating_project(project_id: str, reserved: str) -> Refusal:
-    """Refuse a session's project that imitates a user's own, and would be open to others."""
-    return invalid(
-        "project_id",
-        f"project_id: {project_id!r} reads like one that begins with {reserved!r} and would be open to "
-        f"others; write {reserved!r} if you mean that, or choose another name",
-    )
-
-
 def denial(refusal: Refusal) -> Refusal:
     """Mark a refusal as a denial for the audit log; the reply stays the same."""
     refusal.is_denial = True
@@ -275,11 +266,7 @@ def invalid(field: str, sentence: str, **details: Any) -> Refusal:
 
 
 def check_span(field: str, start: dt.datetime, end: dt.datetime) -> None:
-    """Check that a span, the argument ``field``, does not end before it starts.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR`` naming both.
-    """
+    """Check that a span, the argument ``field``, does not end before it starts."""
     if start > end:
         first, last = (time.isoformat().replace("+00:00", "Z") for time in (start, end))
         raise invalid(

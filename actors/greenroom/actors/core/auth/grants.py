@@ -23,13 +23,8 @@ KeyStatus = Literal["active", "expired", "revoked"]
 class KeyLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The limits of one key; None: the server's setting, or no limit.
 
-    Attributes:
-        rate: Requests a minute.
-        burst: Requests at once.
-        stored_bytes: Bytes of values in all its writes.
-        sessions: Sessions that it may create.
-        namespaces: New namespace roots, besides those of its agent and its user.
-        subscriptions: Resources that its connections may subscribe to.
+    ``rate`` is requests a minute, ``burst`` at once. The namespaces are roots besides those of its agent and
+    its user.
     """
 
     rate: int | None = None
@@ -52,13 +47,9 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The identity and rights that a key grants.
 
     Attributes:
-        name: For people.
-        scopes: What it permits.
         agent: The agent id that it is bound to; None: the client chooses.
-        agent_type: The agent type that it is bound to.
         user: The user that its holder works for.
         projects: The projects that it opens; None: all.
-        limits: Its limits.
         tools: The tool profiles that are listed; empty: the server's.
         schemas: The form of the listed schemas; None: the server's.
     """
@@ -77,18 +68,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A stored key; times in microseconds since 1970.
 
-    Attributes:
-        key_id: Its public id.
-        digest: The digest of the key.
-        grant: The identity and rights of its holder.
-        created: When it was created.
-        created_by: The agent that created it.
-        expires: When it expires.
-        last_used: Its last use, to the minute.
-        revoked: When it was revoked.
-        replaces: The key that it replaces in rotation.
-        replaced_by: The key that replaces it.
-        origin: The first key of its rotations, which counts the usage; None: itself.
+    ``origin`` is the first key of its rotations, which counts the usage; None: itself.
     """
 
     key_id: str
@@ -118,9 +98,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: Its name in the audit log and in limits: a key's id, or ``oauth:`` and a subject.
-        grant: The identity and rights.
         by_key: Whether it is an API key of this server.
-        expires: When it expires, in microseconds since 1970.
         holder: Its holder across rotations and tokens, by which usage is counted: the first key of its
             rotations, or an issuer's subject and client.
         is_limited: Whether a rate limit applies.
@@ -150,11 +128,7 @@ def credential_of(key: KeyRecord) -> Credential:
 def check_claims(
     grant: Grant, *, agent: str | None, agent_type: str | None, projects: frozenset[str]
 ) -> None:
-    """Check the identity that a client claims against its grant.
-
-    Raises:
-        Refusal: ``PERMISSION_DENIED``: the claims exceed the grant.
-    """
+    """Check the identity that a client claims against its grant."""
     for what, bound, claimed in (("agent", grant.agent, agent), ("agent type", grant.agent_type, agent_type)):
         if bound is not None and claimed is not None and claimed != bound:
             sentence = f"your key is bound to the {what} {bound!r}; leave the {what} out"
@@ -174,12 +148,7 @@ def principal_of(
 ) -> Principal:
     """Return the principal of a client that passed `check_claims`.
 
-    Args:
-        credential: Its credential.
-        agent: The claimed agent, used as in `own_agent` unless the grant is bound to one.
-        agent_type: The claimed agent type, used unless the grant is bound to one.
-        projects: The claimed projects of the grant; empty for all.
-        address: Its address.
+    What the grant is bound to counts before the claims; no claimed projects mean all of the grant's.
     """
     grant = credential.grant
     return Principal(

@@ -45,11 +45,7 @@ class ParsedKey(NamedTuple):
 
 
 def new_key(choice: Callable[[str], str]) -> ParsedKey:
-    """Generate a new random key.
-
-    Args:
-        choice: Draws an unpredictable letter of an alphabet: `secrets.choice`.
-    """
+    """Generate a new random key; ``choice`` draws an unpredictable letter (`secrets.choice`)."""
     key_id = "".join(choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
     return ParsedKey(key_id, "".join(choice(_SECRET_ALPHABET) for _ in range(_SECRET_LENGTH)))
 
@@ -61,11 +57,9 @@ def parse_key(text: str) -> ParsedKey | None:
 
 
 def digest_of(key: ParsedKey, pepper: bytes) -> bytes:
-    """Return the digest of a key for storage.
+    """Return the digest of a key for storage, under the server's digest key.
 
-    Args:
-        key: The key. The digest includes its id, so it cannot be moved to another key.
-        pepper: The server's digest key.
+    It includes the key's id, so it cannot be moved to another key.
     """
     return hmac.digest(pepper, key.whole.encode(), hashlib.sha256)
 

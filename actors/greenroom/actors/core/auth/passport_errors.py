@@ -21,9 +21,13 @@ CODES: Final = frozenset(
 )
 
 
+def _refusal(code: str, sentence: str, **details: str | int) -> Refusal:
+    return Refusal(code, f"passport: {sentence}", field="passport", **details)
+
+
 def invalid(sentence: str) -> Refusal:
     """Refuse a passport that is malformed, was changed, or has contents that cannot be stored."""
-    return Refusal("PASSPORT_INVALID", f"passport: {sentence}", field="passport")
+    return _refusal("PASSPORT_INVALID", sentence)
 
 
 def untrusted(signer: str) -> Refusal:
@@ -38,69 +42,51 @@ def untrusted(signer: str) -> Refusal:
             "if you know the server that signed it, `greenroom serve` and `greenroom passport` trust it with "
             f"--trust-signer {signer}"
         )
-    return Refusal(
-        "PASSPORT_UNTRUSTED",
-        f"passport: its signer {signer!r} is not trusted here; {remedy}",
-        field="passport",
-        signer=signer,
+    return _refusal(
+        "PASSPORT_UNTRUSTED", f"its signer {signer!r} is not trusted here; {remedy}", signer=signer
     )
 
 
 def expired(at: str) -> Refusal:
     """Refuse an expired passport."""
-    return Refusal(
-        "PASSPORT_EXPIRED",
-        f"passport: it expired at {at}; export the session again",
-        field="passport",
-        expired_at=at,
-    )
+    return _refusal("PASSPORT_EXPIRED", f"it expired at {at}; export the session again", expired_at=at)
 
 
 def redeemed() -> Refusal:
     """Refuse a one-time passport that was redeemed."""
-    return Refusal(
-        "PASSPORT_REDEEMED",
-        "passport: it could be redeemed once, and was; export the session again",
-        field="passport",
-    )
+    return _refusal("PASSPORT_REDEEMED", "it could be redeemed once, and was; export the session again")
 
 
 def redeemed_long_ago(at: str, session_id: str) -> Refusal:
     """Refuse a repeat by the same agent after 24 hours."""
-    return Refusal(
+    return _refusal(
         "PASSPORT_REDEEMED",
-        f"passport: it could be redeemed once, and you did at {at}, as the session {session_id!r}; a repeat "
+        f"it could be redeemed once, and you did at {at}, as the session {session_id!r}; a repeat "
         "is answered for 24 hours; export the session again",
-        field="passport",
     )
 
 
 def redeemed_and_gone(session_id: str) -> Refusal:
     """Refuse a repeat by the same agent whose restored session is gone."""
-    return Refusal(
+    return _refusal(
         "PASSPORT_REDEEMED",
-        f"passport: it could be redeemed once, and you did; its session {session_id!r} is not here any more; "
+        f"it could be redeemed once, and you did; its session {session_id!r} is not here any more; "
         "export the session again",
-        field="passport",
     )
 
 
 def being_redeemed() -> Refusal:
     """Refuse a one-time passport that another agent of the user is redeeming."""
-    return Refusal(
+    return _refusal(
         "PASSPORT_REDEEMED",
-        "passport: it can be redeemed once, and another agent of the same user has begun to; export the "
-        "session again",
-        field="passport",
+        "it can be redeemed once, and another agent of the same user has begun to; export the session again",
     )
 
 
 def not_for_you() -> Refusal:
     """Refuse a passport with another audience."""
-    return Refusal(
-        "PASSPORT_NOT_FOR_YOU",
-        "passport: its audience is another server or another user; ask who gave it to you",
-        field="passport",
+    return _refusal(
+        "PASSPORT_NOT_FOR_YOU", "its audience is another server or another user; ask who gave it to you"
     )
 
 
@@ -115,10 +101,9 @@ def sealed() -> Refusal:
 
 def too_large(size: int, limit: int) -> Refusal:
     """Refuse a passport that is too large, packed or unpacked."""
-    return Refusal(
+    return _refusal(
         "PASSPORT_TOO_LARGE",
-        f"passport: it has {size:,} bytes and the limit is {limit:,}; leave memories out",
-        field="passport",
+        f"it has {size:,} bytes and the limit is {limit:,}; leave memories out",
         size=size,
         limit=limit,
     )
@@ -137,9 +122,8 @@ def too_many(count: int, limit: int) -> Refusal:
 
 def unknown_claim() -> Refusal:
     """Refuse a claim of another server, or of a passport that is gone."""
-    return Refusal(
+    return _refusal(
         "PASSPORT_INVALID",
-        "passport: this claim is none of this server's, or what it claims is not here any more; a claim is "
-        "redeemed at the server that made it",
-        field="passport",
+        "this claim is none of this server's, or what it claims is not here any more; a claim is redeemed at "
+        "the server that made it",
     )

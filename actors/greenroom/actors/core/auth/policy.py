@@ -132,11 +132,7 @@ def partition_of(principal: Principal, visibility: Visibility) -> Partition:
 
 
 def partitions(principal: Principal, wanted: VisibilityFilter = "all") -> tuple[Partition, ...]:
-    """Return the partitions that ``principal`` may read, of one visibility or of ``all``.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: the filter is unknown.
-    """
+    """Return the partitions that ``principal`` may read, of one visibility or of ``all``."""
     own = own_audience(principal.agent_id)
     readable = [Partition(PUBLIC, "public"), Partition(own, "private"), Partition(own, "agent_only")]
     if principal.agent_type is not None:
@@ -254,19 +250,18 @@ def _is_of(principal: Principal, owner: str) -> bool:
 def check_new_session(
     principal: Principal, session_id: str, user_id: str | None, project_id: str | None
 ) -> None:
-    """Check what a caller claims for a session that it creates.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR`` for a reserved id, or a project that imitates a user's own;
-            ``PERMISSION_DENIED`` for another user, or a project without membership.
-    """
+    """Check what a caller claims for a session that it creates."""
     if session_id in RESERVED_SESSION_IDS:
         raise auth_errors.invalid(
             "session_id", f"session_id: {session_id!r} is a reserved word; choose another id"
         )
     check_user(principal, user_id)
     if project_id is not None and reads_as_users(project_id):
-        raise auth_errors.imitating_project(project_id, USER)
+        raise auth_errors.invalid(
+            "project_id",
+            f"project_id: {project_id!r} reads like one that begins with {USER!r} and would be open to "
+            f"others; write {USER!r} if you mean that, or choose another name",
+        )
     if not may_see_session(principal, project_id):
         raise auth_errors.permission_denied(
             "project_id", f"project_id: you are not a member of {project_id!r}"
@@ -274,21 +269,13 @@ def check_new_session(
 
 
 def check_user(principal: Principal, user_id: str | None) -> None:
-    """Check a ``user_id`` argument against the identity.
-
-    Raises:
-        Refusal: ``PERMISSION_DENIED``: the principal has another user.
-    """
+    """Check a ``user_id`` argument against the identity."""
     if user_id is not None and principal.user is not None and user_id != principal.user:
         raise auth_errors.permission_denied("user_id", "user_id: it must be your own; leave it out")
 
 
 def check_deletes_session(principal: Principal, user_id: str | None, created_by: str) -> None:
-    """Check that a caller may delete a session: its user, else its creator.
-
-    Raises:
-        Refusal: ``PERMISSION_DENIED``.
-    """
+    """Check that a caller may delete a session: its user, else its creator."""
     check_user(principal, user_id)
     if user_id is None and principal.agent_id != created_by:
         raise auth_errors.permission_denied(
@@ -311,10 +298,7 @@ def memory_partition(
 ) -> MemoryPartition:
     """Return the partition of a memory that ``principal`` writes.
 
-    Args:
-        principal: The writer.
-        namespace: The namespace.
-        scope: The visibility; None: private in a user's and an agent's namespace, else shared.
+    Without a scope it is private in a user's and an agent's namespace, else shared.
     """
     root = root_of(namespace)
     own = root.startswith((AGENT, USER))
@@ -328,11 +312,7 @@ def memory_partition(
 def moved_partition(
     partition: MemoryPartition, principal: Principal, namespace: str, scope: MemoryScope
 ) -> MemoryPartition:
-    """Return the partition of a memory after its owner changed the scope.
-
-    Raises:
-        Refusal: ``PERMISSION_DENIED``: another principal owns it.
-    """
+    """Return the partition of a memory after its owner changed the scope."""
     if scope == partition.scope:
         return partition
     if not owns_memory(principal, partition):
@@ -407,11 +387,7 @@ def may_name_authors(principal: Principal) -> bool:
 
 
 def check_writes_namespace(principal: Principal, namespace: str) -> None:
-    """Check that a caller may write into a namespace.
-
-    Raises:
-        Refusal: ``PERMISSION_DENIED``, whether or not the namespace has contents.
-    """
+    """Check that a caller may write into a namespace."""
     if not may_write_namespace(principal, namespace):
         raise auth_errors.permission_denied(
             "namespace",

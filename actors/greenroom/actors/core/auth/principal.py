@@ -67,11 +67,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_principal(value: object) -> Principal:
-    """Check that a program passes a principal, and return it.
-
-    Raises:
-        TypeError: it is something else, such as the bare name of an agent.
-    """
+    """Check that a program passes a principal, and return it."""
     if isinstance(value, Principal):
         return value
     example = f"Principal(agent_id={value!r})" if isinstance(value, str) else 'Principal(agent_id="...")'

@@ -59,11 +59,7 @@ PROMPTS: Final[Mapping[str, str]] = {"code": CODE, "memory": "memory:read", "ses
 
 
 def needed_for_request(name: str) -> str:
-    """Return the scope of an operation by its name; ``admin`` for an unknown name.
-
-    Raises:
-        LookupError: as `all_operations`.
-    """
+    """Return the scope of an operation by its name; ``admin`` for an unknown name."""
     found = all_operations().get(name)
     return ADMIN if found is None else found.scope
 

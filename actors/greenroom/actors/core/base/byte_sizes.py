@@ -30,11 +30,7 @@ class SizeRange(NamedTuple):
         )
 
     def read(self, value: str | int) -> int:
-        """Parse a size into bytes.
-
-        Raises:
-            ValueError, KeyError: it is no size, or out of range.
-        """
+        """Parse a size into bytes."""
         size = _parse(value) if isinstance(value, str) else value
         if not self.least <= size <= self.most:
             raise ValueError(value)

@@ -48,9 +48,5 @@ def default_config_file() -> Path:
 
 
 def default_state_folder(of: str) -> Path:
-    """Return the folder for the state of a part of the program between runs.
-
-    Args:
-        of: The part, such as ``hooks``.
-    """
+    """Return the folder for the state of a part, such as ``hooks``, between runs."""
     return _folders().user_state_path / of

@@ -17,12 +17,7 @@ _UNKNOWN: Final = "0"
 
 
 class Part(NamedTuple):
-    """A part of the program that needs optional packages.
-
-    Attributes:
-        does: Its purpose, as in "reading PDF files".
-        packages: The names of the packages on the index.
-    """
+    """A part of the program (``does``: "reading PDF files") that needs optional packages."""
 
     does: str
     packages: tuple[str, ...]

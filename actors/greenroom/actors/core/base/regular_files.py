@@ -27,10 +27,6 @@ def open_regular_file(path: str) -> io.FileIO:
     """Open a regular file from the root down, each folder relative to its parent.
 
     So no folder on the way can be replaced by a link meanwhile.
-
-    Raises:
-        UnreadableFileError: it is not a regular file, or below a link.
-        OSError: it cannot be opened.
     """
     *folders, name = (part for part in path.split("/") if part)
     above = open_folder_path(folders)
@@ -57,12 +53,7 @@ def open_folder_path(folders: Sequence[str]) -> int:
 
 
 def open_folder(name: str, above: int, flags: int) -> int:
-    """Open a folder in an open one; return its descriptor.
-
-    Raises:
-        UnreadableFileError: it is a link.
-        OSError: it cannot be opened.
-    """
+    """Open a folder in an open one; return its descriptor."""
     try:
         return os.open(name, flags, dir_fd=above)
     except OSError as error:

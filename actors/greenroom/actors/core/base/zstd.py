@@ -29,14 +29,10 @@ def compress_bytes(data: bytes, level: int) -> bytes:
 
 
 def decompress_bytes(packed: bytes, most: int = sys.maxsize - 1) -> bytes:
-    """Decompress bytes.
-
-    Args:
-        packed: One frame of zstd, or one stream of zlib, and nothing else.
-        most: The limit of decompressed bytes.
+    """Decompress one frame of zstd or stream of zlib, and nothing else.
 
     Raises:
-        ValueError: it is damaged, or exceeds the limit.
+        ValueError: it is damaged, or has more than ``most`` bytes.
     """
     try:
         if packed.startswith(_ZSTD):

@@ -12,8 +12,7 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import scopes as auth_scopes
 from greenroom.actors.core.auth.grants import Grant, KeyRecord, KeyUsage
 from greenroom.actors.core.erasure import ERASED, ErasedPart, EraseFrom
-from greenroom.actors.core.keys import requests
-from greenroom.runtime import Actor, Address, Context, Refusal, Replay, Slices, handles
+from greenroom.runtime import Actor, Address, Context, Message, Refusal, Replay, Slices, handles
 
 KIND: Final = "keys"
 KEYS_ADDRESS: Final = Address(KIND, "all")
@@ -23,7 +22,74 @@ CHANGED: Final = "greenroom:keys"
 MOST_KEYS: Final = 10_000
 KEY_PREFIX: Final = b"k"
 _USAGE: Final = b"u"
-_ended = msgspec.json.Decoder(requests.KeyEnded).decode
+
+
+# -- messages: no tools, no secrets ----------------------------------------------------
+
+
+class KeepKey(Message[KeyRecord], frozen=True, kw_only=True):
+    """Store a new key by its digest; its id must be new."""
+
+    key_id: str
+    digest: bytes
+    grant: Grant
+    lifetime: int
+
+
+class ReplaceKey(Message[KeyRecord], frozen=True, kw_only=True):
+    """Store a key with the grant of another one, which ends ``overlap`` microseconds from now."""
+
+    key_id: str
+    digest: bytes
+    replaces: str
+    overlap: int
+    lifetime: int | None = None
+
+
+class RevokeKey(Message[KeyRecord], frozen=True, kw_only=True):
+    """Revoke a key; a second time does nothing."""
+
+    key_id: str
+
+
+class KeyEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """The end or revocation of a key, which restoring a backup must not undo."""
+
+    key_id: str
+    at: int
+    revoked: bool
+
+
+class KeysRead(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `ReadKeys`: all keys, oldest first, and the time by the actor's clock."""
+
+    keys: list[KeyRecord]
+    now: int
+
+
+class ReadKeys(Message[KeysRead], frozen=True, kw_only=True):
+    """Read all keys, ended ones too, oldest first."""
+
+
+class NoteKeyUses(Message[None], frozen=True, kw_only=True):
+    """Store the last use of keys."""
+
+    uses: dict[str, int]
+
+
+class ChargeKey(Message[None], frozen=True, kw_only=True):
+    """Charge a key's quota for a request, unless that exceeds it."""
+
+    key_id: str
+    stored_bytes: int = 0
+    sessions: int = 0
+    namespaces: int = 0
+
+
+_ended = msgspec.json.Decoder(KeyEnded).decode
+
+
+# -- the actor --------------------------------------------------------------------------
 
 
 def key_not_found(key_id: str) -> Refusal:
@@ -51,8 +117,8 @@ class KeysActor(Actor):
 
     kind = KIND
 
-    @handles(requests.KeepKey)
-    def keep(self, request: requests.KeepKey, context: Context) -> Slices[KeyRecord]:
+    @handles(KeepKey)
+    def keep(self, request: KeepKey, context: Context) -> Slices[KeyRecord]:
         """Store a new key."""
         _check_admin(context)
         known = 0
@@ -77,8 +143,8 @@ class KeysActor(Actor):
         )
         return record
 
-    @handles(requests.ReplaceKey)
-    def replace(self, request: requests.ReplaceKey, context: Context) -> KeyRecord:
+    @handles(ReplaceKey)
+    def replace(self, request: ReplaceKey, context: Context) -> KeyRecord:
         """Store a new key for an old one, which stays valid for an overlap."""
         _check_admin(context)
         old = _find(context, request.replaces)
@@ -101,15 +167,13 @@ class KeysActor(Actor):
         )
         ends = min(old.expires, context.now + request.overlap)
         _put(context, msgspec.structs.replace(old, expires=ends, replaced_by=fresh.key_id))
-        context.record_revocation(
-            requests.KeyEnded(key_id=old.key_id, at=ends, revoked=False), until=old.expires
-        )
+        context.record_revocation(KeyEnded(key_id=old.key_id, at=ends, revoked=False), until=old.expires)
         _put(context, fresh)
         audit_record.record(context, "rotate_api_key", None, key=old.key_id, replaced_by=fresh.key_id)
         return fresh
 
-    @handles(requests.RevokeKey)
-    def revoke(self, request: requests.RevokeKey, context: Context) -> KeyRecord:
+    @handles(RevokeKey)
+    def revoke(self, request: RevokeKey, context: Context) -> KeyRecord:
         """Revoke a key, even if the store is full."""
         _check_admin(context)
         record = _find(context, request.key_id)
@@ -118,7 +182,7 @@ class KeysActor(Actor):
         context.use_reserve()
         record = msgspec.structs.replace(record, revoked=context.now)
         _put(context, record)
-        ended = requests.KeyEnded(key_id=record.key_id, at=context.now, revoked=True)
+        ended = KeyEnded(key_id=record.key_id, at=context.now, revoked=True)
         context.record_revocation(ended, until=record.expires)
         audit_record.record(context, "revoke_api_key", None, key=record.key_id)
         return record
@@ -155,7 +219,7 @@ class KeysActor(Actor):
 
     def _erase(self, context: Context, record: KeyRecord) -> None:
         if record.revoked is None:
-            ended = requests.KeyEnded(key_id=record.key_id, at=context.now, revoked=True)
+            ended = KeyEnded(key_id=record.key_id, at=context.now, revoked=True)
             context.record_revocation(ended, until=record.expires)
         emptied = KeyRecord(
             key_id=record.key_id,
@@ -169,8 +233,8 @@ class KeysActor(Actor):
         _put(context, emptied)
         context.delete(_USAGE + record.key_id.encode())
 
-    @handles(requests.ReadKeys)
-    def read(self, _: requests.ReadKeys, context: Context) -> Slices[requests.KeysRead]:
+    @handles(ReadKeys)
+    def read(self, _: ReadKeys, context: Context) -> Slices[KeysRead]:
         """Return all keys, oldest first."""
         records: list[KeyRecord] = []
         for _key, record in context.scan(KeyRecord, prefix=KEY_PREFIX):
@@ -178,10 +242,10 @@ class KeysActor(Actor):
             yield
         if context.principal is not None:  # without one a process loads its cache
             audit_record.record_read(context, context.principal, "list_api_keys", None, keys=len(records))
-        return requests.KeysRead(keys=sorted(records, key=lambda record: record.created), now=context.now)
+        return KeysRead(keys=sorted(records, key=lambda record: record.created), now=context.now)
 
-    @handles(requests.ChargeKey)
-    def charge(self, request: requests.ChargeKey, context: Context) -> None:
+    @handles(ChargeKey)
+    def charge(self, request: ChargeKey, context: Context) -> None:
         """Charge a key's quota; other credentials have none."""
         record = context.get(KEY_PREFIX + request.key_id.encode(), KeyRecord)
         if record is None:
@@ -196,8 +260,8 @@ class KeysActor(Actor):
                 raise quota_exceeded(what.replace("_", " "), limit, total - charge, charge)
         context.put(place, after)
 
-    @handles(requests.NoteKeyUses)
-    def note(self, request: requests.NoteKeyUses, context: Context) -> None:
+    @handles(NoteKeyUses)
+    def note(self, request: NoteKeyUses, context: Context) -> None:
         """Store the last use of keys; no change is published."""
         for key_id, used in request.uses.items():
             record = context.get(KEY_PREFIX + key_id.encode(), KeyRecord)
@@ -241,11 +305,6 @@ def revoke_all(records: Mapping[bytes, bytes], *, key: bytes, now: int) -> dict[
     """Revoke every key in the keys' actor after a repair; at least one record remains.
 
     A later change of a key, such as its revocation, may have been lost.
-
-    Args:
-        records: The sound records.
-        key: The prefix of records of API keys.
-        now: The time in microseconds since 1970.
     """
     mended = dict(records)
     keys = {place: _decode(record) for place, record in records.items() if place.startswith(key)}

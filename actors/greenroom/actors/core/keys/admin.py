@@ -26,8 +26,7 @@ from greenroom.actors.core.auth.grants import (
 from greenroom.actors.core.auth.key_format import KEY_ID, PURPOSE, ParsedKey, digest_of, mask_keys, new_key
 from greenroom.actors.core.auth.tool_profiles import TOOL_PROFILES, SchemaForm, ToolProfileName
 from greenroom.actors.core.client import Client
-from greenroom.actors.core.keys.actor import KEYS_ADDRESS
-from greenroom.actors.core.keys.requests import KeepKey, ReadKeys, ReplaceKey, RevokeKey
+from greenroom.actors.core.keys.actor import KEYS_ADDRESS, KeepKey, ReadKeys, ReplaceKey, RevokeKey
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies.replies import ListReply, Reply
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
@@ -63,22 +62,13 @@ class ApiKeyView(msgspec.Struct, frozen=True, kw_only=True):
     """The public view of an API key.
 
     Attributes:
-        key_id: Its public id.
-        name: For people.
-        status: Whether it is valid.
-        scopes: What it permits.
         agent: The agent that it is bound to; null: the client chooses.
-        agent_type: The agent type that it is bound to.
         user: The user that its holder works for.
         projects: The projects that it opens; null: all.
         limits: Its own limits; the server's settings apply to others.
         tools: The tool profiles that are listed; empty: the server's.
         schemas: The form of the listed schemas; null: the server's.
-        created_at: When it was created.
-        created_by: The agent that created it.
-        expires_at: When it expires.
         last_used_at: Its last use, to the minute, for open connections to the hour; null: never.
-        revoked_at: When it was revoked.
         replaces: The key that it replaces in rotation.
         replaced_by: The key that replaces it.
     """
@@ -155,12 +145,7 @@ class CreateApiKey(Procedure[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuil
     schemas: Annotated[SchemaForm, Meta(description="their form; null = as the server says")] | None = None
 
     async def run(self, client: Client) -> ApiKeyMade:
-        """Make the key.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: there is no such scope, or it is not for projects alone.
-        """
-        runtime, principal = client.runtime, client.principal
+        """Make the key."""
         if strange := auth_scopes.unknown_scopes(self.scopes):
             known = ", ".join((*auth_scopes.SCOPES, *auth_scopes.WILDCARDS))
             named = mask_keys(", ".join(strange))[:200]
@@ -179,7 +164,7 @@ class CreateApiKey(Procedure[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuil
             scopes=frozenset(self.scopes),
             agent=self.agent,
             agent_type=self.agent_type,
-            user=self.user or principal.user,
+            user=self.user or client.principal.user,
             projects=None if self.projects is None else frozenset(self.projects),
             limits=KeyLimits(
                 rate=self.rate_limit,
@@ -195,11 +180,11 @@ class CreateApiKey(Procedure[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuil
         key = new_key(secrets.choice)
         message = KeepKey(
             key_id=key.key_id,
-            digest=digest_of(key, runtime.derive(PURPOSE)),
+            digest=digest_of(key, client.runtime.derive(PURPOSE)),
             grant=grant,
             lifetime=self.expires_in_days * DAY,
         )
-        return _made_reply(key, await runtime.ask(KEYS_ADDRESS, message, principal=principal))
+        return _made_reply(key, await client.ask(KEYS_ADDRESS, message))
 
 
 @operation(
@@ -220,8 +205,7 @@ class ListApiKeys(Procedure[ApiKeyList], frozen=True, metaclass=CheckedWhenBuilt
 
     async def run(self, client: Client) -> ApiKeyList:
         """Return them, oldest first."""
-        runtime, principal = client.runtime, client.principal
-        read = await runtime.ask(KEYS_ADDRESS, ReadKeys(), principal=principal)
+        read = await client.ask(KEYS_ADDRESS, ReadKeys())
         views = [view_of(record, read.now) for record in read.keys]
         return ApiKeyList(keys=[view for view in views if self.include_ended or view.status == "active"])
 
@@ -247,21 +231,16 @@ class RotateApiKey(Procedure[ApiKeyMade], frozen=True, metaclass=CheckedWhenBuil
     expires_in_days: Annotated[Days, Meta(description="null = as long as the old one had")] | None = None
 
     async def run(self, client: Client) -> ApiKeyMade:
-        """Make the key.
-
-        Raises:
-            Refusal: ``KEY_NOT_FOUND``, or ``VALIDATION_ERROR``: the old key has ended or was replaced.
-        """
-        runtime, principal = client.runtime, client.principal
+        """Make the key."""
         key = new_key(secrets.choice)
         message = ReplaceKey(
             key_id=key.key_id,
-            digest=digest_of(key, runtime.derive(PURPOSE)),
+            digest=digest_of(key, client.runtime.derive(PURPOSE)),
             replaces=self.key_id,
             overlap=self.overlap_seconds * SECOND,
             lifetime=None if self.expires_in_days is None else self.expires_in_days * DAY,
         )
-        return _made_reply(key, await runtime.ask(KEYS_ADDRESS, message, principal=principal))
+        return _made_reply(key, await client.ask(KEYS_ADDRESS, message))
 
 
 @operation(
@@ -282,13 +261,8 @@ class RevokeApiKey(Procedure[ApiKeyRevoked], frozen=True, metaclass=CheckedWhenB
     key_id: KeyId
 
     async def run(self, client: Client) -> ApiKeyRevoked:
-        """Revoke it.
-
-        Raises:
-            Refusal: ``KEY_NOT_FOUND``.
-        """
-        runtime, principal = client.runtime, client.principal
-        record = await runtime.ask(KEYS_ADDRESS, RevokeKey(key_id=self.key_id), principal=principal)
+        """Revoke it."""
+        record = await client.ask(KEYS_ADDRESS, RevokeKey(key_id=self.key_id))
         return ApiKeyRevoked(key=view_of(record, record.revoked or record.created))
 
 

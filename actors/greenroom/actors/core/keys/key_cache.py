@@ -24,8 +24,7 @@ import trio
 
 from greenroom.actors.core.auth.grants import KeyRecord
 from greenroom.actors.core.auth.key_format import PURPOSE, matches_digest, new_key, parse_key
-from greenroom.actors.core.keys.actor import CHANGED, KEYS_ADDRESS
-from greenroom.actors.core.keys.requests import NoteKeyUses, ReadKeys
+from greenroom.actors.core.keys.actor import CHANGED, KEYS_ADDRESS, NoteKeyUses, ReadKeys
 from greenroom.actors.core.validation.times import SECOND, to_datetime
 from greenroom.runtime import Clock, GreenroomError, RuntimeClient, RuntimeClosedError, SystemClock
 
@@ -51,13 +50,7 @@ class KeyEndedError(KeyRefusedError):
 
 
 class KeyCache:
-    """The keys of a store, cached in one process; made by `open_key_cache`.
-
-    Args:
-        runtime: The runtime of the keys' actor.
-        required: Whether a key is needed even if the store has none.
-        clock: The clock by which keys expire.
-    """
+    """The keys of a store, cached in one process; made by `open_key_cache`."""
 
     def __init__(self, runtime: RuntimeClient, *, required: bool, clock: Clock) -> None:
         self._runtime = runtime
@@ -87,12 +80,7 @@ class KeyCache:
         return self._always or bool(self._keys)
 
     def authenticate(self, text: str) -> KeyRecord:
-        """Return the record of a key that a client presents.
-
-        Raises:
-            KeyEndedError: its secret is right, and it was revoked or has expired.
-            KeyRefusedError: it is not valid.
-        """
+        """Return the record of a valid key that a client presents."""
         presented = parse_key(text)
         known = None if presented is None else self._keys.get(presented.key_id)
         # An unknown key takes as long as a wrong one.
@@ -106,11 +94,7 @@ class KeyCache:
         return known
 
     def find(self, key_id: str) -> KeyRecord:
-        """Return the key of an open connection.
-
-        Raises:
-            KeyRefusedError: it is no longer valid.
-        """
+        """Return the key of an open connection."""
         known = self._keys.get(key_id)
         if known is None:
             raise KeyRefusedError(_NOT_VALID)
@@ -123,11 +107,8 @@ class KeyCache:
     ) -> Iterator[None]:
         """End a connection when its key ends, or without one when keys become required.
 
-        Args:
-            key_id: The key; None: the connection has none.
-            end: Called once, with the reason as a sentence; it must not wait.
-            until: The expiry of the token that opened the connection instead of a key, in microseconds since
-                1970; the connection ends within a minute of it.
+        A connection by a token has no key, and ends within a minute of the time ``until`` (microseconds since
+        1970). ``end`` is called once, with the reason as a sentence; it must not wait.
         """
         hold = Hold(end, key_id, until)
         self._holds.add(hold)
@@ -245,10 +226,7 @@ async def open_key_cache(
 ) -> AsyncIterator[KeyCache]:
     """Open the key cache of a store while the block runs; raises as `RuntimeClient.ask`.
 
-    Args:
-        runtime: What `open_greenroom` opened.
-        required: Whether a key is needed even if the store has none.
-        clock: The runtime's clock.
+    With ``required`` every client needs a key even if the store has none.
     """
     cache = KeyCache(runtime, required=required, clock=clock if clock is not None else SystemClock())
     await cache.load()

@@ -18,12 +18,7 @@ _MOMENT: Final = 1e-9
 
 
 class TokenBucket:
-    """A token bucket, by the generic cell rate algorithm (GCRA).
-
-    Args:
-        rate: Tokens a minute.
-        burst: Its capacity.
-    """
+    """A token bucket, by the generic cell rate algorithm (GCRA); its rate is a minute's."""
 
     __slots__ = ("_full_at", "_interval", "_room")
 
@@ -33,11 +28,7 @@ class TokenBucket:
         self._full_at = 0.0
 
     def take(self, now: float) -> float:
-        """Take a token; return 0, or the seconds until there is one.
-
-        Args:
-            now: A time in seconds that never goes back.
-        """
+        """Take a token at a monotonic time; return 0 or the seconds to wait."""
         full_at = self._full_at
         if full_at <= now:
             self._full_at = now + self._interval
@@ -50,12 +41,7 @@ class TokenBucket:
 
 
 class TokenBuckets:
-    """The buckets of many holders, by name.
-
-    Args:
-        rate: Tokens a minute, unless a holder has its own rate.
-        burst: The capacity, unless a holder has its own.
-    """
+    """The buckets of many holders, by name."""
 
     def __init__(self, rate: float, burst: int) -> None:
         self._rate = rate

@@ -22,7 +22,7 @@ from greenroom.actors.core.presence.requests import (
     Traffic,
 )
 from greenroom.runtime import GreenroomError, RuntimeClient
-from greenroom.runtime.base.version import program_version
+from greenroom.runtime.base.system import program_version
 
 LEAVE_SECONDS: Final = 0.1
 """Seconds for reporting the end of this process; otherwise its presence expires soon."""
@@ -37,14 +37,7 @@ async def send_heartbeats(
     read_presence: Callable[[], Awaitable[ProcessPresence]],
     end_browser: Callable[[str], object],
 ) -> None:
-    """Send heartbeats to the owner until cancelled; then report the end of the process.
-
-    Args:
-        runtime: The open runtime of the process.
-        process: Its id.
-        read_presence: Returns the present state of the process.
-        end_browser: Logs out a browser, by its id.
-    """
+    """Send heartbeats to the owner until cancelled; then report the end of the process."""
     try:
         while True:
             try:
@@ -62,11 +55,7 @@ async def send_heartbeats(
 
 
 def is_owner(runtime: RuntimeClient) -> bool:
-    """Return whether this process owns the folder.
-
-    Raises:
-        StoreError: no owner has been reached yet.
-    """
+    """Return whether this process owns the folder."""
     relay = runtime.statistics().relay
     return relay is None or relay.role == "owner"
 

@@ -27,13 +27,8 @@ class ConnectedClient(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: Its own name; null if it sent none.
         tool: The program that it seems to be.
-        agent: Its agent; null before its first request.
-        user: The user of that agent.
         transport: Its transport; ``browser`` for a logged-in browser.
-        since: When it connected.
         open_requests: Requests without a reply yet.
-        key_id: Its API key.
-        address: Its address.
         browser: The id by which a browser is logged out.
     """
 
@@ -51,13 +46,7 @@ class ConnectedClient(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MinuteTraffic(msgspec.Struct, frozen=True, array_like=True):
-    """The requests of one minute.
-
-    Attributes:
-        minute: The minute, since 1970 UTC.
-        buckets: The histogram of times: a count for each bound, and one beyond.
-        failed: How many ended with an error.
-    """
+    """The requests of one minute since 1970 UTC, in a histogram of their times."""
 
     minute: int
     buckets: tuple[int, ...]
@@ -73,13 +62,7 @@ class OperationTraffic(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):
-    """The requests of one process.
-
-    Attributes:
-        bounds: The upper bounds of the histogram, in seconds.
-        minutes: The minutes of the last hour with requests, oldest first.
-        operations: The operations of the last hour.
-    """
+    """The requests of one process in the last hour; bounds of its histograms are seconds."""
 
     bounds: tuple[float, ...]
     minutes: list[MinuteTraffic]
@@ -91,14 +74,8 @@ class ProcessPresence(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: Random, for the life of the process.
-        pid: Its process id.
-        version: The version of its program.
-        role: Whether it owns the folder.
-        since: When it started.
-        clients: Its connected clients.
         clients_left_out: How many more there are.
         connections: Open connections of each transport.
-        traffic: Its requests.
         hooks_waiting: Hook events in the spool; only from the owner.
         hooks_refused: Unreadable hook events; only from the owner.
     """

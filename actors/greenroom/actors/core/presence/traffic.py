@@ -18,9 +18,7 @@ K = TypeVar("K")
 def rates_of(traffic: Iterable[Traffic], now: int) -> Rates:
     """Return the rates and times of the requests of several processes.
 
-    Args:
-        traffic: The traffic of each; histograms with other bounds than the first are left out.
-        now: The time in microseconds since 1970 UTC.
+    Histograms with other bounds than the first are left out.
     """
     all_of_them = list(traffic)
     bounds = all_of_them[0].bounds if all_of_them else ()
@@ -46,7 +44,16 @@ def rates_of(traffic: Iterable[Traffic], now: int) -> Rates:
                 p99_ms=quantile(bounds, buckets, 0.99),
             )
         )
-    rows = [_row(name, bounds, *counts) for name, counts in operations.items()]
+    rows = [
+        OperationRate(
+            operation=name,
+            calls=sum(buckets),
+            failed=failed,
+            median_ms=quantile(bounds, buckets, 0.5),
+            p99_ms=quantile(bounds, buckets, 0.99),
+        )
+        for name, (buckets, failed) in operations.items()
+    ]
     return Rates(
         calls=sum(row.calls for row in rows),
         minutes=history,
@@ -55,10 +62,7 @@ def rates_of(traffic: Iterable[Traffic], now: int) -> Rates:
 
 
 def quantile(bounds: Sequence[float], buckets: Sequence[int], share: float) -> float | None:
-    """Return a quantile of the times in milliseconds, interpolated within its bucket.
-
-    None without calls, and beyond the last bound.
-    """
+    """Return a quantile of times in milliseconds, interpolated; None beyond the last bound."""
     wanted, seen, low = share * sum(buckets), 0, 0.0
     if not wanted:
         return None
@@ -72,13 +76,3 @@ def quantile(bounds: Sequence[float], buckets: Sequence[int], share: float) -> f
 def _add(sums: dict[K, tuple[list[int], int]], key: K, buckets: Sequence[int], failed: int) -> None:
     known, failures = sums.get(key, ([0] * len(buckets), 0))
     sums[key] = [one + more for one, more in zip(known, buckets, strict=True)], failures + failed
-
-
-def _row(name: str, bounds: Sequence[float], buckets: Sequence[int], failed: int) -> OperationRate:
-    return OperationRate(
-        operation=name,
-        calls=sum(buckets),
-        failed=failed,
-        median_ms=quantile(bounds, buckets, 0.5),
-        p99_ms=quantile(bounds, buckets, 0.99),
-    )

@@ -36,13 +36,9 @@ class Notes(Protocol):
 
 
 class Damaged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Entries missing in a reply because they cannot be read from the disk.
+    """Entries, at least ``count``, that are missing because they cannot be read from the disk.
 
-    Attributes:
-        count: How many entries, at least.
-        sentence: The same, for people and models.
-        remedy: What to do about it.
-        entries: Known keys or ids of entries, the first twenty.
+    The first twenty are named by their known keys or ids.
     """
 
     count: int
@@ -52,13 +48,7 @@ class Damaged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def damaged_entry(error: RecordDamagedError, what: str, **entry: str | None) -> RecordDamagedError:
-    """Return the error of an entry with a damaged record.
-
-    Args:
-        error: The error of the record.
-        what: The kind of entry, with its article.
-        entry: Its known names, by field.
-    """
+    """Return the error of an entry (``what``, with its article) with a damaged record."""
     known = {name: value for name, value in entry.items() if value is not None}
     called = next((f" {known[name]!r}" for name in _NAMES if name in known), "")
     sentence = f"{what}{called} is damaged on disk and cannot be read; others can. {REMEDY}"
@@ -97,11 +87,7 @@ def _of(count: int, entries: Iterable[dict[str, str]]) -> Damaged:
 
 
 def with_damage(reply: R, context: Notes) -> R:
-    """Return a reply that names the skipped entries.
-
-    Raises:
-        RecordDamagedError: this reply has no member for it.
-    """
+    """Return a reply that names the skipped entries, or raise the first."""
     changed: Any = reply
     if not hasattr(changed, "damaged"):
         raise context.damage[0]
@@ -131,10 +117,7 @@ def filter_damage(
 ) -> Callable[[RecordDamagedError], None]:
     """Return a handler of damaged records that ignores those outside of a prefix.
 
-    Args:
-        context: The message's context.
-        prefix: The prefix of the scan.
-        on_damage: Receives the errors; without it they are raised.
+    It passes the others on to ``on_damage``, or raises them.
     """
 
     def met(error: RecordDamagedError) -> None:

@@ -18,13 +18,7 @@ _NEAR: Final = 0.6
 
 
 class EmptyBecause(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a reply is empty.
-
-    Attributes:
-        code: One of `REASONS`.
-        sentence: The reason, for people and models.
-        remedy: What to do about it; absent where the caller can do nothing.
-    """
+    """Why a reply is empty, and the remedy, if the caller can do anything."""
 
     code: str
     sentence: str
@@ -43,10 +37,7 @@ class EmptyBecause(msgspec.Struct, frozen=True, kw_only=True):
 class Reason(NamedTuple):
     """A reason why a reply is empty; braces stand for the arguments of `explain_empty`.
 
-    Attributes:
-        sentence: The reason.
-        remedy: What to do about it; may be empty.
-        tool: The tool that the remedy names; callers who may not call it get no remedy.
+    Callers who may not call the tool that the remedy names get no remedy.
     """
 
     sentence: str
@@ -130,12 +121,9 @@ _MAKERS: Final[dict[str, Reason]] = {
 
 
 def explain_empty(scopes: Iterable[str], code: str, **facts: object) -> EmptyBecause:
-    """Return the reason for an empty reply by its code.
+    """Return the reason for an empty reply by its code, one of `REASONS`.
 
-    Args:
-        scopes: The caller's scopes; the remedy names only tools that these open.
-        code: One of `REASONS`.
-        facts: The values for its sentence and its remedy.
+    Its remedy names only tools that the caller's scopes open.
     """
     reason = REASONS[code]
     advice = _MAKERS.get(str(facts.get("what")), reason) if code == "nothing_stored" else reason
@@ -150,14 +138,7 @@ def explain_empty(scopes: Iterable[str], code: str, **facts: object) -> EmptyBec
 def explain_no_match(
     scopes: Iterable[str], what: str, filters: Mapping[str, object], known: Callable[[str], Collection[str]]
 ) -> EmptyBecause:
-    """Return the reason that filters match nothing.
-
-    Args:
-        scopes: As in `explain_empty`.
-        what: What was filtered.
-        filters: The filters and their values.
-        known: Returns the visible values that a filter compares.
-    """
+    """Return the reason that filters match none of the visible values, the ``known``."""
     near = next(filter(None, (suggest_spelling(value, known(name)) for name, value in filters.items())), "")
     quoted = " and ".join(_quoted(name, value) for name, value in filters.items())
     names = " or ".join(filters)

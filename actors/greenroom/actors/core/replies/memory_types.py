@@ -75,11 +75,7 @@ Author = Annotated[Name, Meta(description="the agent who wrote it")]
 
 
 class ImportSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The provenance that an import claims for a memory, for readers only.
-
-    Attributes:
-        created_by: The claimed author.
-    """
+    """The author that an import claims for a memory, for readers only."""
 
     created_by: Author
 

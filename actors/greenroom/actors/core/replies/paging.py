@@ -41,14 +41,9 @@ class OverBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BudgetedList(msgspec.Struct, Generic[T], frozen=True):
-    """The part of a list that fits into a token budget.
+    """The part of a list that fits into a token budget, if there is one.
 
-    Attributes:
-        kept: The items that fit, in the order of the list.
-        passed: The number of items before the next page; each is kept or named.
-        tokens: The tokens of the kept items; unset without a budget.
-        left_out: The number of items not kept; unset without a budget.
-        over_budget: The items that exceed the budget alone; unset without any.
+    The next page begins after ``passed`` items. Those that exceed the budget alone are named.
     """
 
     kept: list[T]
@@ -79,14 +74,10 @@ def tokens_of(thing: Any) -> int:
 def fit_to_budget(
     things: Sequence[T], max_tokens: int | None, name: Callable[[T], dict[str, Any]]
 ) -> BudgetedList[T]:
-    """Keep items in order until the budget is spent.
+    """Keep items in order until the budget is spent; None means no limit.
 
-    An item that exceeds the budget alone is named and skipped, so that it does not hide the others.
-
-    Args:
-        things: The items, in order.
-        max_tokens: The budget; None: no limit.
-        name: Returns the members of `OverBudget` that name an item.
+    An item that exceeds the budget alone is named, by the members of `OverBudget` that ``name`` returns, and
+    skipped, so that it does not hide the others.
     """
     if max_tokens is None:
         return BudgetedList(list(things), len(things))
@@ -107,10 +98,7 @@ def fit_to_budget(
 
 
 def take_fitting(things: Sequence[T], max_tokens: int) -> tuple[list[T], int]:
-    """Return the items that fit into a budget, tried in order, and their tokens.
-
-    Items after one that does not fit are still tried.
-    """
+    """Return those items that still fit into a budget, tried in order, and their tokens."""
     kept, spent = [], 0
     for thing in things:
         cost = tokens_of(thing)
@@ -126,12 +114,7 @@ def encode(position: bytes, binding: str) -> str:
 
 
 def decode(cursor: str, binding: str, size: int | None = None) -> bytes:
-    """Decode the position in a cursor of a listing.
-
-    Args:
-        cursor: The cursor.
-        binding: The name of the listing.
-        size: The bytes of every position of that listing; None: any number.
+    """Decode the position in a cursor of the listing ``binding``, whose positions have ``size`` bytes.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: damaged, forged, or from another listing.
@@ -152,11 +135,7 @@ def decode(cursor: str, binding: str, size: int | None = None) -> bytes:
 
 
 def decode_number(cursor: str, binding: str) -> int:
-    """Decode a cursor of a listing with numbers above 0 of eight bytes as positions.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``, as `decode`.
-    """
+    """Decode a cursor of a listing with numbers above 0 of eight bytes as positions."""
     number = int.from_bytes(decode(cursor, binding, 8))
     if not number:
         raise _invalid()

@@ -55,12 +55,7 @@ class ListReply(Reply, frozen=True, kw_only=True):
 
 
 class PartialReply(ListReply, frozen=True, kw_only=True):
-    """The base of replies that may be incomplete.
-
-    Attributes:
-        partial: Set if another call may find more.
-        partial_reason: What may be missing, and why.
-    """
+    """The base of replies that may be incomplete: another call may find more."""
 
     partial: bool | UnsetType = UNSET
     partial_reason: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET

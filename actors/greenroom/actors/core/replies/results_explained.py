@@ -12,9 +12,7 @@ from greenroom.actors.core.replies.replies import Reply
 class SignalPart(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a signal in a result's strength: its value times its weight.
 
-    Attributes:
-        weight: From the table of weights; null if it has none.
-        share: Its share of the strength; all shares add up to 1.
+    All shares add up to 1.
     """
 
     name: str
@@ -40,12 +38,7 @@ def signal_parts(parts: Mapping[str, float], weights: Mapping[str, float]) -> li
 
 
 class NamedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A result requested by name, as one actor ranks it.
-
-    Attributes:
-        place: Its rank among all results there, from 1; None if it does not match the query.
-        parts: The part of each signal in its strength.
-    """
+    """A result requested by name, with its place from 1, if it matches."""
 
     score: float
     place: int | None
@@ -83,7 +76,6 @@ class ResultsOfMode(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         places: The ranks of the first fifty, by id.
-        total: How many there are.
         milliseconds: How long it took.
         how: How the query was executed, in words.
         partial: Why it may be incomplete.
@@ -99,13 +91,7 @@ class ResultsOfMode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WhyThatResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a requested item has its rank in a mode, or none.
-
-    Attributes:
-        place: Its rank; null if it is not among the first fifty.
-        reasons: Why it is missing, in words.
-        hit: How it is ranked; null if it is unknown or has no rank.
-    """
+    """Why a requested item has its place in a mode, or none."""
 
     mode: str
     place: int | None
@@ -119,7 +105,6 @@ class ResultsExplained(Reply, frozen=True, kw_only=True):
     Attributes:
         corrected: Searched spellings for unknown words.
         unknown: Unknown words without a similar one.
-        about: The requested item, by mode.
         meanings: The meaning of each signal that counted, by name.
     """
 

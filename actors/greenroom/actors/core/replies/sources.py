@@ -14,12 +14,9 @@ CacheLevel = Literal["client", "memory"]
 
 
 class Sources(msgspec.Struct):
-    """The sources of one reply.
+    """The sources of one reply, best first, with their sizes in bytes.
 
-    Attributes:
-        wholes: The sources, the best first: an identifying name, and the size in bytes.
-        again: Bytes that would have been read again.
-        caches: Each lookup in a cache, and whether it was a hit.
+    ``again`` counts bytes that would have been read again; ``caches`` has lookups, and whether they hit.
     """
 
     wholes: list[tuple[str, int]] = msgspec.field(default_factory=list)

@@ -15,14 +15,7 @@ class Resource(Variants, frozen=True, kw_only=True):
 
 
 class ResourceInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """The metadata of a resource.
-
-    Attributes:
-        uri: Its URI.
-        reader: The agent that read it; another one may see more or less.
-        last_updated: Its last visible change; None if it is empty.
-        supports_subscriptions: Whether a client can subscribe to its changes.
-    """
+    """The metadata of a resource; another reader may see more or less."""
 
     uri: str
     reader: str

@@ -24,13 +24,9 @@ _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class ArgumentPlace(NamedTuple):
-    """A place in the arguments of a request.
+    """A place in the arguments of a request: its path, its type, and its JSON.
 
-    Attributes:
-        steps: Its path: names of members, and positions in arrays.
-        hint: Its type.
-        value: Its JSON.
-        is_key: Whether a name in the object there is wrong.
+    ``is_key`` says that a name in the object there is wrong.
     """
 
     steps: tuple[str | int, ...]
@@ -49,13 +45,7 @@ class ArgumentPlace(NamedTuple):
 
 
 def find_place(problem: str, request_type: Any, raw: bytes) -> ArgumentPlace:
-    """Return the place of an error of msgspec, or the nearest one above it.
-
-    Args:
-        problem: The error.
-        request_type: What the arguments were decoded to.
-        raw: The JSON of the arguments.
-    """
+    """Return the place of an error of msgspec, or the nearest above it."""
     place = ArgumentPlace((), request_type, raw)
     path = _PATH.search(problem)
     if path is None:

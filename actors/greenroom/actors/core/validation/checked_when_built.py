@@ -20,11 +20,7 @@ class CheckedWhenBuilt(msgspec.StructMeta):
     if not TYPE_CHECKING:  # a type checker would take its parameters for those of every request
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
-            """Build a request.
-
-            Raises:
-                Refusal: ``VALIDATION_ERROR``: a value breaks a rule of its field.
-            """
+            """Build a request, or refuse a value that breaks a rule of its field."""
             built = super().__call__(*args, **kwargs)
             if not (are_plain((*args, *kwargs.values())) and _fits(built)):
                 from greenroom.actors.core.validation.parse import check_request  # noqa: PLC0415 - it imports requests

@@ -100,16 +100,7 @@ class _Change(NamedTuple):
 
 
 def coerce(problem: str, request_type: type[Any], raw: bytes) -> bytes | None:
-    """Coerce the value that msgspec refused.
-
-    Args:
-        problem: The error of msgspec.
-        request_type: The type of the request.
-        raw: The JSON of the arguments.
-
-    Returns:
-        The JSON of all arguments; None if the value stays wrong.
-    """
+    """Coerce the refused value; return the JSON of all arguments, or None."""
     place = find_place(problem, request_type, raw)
     if not place.steps or place.is_key:
         return None

@@ -41,11 +41,7 @@ _UNKNOWN = "Object contains unknown field"
 
 
 class UnfitError(msgspec.ValidationError):
-    """Coerced JSON is still no valid request.
-
-    Attributes:
-        raw: The coerced JSON with the error.
-    """
+    """Coerced JSON, ``raw``, is still no valid request."""
 
     def __init__(self, problem: str, raw: bytes) -> None:
         super().__init__(problem)
@@ -55,10 +51,7 @@ class UnfitError(msgspec.ValidationError):
 def parse_request(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> Q:
     """Parse the JSON object ``raw`` into a request.
 
-    Args:
-        request_type: The request's type.
-        raw: The JSON.
-        most_changes: How many values of a client may be coerced; see `coercion`.
+    At most ``most_changes`` values of a client may be coerced; see `coercion`.
 
     Raises:
         Refusal: ``VALIDATION_ERROR`` names the field, the limit and the value's size;
@@ -88,13 +81,7 @@ def parse_request(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -
 def decode_request(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> tuple[Q, bytes]:
     """Decode JSON into a request; return it with the coerced JSON.
 
-    Args:
-        request_type: The request's type.
-        raw: The JSON.
-        most_changes: How many values may be coerced, besides times.
-
-    Raises:
-        DecodeError: it is no such request.
+    At most ``most_changes`` values may be coerced, besides times.
     """
     decoder = _plan(request_type)[0]
     changes = 0
@@ -119,11 +106,7 @@ def decode_request(request_type: type[Q], raw: bytes, *, most_changes: int = 0) 
 
 
 def check_request(request: Q) -> Q:
-    """Check a request built in Python like one from JSON, and return it.
-
-    Raises:
-        Refusal: as `parse_request`.
-    """
+    """Check a request built in Python like one from JSON, and return it."""
     for name, value in zip(request.__struct_encode_fields__, msgspec.structs.astuple(request), strict=True):
         if value is None:  # the most frequent case
             continue
@@ -139,11 +122,7 @@ def check_request(request: Q) -> Q:
 
 
 def parse_part(part_type: type[Q], raw: bytes, field: str) -> Q:
-    """Parse the known fields of one JSON object argument; unknown ones are ignored.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``, with names that begin with ``field``.
-    """
+    """Parse the known fields of the JSON object argument ``field``; ignore unknown ones."""
     try:
         part: Q = _plan(part_type)[0].decode(raw)
     except msgspec.DecodeError as error:
@@ -203,11 +182,7 @@ def _checked_value(request: Q, name: str, *, is_object: bool) -> Q:
 
 
 def _object_in(name: str, text: bytes) -> bytes:
-    """Return the JSON object in a JSON string; other strings unchanged.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: the object cannot be stored.
-    """
+    """Return the JSON object in a JSON string; other strings unchanged."""
     held = msgspec.json.decode(text, type=str).strip().encode()
     if not held.startswith(b"{"):
         return text

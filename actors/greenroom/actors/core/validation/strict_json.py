@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from math import isfinite
 from types import NoneType
@@ -67,12 +67,7 @@ def check_json(raw: bytes) -> Any:
 
 
 def json_fault(error: ValueError, line: int | None = None) -> str:
-    """Return the fault in invalid JSON, and its place.
-
-    Args:
-        error: The error of the decoder.
-        line: A line that the caller names itself; then only the column is added.
-    """
+    """Return the fault in invalid JSON, and its place; in a named line the column."""
     if not isinstance(error, json.JSONDecodeError):
         return str(error)
     fault = error.msg.removesuffix(" at").removesuffix(" starting")
@@ -83,11 +78,7 @@ def json_fault(error: ValueError, line: int | None = None) -> str:
 
 
 def check_value(value: Any) -> None:
-    """Check that a Python value can be written as strictly valid, equal JSON.
-
-    Raises:
-        Refusal: ``SERIALIZATION_ERROR``: msgspec would write NaN as null, or cannot write it.
-    """
+    """Check that a Python value can be written as strictly valid, equal JSON."""
     if are_plain((value,)):
         return
     try:
@@ -96,16 +87,7 @@ def check_value(value: Any) -> None:
         raise _too_deep() from None
     except (TypeError, ValueError, OverflowError) as error:
         raise not_serializable(f"this is no value for JSON: {error}") from None
-    waiting = [plain]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            _check_text(one)
-        elif isinstance(one, float) and not isfinite(one):
-            raise not_serializable(f"{one} is no number of JSON; give a finite one")
-        elif isinstance(one, dict):
-            waiting.extend(one)
-        waiting.extend(_children(one))
+    _check_leaves(plain)
 
 
 def are_plain(values: Iterable[Any]) -> bool:
@@ -163,7 +145,7 @@ def _read_closely(raw: bytes) -> Any:
     if text.count("[") + text.count("{") > MAX_DEPTH:
         _check_depth(value)
     if _MAYBE_LONE.search(text):
-        _check_surrogates(value)
+        _check_leaves(value)
     return value
 
 
@@ -179,22 +161,19 @@ def _check_depth(arguments: Any) -> None:
     raise _too_deep()
 
 
-def _children(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
-        yield from value.values()
-    elif isinstance(value, list):
-        yield from value
-
-
-def _check_surrogates(value: Any) -> None:
+def _check_leaves(value: Any) -> None:
     waiting = [value]
     while waiting:
         one = waiting.pop()
         if isinstance(one, str):
             _check_text(one)
+        elif isinstance(one, float) and not isfinite(one):
+            raise not_serializable(f"{one} is no number of JSON; give a finite one")
         elif isinstance(one, dict):
             waiting.extend(one)
-        waiting.extend(_children(one))
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
 
 
 def _check_text(text: str) -> None:

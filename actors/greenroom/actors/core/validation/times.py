@@ -52,12 +52,9 @@ def with_microseconds(record: type[S], view: msgspec.Struct) -> S:
 
 
 def parse_time(text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) -> dt.datetime:
-    """Parse a time in ISO 8601 into UTC.
+    """Parse a time in ISO 8601, or a date, into UTC.
 
-    Args:
-        text: A date, or a time with or without an offset.
-        zone: The time zone of a date, and of a time without offset.
-        ends_day: Whether a date means the midnight at its end instead of its beginning.
+    With ``ends_day`` a date means the midnight at its end instead of its beginning.
 
     Raises:
         ValueError: it is malformed.
@@ -77,11 +74,7 @@ def parse_time(text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) -
 def parse_time_argument(
     field: str, text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False
 ) -> dt.datetime:
-    """Parse the time in the argument ``field``, as `parse_time` does.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: it is malformed.
-    """
+    """Parse the time in the argument ``field``, as `parse_time` does."""
     try:
         return parse_time(text, zone, ends_day=ends_day)
     except (ValueError, OverflowError):
@@ -122,11 +115,7 @@ class TimeSpan(NamedTuple):
     end: str
 
     def check(self, request: Any) -> None:
-        """Check that it does not end before it starts.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: it does.
-        """
+        """Check that it does not end before it starts."""
         holder = request if self.within is None else getattr(request, self.within)
         if holder is None:
             return

@@ -33,11 +33,7 @@ def quote_value(value: bytes) -> str:
 
 
 def part_of(hint: Any, step: str = "") -> Any:
-    """Return the type of a field (``name``) or element (``[0]``), or the bare type.
-
-    Raises:
-        LookupError: there is no such part.
-    """
+    """Return the type of a field (``name``) or element (``[0]``), or the bare type."""
     if not step:
         return parts_of(hint)[0]
     for base in choices_of(hint):
@@ -57,13 +53,7 @@ def hints_of(struct: type[Any]) -> dict[str, Any]:
 
 
 def violation(field: str, hint: Any, kept: bytes) -> tuple[str, dict[str, Any]]:
-    """Return the sentence and the details of an argument that its type refuses.
-
-    Args:
-        field: The argument's name.
-        hint: Its type, with limits.
-        kept: Its value as JSON.
-    """
+    """Return the sentence and the details of an argument that its type refuses."""
     takes = _takes(hint, kept)
     text = msgspec.json.decode(kept, type=str) if kept.startswith(b'"') else None
     if text is not None:

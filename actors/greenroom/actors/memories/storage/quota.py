@@ -20,9 +20,8 @@ from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.grants import Credential
 from greenroom.actors.core.auth.namespaces import agent_namespace, find_imitated, root_of, user_namespace
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.keys.actor import KEYS_ADDRESS
+from greenroom.actors.core.keys.actor import KEYS_ADDRESS, ChargeKey
 from greenroom.actors.core.keys.rate_limits import CountLimit
-from greenroom.actors.core.keys.requests import ChargeKey
 from greenroom.actors.memories.storage.directory import NewRoots
 from greenroom.runtime import Idempotency, Refusal, RuntimeClient
 

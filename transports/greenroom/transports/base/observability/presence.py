@@ -12,7 +12,7 @@ from typing import Final
 from greenroom.actors.core.presence.heartbeat import is_owner, send_heartbeats
 from greenroom.actors.core.presence.requests import ConnectedClient, ProcessPresence
 from greenroom.runtime import RuntimeClient
-from greenroom.runtime.base.version import program_version
+from greenroom.runtime.base.system import program_version
 from greenroom.transports.base.observability.history import RequestHistory
 
 MOST_CLIENTS: Final = 1_000

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import msgspec
 
 from greenroom.actors import GetEmbedding, Imitations
-from greenroom.runtime.base.version import program_version
+from greenroom.runtime.base.system import program_version
 from greenroom.transports.base.observability.access import AccessMeter, AccessStatistics
 from greenroom.transports.base.observability.history import RequestHistory
 from greenroom.transports.base.observability.meter import OUTCOMES, Outcome, RequestCounts, RequestMeter
