@@ -29,10 +29,7 @@ class Compressed(NamedTuple):
     """A compressed text.
 
     Attributes:
-        text: The result.
         quality: The share of the weight of distinct terms that is kept, 0 to 1.
-        units: The units of the original text.
-        dropped: The dropped units, by kind.
         words: The filler words dropped from kept units.
         lines: Runs of lines that are dropped.
         shortened: Runs of lines that are partly kept.
@@ -52,11 +49,8 @@ class Compressed(NamedTuple):
 def compress(text: str, budget: int, *, least: float = 0.0, is_strict: bool = False) -> Compressed:
     """Compress a text.
 
-    Args:
-        text: The text.
-        budget: Bytes of UTF-8 of the result; the most important sentence may exceed it.
-        least: The least quality: more is kept until it is reached.
-        is_strict: Whether the budget holds nevertheless.
+    ``budget`` is in bytes of UTF-8; the most important sentence may exceed it unless ``is_strict``. More is
+    kept until the quality reaches ``least``.
     """
     whole = list(units(text))
     if _size(text) <= budget:

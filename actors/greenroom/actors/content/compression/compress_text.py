@@ -38,9 +38,6 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         parts: Sentences, and parts of sentences.
-        headings: Headings.
-        code_lines: Lines of code.
-        rows: Rows of tables.
         words: Filler words, such as articles, in kept parts.
         lines: Runs of dropped lines, as first and last line.
         shortened: Runs of partly kept lines.
@@ -63,13 +60,11 @@ class TextCompressed(Reply, frozen=True, kw_only=True):
     Attributes:
         text: The kept parts, word for word, in their order.
         tokens: Its length: bytes of UTF-8 by 4.
-        original_tokens: The length of the original text.
         ratio: Kept bytes by original bytes.
         quality: The share of the weight of distinct terms that is kept, 0 to 1. A name weighs 2, a number
             1.25, another word 0.5.
         reached: Whether the quality reached the threshold and the most important sentence fitted; else that
             sentence comes alone.
-        dropped: What was dropped.
     """
 
     text: str
@@ -102,11 +97,7 @@ class CompressText(Procedure[TextCompressed], frozen=True, metaclass=CheckedWhen
     quality_threshold: Threshold = 0.0
 
     async def run(self, client: Client) -> TextCompressed:
-        """Compress it in a thread; nothing is stored.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: two lengths are given.
-        """
+        """Compress it in a thread; nothing is stored."""
         del client  # needs no actor
         if self.target_ratio is not None and self.max_tokens is not None:
             raise auth_errors.invalid(

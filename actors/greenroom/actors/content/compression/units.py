@@ -39,11 +39,8 @@ class Unit(NamedTuple):
     """A stretch of a text.
 
     Attributes:
-        kind: Its kind.
-        first: Its start.
         last: Its end, exclusive.
         line: Its first line, from 1.
-        last_line: Its last line.
         sentence: The number of its sentence, heading, row or line of code.
         block: The number of its paragraph, list item or block of code.
         paragraph: The number of runs of blank lines before it.

@@ -16,7 +16,6 @@ class Block(NamedTuple):
     """A paragraph, a cell or the like.
 
     Attributes:
-        text: Its words.
         first: Its start in the source, or its page.
         last: Its end in the source, exclusive, or the same page.
         headings: Its headings; the same tuple in all blocks of a section.

@@ -29,7 +29,6 @@ class SourceText:
 
     Attributes:
         text: All of it, with a lone surrogate for each invalid byte.
-        encoding: Its encoding.
     """
 
     def __init__(self, data: bytes) -> None:

@@ -63,12 +63,8 @@ def build_document(
 ) -> Document:
     """Build the document of a file.
 
-    Args:
-        path: Its name; the last part is the title if it has no other.
-        kind: Its kind, from `kind_of`.
-        data: Its bytes.
-        modified_at: Its last change, in microseconds.
-        shows: Transforms extracted text, such as that of a page or a cell, before it is split.
+    The last part of its path is the title if it has no other. ``shows`` transforms extracted text, such as
+    that of a page or a cell, before it is split.
 
     Raises:
         UnreadableDocumentError: it has no text.

@@ -36,13 +36,7 @@ def read(source: SourceText) -> Blocks:
 
 
 class _Reader(HTMLParser):
-    """Collects the text between tags.
-
-    Attributes:
-        title: The title of the document.
-        outline: The headings above the present place.
-        blocks: The collected blocks.
-    """
+    """Collects the text between tags."""
 
     def __init__(self, source: SourceText) -> None:
         super().__init__(convert_charrefs=True)

@@ -109,9 +109,6 @@ class _Ahead(NamedTuple):
     """A cached search for the next underline, valid for all lines up to its result.
 
     Attributes:
-        level: The nesting level of the block.
-        end: The end of the block.
-        begin: The first searched line.
         stop: The first underline or empty line, or the end.
         is_marked: Whether it was an underline.
     """

@@ -35,9 +35,7 @@ class Masked(NamedTuple):
     """A masked file.
 
     Attributes:
-        data: The masked bytes.
         lines: The lines of masked values, from 1.
-        marks: The marks in order.
     """
 
     data: bytes

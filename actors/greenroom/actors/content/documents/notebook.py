@@ -17,11 +17,7 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
 def read(source: SourceText) -> Blocks:
-    """Return the blocks of a notebook, each with the offsets of its cell.
-
-    Raises:
-        UnreadableDocumentError: it is no notebook.
-    """
+    """Return the blocks of a notebook, each with the offsets of its cell."""
     outline = Outline()
     blocks: list[Block] = []
     try:
@@ -51,11 +47,7 @@ def _source_of(cell: dict[str, Any]) -> str:
 
 
 def _cells(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
-    """Yield the cells and their offsets in the text.
-
-    Raises:
-        ValueError: the text is no notebook.
-    """
+    """Yield the cells and their offsets in the text."""
     decode = json.JSONDecoder().raw_decode
     place = _expect(text, 0, "{")
     while text[place : place + 1] != "}":

@@ -16,12 +16,7 @@ PDF: Final = Part("reading PDF files", ("pypdf",))
 
 
 def read(data: bytes) -> Blocks:
-    """Return the pages of a PDF file as blocks, by their numbers.
-
-    Raises:
-        UnreadableDocumentError: it is no PDF, is encrypted or has no text.
-        MissingReaderError: the reader is not installed.
-    """
+    """Return the pages of a PDF file as blocks, by their numbers."""
     try:
         from pypdf import PdfReader  # noqa: PLC0415  slow to import
     except ImportError:

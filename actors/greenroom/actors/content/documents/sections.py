@@ -25,7 +25,6 @@ class Section(NamedTuple):
     Attributes:
         first: Its start, with its heading.
         body: The offset after its heading.
-        headings: Its headings, outermost first.
     """
 
     first: int
@@ -44,7 +43,6 @@ class Outline:
     """The headings above the present place.
 
     Attributes:
-        top: The first heading of all.
         headings: The headings of the present section; the same tuple object until another begins.
     """
 

@@ -42,10 +42,7 @@ def pieces(
 
 
 def trim(text: str, first: int, last: int) -> tuple[int, int] | None:
-    """Trim white space around a part of a text; None if nothing is left.
-
-    The indentation of the first line stays, since it may matter.
-    """
+    """Trim white space, but no indentation, around a part; None if it is empty."""
     found = _NO_SPACE.search(text, first, last)
     if found is None:
         return None

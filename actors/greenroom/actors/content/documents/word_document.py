@@ -44,11 +44,7 @@ _ROW_MARK: Final = " | "
 
 
 def read(data: bytes) -> Blocks:
-    """Return the text of a DOCX file.
-
-    Raises:
-        UnreadableDocumentError: it is no DOCX, or too large when unpacked.
-    """
+    """Return the text of a DOCX file."""
     try:
         with ZipFile(io.BytesIO(data)) as archive:
             return _Reader(_parts(archive)).read()

@@ -45,13 +45,7 @@ _CALLED: Final = 100
 
 
 def between_literal(folded: str, first: int, last: int) -> re.Match[str] | None:
-    """Match the text between a name and a literal, in one of these forms.
-
-    Args:
-        folded: The text in lower case.
-        first: The start of the significant part of the name.
-        last: Its end.
-    """
+    """Match the text between a name and a literal, in one of these forms."""
     for pattern in (_DECLARED, _OTHERWISE, _BLOCK):
         if found := compile_pattern(pattern).match(folded, last):
             return found

@@ -108,10 +108,8 @@ class _Place(NamedTuple):
     """The context of a value.
 
     Attributes:
-        name: The whole name before it.
         before: The character before the name, if any.
         sign: The sign between them, with white space.
-        quote: The opening quote, if any.
     """
 
     name: str

@@ -53,9 +53,6 @@ class Span(NamedTuple):
     """A secret in a text.
 
     Attributes:
-        first: Its start.
-        last: Its end, exclusive.
-        kind: Its kind.
         doubt: The uncertainty of the kind: 0 by shape, 1 by name, 2 by context.
     """
 

@@ -30,13 +30,7 @@ _ABOVE: Final = frozenset({"decorator", "attribute_item"})
 
 
 class _Part(NamedTuple):
-    """A part of a file that is not split.
-
-    Attributes:
-        first: Its first byte, directly after the part before.
-        last: The first byte after it.
-        size: Its characters, without blanks.
-    """
+    """A part of a file that is not split; ``size`` counts its characters without blanks."""
 
     first: int
     last: int

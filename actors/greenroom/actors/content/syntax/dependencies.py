@@ -12,8 +12,6 @@ class Reached(msgspec.Struct, frozen=True, array_like=True):
     """A reachable file.
 
     Attributes:
-        path: The file.
-        depth: The number of steps, at least 1.
         via: The file before it on a shortest path.
     """
 
@@ -48,11 +46,7 @@ def invert(graph: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
 def reach(graph: Mapping[str, Iterable[str]], path: str, depth: int, most: int = 1_000) -> Reach:
     """Return the files reachable from a file: its dependencies, or dependents if inverted.
 
-    Args:
-        graph: The successors of each file.
-        path: The file to start from.
-        depth: Steps at most.
-        most: Files at most, and cycles at most.
+    ``graph`` has the successors of each file; there are ``most`` files and ``most`` cycles at most.
     """
     known = {path: Reached(path, 0, "")}
     cycles: list[list[str]] = []

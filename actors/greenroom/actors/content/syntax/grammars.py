@@ -53,11 +53,7 @@ def load_grammar(language: Language) -> tree_sitter.Language:
 
 @cache
 def grammar_of(language: Language) -> Grammar:
-    """Load the grammar of a language with its queries.
-
-    Raises:
-        MissingGrammarError: it is missing or unusable.
-    """
+    """Load the grammar of a language with its queries."""
     grammar = load_grammar(language)
     import tree_sitter  # noqa: PLC0415  as above
 

@@ -18,8 +18,6 @@ class Linked(msgspec.Struct, frozen=True):
     """The part of a source file that graphs need.
 
     Attributes:
-        language: Its language.
-        imports: Its imports.
         lines: The line of each symbol, by path.
         uses: The names that each symbol uses, and whether as a member.
     """
@@ -57,10 +55,6 @@ def graph_of_symbols(files: Mapping[str, Linked], imported: Mapping[str, list[st
 
     A name means its definitions in the same file, else in imported files, else in all files of the same
     language. A name without a qualifier means members only if there is nothing else.
-
-    Args:
-        files: All files, by path.
-        imported: The files that each of them imports.
     """
     defined = {path: _by_name(file.lines) for path, file in files.items()}
     anywhere: dict[tuple[str, str], list[tuple[str, str]]] = {}

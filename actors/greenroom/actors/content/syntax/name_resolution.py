@@ -44,13 +44,7 @@ _NONE: Final[Nodes] = frozenset()
 
 
 class _File:
-    """A file for lookups of names.
-
-    Attributes:
-        source: Its parsed source.
-        language: Its language.
-        symbols: Its symbols by path; of equal ones the first.
-    """
+    """A file for lookups of names."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -96,10 +90,6 @@ class _File:
 
 class Meanings:
     """Resolves uses of names.
-
-    Args:
-        files: Parsed files by path; more may be added meanwhile.
-        places: All files of the workspace.
 
     Attributes:
         lacking: Files that must be parsed to follow a name further.

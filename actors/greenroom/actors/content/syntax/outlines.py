@@ -25,9 +25,6 @@ class Outline(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         text: Lines such as ``12-40 class Store(Rack)``, indented by scope.
-        shown: The number of symbols in it.
-        left_out: The number of omitted symbols.
-        tokens: The estimated tokens.
     """
 
     text: str
@@ -41,10 +38,7 @@ class _Line(NamedTuple):
 
     Attributes:
         rank: The order of choice if there is too little room; always after its scope.
-        file: The index of its file.
         path: The symbol's path, empty for a file.
-        above: The path of its scope.
-        text: Its text.
     """
 
     rank: tuple[int, ...]

@@ -39,10 +39,6 @@ def read_source(path: str, data: bytes) -> Source:
     Any bytes have a result. A file that is too long or without a parser has only chunks; one with syntax
     errors has what could be parsed. Lines end with a line feed. Byte offsets are those of the file if it is
     UTF-8, else of its text as UTF-8.
-
-    Args:
-        path: Its name, with the extension of its language.
-        data: Its bytes.
     """
     data = as_utf8(data)
     lines = Lines(data)

@@ -43,9 +43,6 @@ class Pattern(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         what: Its targets; `match_names` finds the first three, `search_bytes` the others.
-        text: The name, text, expression or query.
-        kinds: The kinds of symbols.
-        role: The role of a used name.
         is_bare: Whether it was a name alone.
     """
 
@@ -60,8 +57,6 @@ class Found(msgspec.Struct, frozen=True, array_like=True):
     """A match of a pattern.
 
     Attributes:
-        line: Its first line, from 1.
-        last_line: Its last line.
         name: The matched name, or the capture of a query; else empty.
         symbol: The path of its symbol, or of the enclosing one, if known.
         text: Its text: a signature, an import, a line.
@@ -75,11 +70,7 @@ class Found(msgspec.Struct, frozen=True, array_like=True):
 
 
 def parse_pattern(text: str) -> Pattern:
-    """Parse a pattern.
-
-    Raises:
-        PatternError: it is malformed.
-    """
+    """Parse a pattern."""
     text = text.strip()
     if len(text) > MAX_PATTERN:
         raise PatternError(f"the pattern has {len(text)} characters, and may have {MAX_PATTERN}")
@@ -103,11 +94,7 @@ def parse_pattern(text: str) -> Pattern:
 
 
 def match_names(pattern: Pattern, source: Source) -> Iterator[Found]:
-    """Yield the matches of a pattern of names in a file.
-
-    Raises:
-        PatternError: the pattern needs the file's bytes.
-    """
+    """Yield the matches of a pattern of names in a file."""
     if pattern.what not in {"symbols", "uses", "imports"}:
         raise PatternError(f"{pattern.what!r} is found in the bytes of a file")
     if pattern.what == "symbols":

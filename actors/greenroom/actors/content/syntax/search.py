@@ -37,12 +37,6 @@ _PREFIX: Final = re.compile(r"^[a-zA-Z]{0,3}#*(?=[\"'`])")
 def search_bytes(pattern: Pattern, path: str, data: bytes, most: int = MAX_FOUND) -> list[Found]:
     """Return the matches of a pattern in a file's bytes, in order.
 
-    Args:
-        pattern: A pattern of texts, lines or captures.
-        path: The file's name, with the extension of its language.
-        data: Its bytes.
-        most: Matches at most.
-
     Raises:
         PatternError: the pattern is malformed.
         MissingGrammarError: a package is missing.
@@ -91,12 +85,7 @@ def _matched(expression: str, data: bytes) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=16)
 def compile_expression(expression: str) -> Any:
-    """Compile an expression by RE2; `^` and `$` match at lines.
-
-    Raises:
-        PatternError: RE2 refuses it.
-        MissingGrammarError: RE2 is not installed.
-    """
+    """Compile an expression by RE2; `^` and `$` match at lines."""
     try:
         import re2  # noqa: PLC0415  which may be missing
     except ImportError:

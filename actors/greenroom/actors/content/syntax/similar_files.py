@@ -13,13 +13,7 @@ from greenroom.actors.content.syntax.source import Source
 def compare_by_imports(path: str, files: Mapping[str, Source], places: Places) -> dict[str, dict[str, float]]:
     """Compare a file with others by two signals from 0 to 1.
 
-    Args:
-        path: The file.
-        files: This and the others, if read by their syntax.
-        places: The files of the workspace.
-
-    Returns:
-        By path: ``imports``, the share of common imports, and ``linked``, 1 if one imports the other.
+    By path: ``imports``, the share of common imports, and ``linked``, 1 if one imports the other.
     """
     known: dict[tuple[str, str, str, str], list[str]] = {}
     brought = {each: _brought(source, places, known) for each, source in files.items()}

@@ -24,11 +24,6 @@ def find_similar_names(wanted: str, paths: Iterable[str], most: int) -> list[str
 
     If some differ only in how words are joined, such as `dropAnchor` and `drop_anchor`, only these count.
 
-    Args:
-        wanted: A name, or one with its scope such as ``Class.method``.
-        paths: The paths of symbols.
-        most: How many names are returned.
-
     Returns:
         Ends of paths, with as many names as ``wanted``.
     """

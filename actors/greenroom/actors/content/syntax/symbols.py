@@ -32,9 +32,6 @@ class Definition(NamedTuple):
 
     Attributes:
         rank: The index of the matching pattern in the query.
-        capture: The name of its capture.
-        node: All of it.
-        name: The node of its name.
         scope: The node of its stated owner.
         doc: The node of its docstring.
     """
@@ -52,9 +49,6 @@ class Extent(NamedTuple):
 
     Attributes:
         first: The start of its name, or of a container: its scope uses the names above.
-        last: The first byte after it.
-        path: Its qualified name.
-        capture: The name of its capture.
     """
 
     first: int
@@ -89,7 +83,6 @@ class Symbols:
     """Builds symbols from definitions.
 
     Attributes:
-        names_at: The starts of their names.
         extents: The spans of symbols and containers, in order.
     """
 

@@ -63,13 +63,7 @@ def _names(data: bytes, language: Language, statement: Node, captures: Captures)
 
 
 class _Before(NamedTuple):
-    """The patterns for qualifiers in a language.
-
-    Attributes:
-        ends: The last characters of the operators.
-        reversed: A chain of names and operators, read backwards.
-        between: The operators.
-    """
+    """The operators before a name, and a chain of names and operators, read backwards."""
 
     ends: bytes
     reversed: re.Pattern[bytes]
@@ -89,15 +83,7 @@ def _before(joins: str) -> _Before:
 
 
 class Uses:
-    """Builds references from captured names.
-
-    Args:
-        data: The bytes of the file.
-        lines: Its lines.
-        language: Its language.
-        extents: The spans of the definitions that use names, in order.
-        names_at: The starts of defined names, which are no uses.
-    """
+    """Builds references from captured names; ``names_at`` are the starts of defined ones."""
 
     def __init__(
         self, data: bytes, lines: Lines, language: Language, extents: list[Extent], names_at: set[int]

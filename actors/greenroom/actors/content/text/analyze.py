@@ -53,12 +53,7 @@ _END = 256  # characters searched for the end of a text
 
 @dataclass(frozen=True, slots=True)
 class TextSettings:
-    """The analysis rules of a store; see `current_settings` of the runtime.
-
-    Attributes:
-        rules: The rules for texts.
-        code: The rules for source code.
-    """
+    """The rules of a store for texts and source code; see the runtime's `current_settings`."""
 
     rules: TextRules
     code: CodeRules
@@ -67,10 +62,6 @@ class TextSettings:
 @lru_cache(maxsize=8)
 def text_settings(languages: tuple[str, ...], most_words: int | None = None) -> TextSettings:
     """Return the rules for languages; stores with the same languages share their caches.
-
-    Args:
-        languages: As in `TextRules`.
-        most_words: The size of the cache of words; None: the default.
 
     Raises:
         ValueError: there is no stemmer for a language.

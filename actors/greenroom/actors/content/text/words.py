@@ -71,7 +71,6 @@ class Token(NamedTuple):
     """One token of a text.
 
     Attributes:
-        piece: Its part of a phrase key; may be empty.
         terms: The terms of a query with this token. Each has alternative terms that count if a text has all
             of them. Empty for stop words and symbols.
         posted: The terms in the postings of a text with this token.
@@ -93,7 +92,6 @@ class TextRules:
         remembered: The size of the cache of words, half a kilobyte each.
 
     Attributes:
-        languages: Their names, each once.
         name: The identity of these rules, with the version of the analysis.
 
     Raises:

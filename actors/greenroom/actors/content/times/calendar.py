@@ -25,8 +25,6 @@ class Days:
     """Whole days, from `first` until before `end`.
 
     Attributes:
-        first: The first day.
-        end: The day after the last.
         floating: Whether the year or the week was chosen, not given.
     """
 
@@ -45,11 +43,8 @@ class Span:
     """Instants from `start` until before `end`, in UTC.
 
     Attributes:
-        start: The first instant.
-        end: The instant after the last.
         stop: The end of a range "until" this; `end`, except for a time of day.
         day: The local day on which it begins, for relative expressions.
-        floating: As in `Days`.
         begin: The begin of a range "since" this; `start` by default.
     """
 

@@ -41,12 +41,8 @@ class InThread:
     """A local embedder behind the asynchronous interface; see `Embedder`.
 
     It has one thread for queries, so that they do not wait for stored texts. For these it has as many threads
-    as the embedder allows, but only one while there are searches.
-
-    Args:
-        local: The embedder.
-        leaves: Whether to abandon a thread after cancellation, because the embedder's code may never end: the
-            thread of a query at once, the thread of texts after a moment.
+    as the embedder allows, but only one while there are searches. If it ``leaves``, it abandons threads
+    with code that may never end: that of a query at once, that of texts after a moment.
     """
 
     def __init__(self, local: LocalEmbedder, *, leaves: bool = False) -> None:

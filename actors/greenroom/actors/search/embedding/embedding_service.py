@@ -57,13 +57,9 @@ class EmbeddingStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         embedder: The embedder in use, as for `--embedder`; never ``auto``, which `wanted` may be.
-        wanted: The configured embedder.
-        reason: Why this one is in use.
         state: ``off``: none is wanted; ``idle``: none was needed so far; then ``loading``, ``ready``, or
             ``failing`` if it cannot be loaded or does not embed now.
         space: The name of its vector space, once it was ready.
-        trouble: Why it fails.
-        embedded: The number of texts embedded by the worker.
         texts_waiting: About how many texts lack vectors of this space, now.
         actors_waiting: How many actors have such texts, now.
         older_spaces: The spaces of earlier embedders in which some actors still search, now.
@@ -160,10 +156,7 @@ class EmbeddingService:
         return f"the embedder {self._choice} is being loaded"
 
     def embed_nowait(self, text: str) -> Vectors | None:
-        """Return the vectors of a stored text, if the embedder is ready and quick.
-
-        Otherwise return None; the actor then calls `add_pending`.
-        """
+        """Return a stored text's vectors if the embedder is ready and quick; else call `add_pending`."""
         if self._embedder is None or self._embedder.quick is None:
             self._needed.set()
             return None
@@ -192,12 +185,9 @@ class EmbeddingService:
     async def query(self, text: str, *, wait: bool = False) -> QueryVectors | None:
         """Return the vectors of a query; if None, `absence` says why.
 
-        It waits a moment until the embedder is loaded and older texts have vectors. While actors still search
-        in the spaces of earlier embedders, `QueryVectors.older` has the query in these spaces.
-
-        Args:
-            text: The query.
-            wait: Whether to wait without a limit until the embedder is loaded or has failed.
+        It waits a moment until the embedder is loaded and older texts have vectors, with ``wait`` without a
+        limit. While actors still search in the spaces of earlier embedders, `QueryVectors.older` has the
+        query in these spaces.
         """
         await self._wait_for_embedder(without_end=wait)
         self._asked += 1

@@ -36,12 +36,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class Space(msgspec.Struct, frozen=True):
-    """The embedder that made a vector space.
-
-    Attributes:
-        embedder: The embedder, as for `--embedder`.
-        model: The name of an endpoint's model.
-    """
+    """The embedder that made a vector space."""
 
     embedder: str
     model: str | None = None
@@ -79,7 +74,6 @@ class Unfinished(msgspec.Struct, frozen=True):
     Attributes:
         addresses: The actors with texts that lack vectors, or with vectors of other spaces.
         older: These other spaces, each with its embedder if that is known.
-        is_known: Whether the embedder of the wanted space is recorded.
     """
 
     addresses: list[Address]
@@ -92,7 +86,6 @@ class FindUnfinished(Procedure[Unfinished], frozen=True, kw_only=True):
 
     Attributes:
         space: The wanted space; None while it is unknown, for the recorded space of ``maker``.
-        maker: The wanted embedder.
     """
 
     runs = "snapshot"

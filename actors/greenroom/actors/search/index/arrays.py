@@ -160,11 +160,7 @@ def vectors(
 
 
 class VectorMatrix:
-    """An int8 vector per row, with its scale; zeros for a row without a vector.
-
-    Attributes:
-        dimensions: The dimensions of each vector.
-    """
+    """An int8 vector per row, with its scale; zeros for a row without a vector."""
 
     __slots__ = ("_has", "_scales", "_values", "dimensions")
 

@@ -38,12 +38,7 @@ _REPLACED = (records.ROWS, records.MORE, records.PATCHES, records.SEGMENTS)
 
 
 class _Problems:
-    """Sentences about differences, of which the first are kept.
-
-    Attributes:
-        sentences: The first sentences.
-        called: What a sentence calls a memory.
-    """
+    """Sentences about differences, of which the first are kept; ``called`` names a memory there."""
 
     def __init__(self, called: str) -> None:
         self.called = called
@@ -69,12 +64,8 @@ def check(
 ) -> Slices[list[str]]:
     """Compare an index with ``documents``; return a sentence for each difference.
 
-    Args:
-        context: Where its records are.
-        documents: The memories, and None to yield.
-        kept: The index in RAM, if it is loaded.
-        partition: Decodes partitions.
-        called: What a sentence calls one of the ``documents``.
+    Among the memories are Nones to yield. ``kept`` is the index in RAM, if it is loaded; ``called`` names a
+    memory in sentences.
     """
     try:
         manifest = context.get(records.MANIFEST, records.Manifest)
@@ -235,14 +226,9 @@ def rebuild(
     *,
     packed: bool,
 ) -> Slices[tuple[records.Manifest, LoadedIndex]]:
-    """Stage a new index of ``documents`` in place of the old one.
+    """Stage a new index of ``documents`` instead of the old one; keep its vectors.
 
-    Args:
-        context: Where its records are.
-        old: The old manifest; its vectors are kept.
-        documents: The memories, and None to yield.
-        rules: The rules by which texts become terms.
-        packed: Whether to store segments compressed.
+    Among the memories are Nones to yield.
     """
     for prefix in _REPLACED:
         for key in context.keys(prefix):

@@ -40,13 +40,10 @@ class _NewSegment:
     """A segment that is being written.
 
     Attributes:
-        number: Its number in the keys of its records.
         start: The first segment that it replaces.
         end: The first segment after those.
         kept: Which of their rows it has.
         steps: Yields the chunks of its postings; None after the last.
-        chunks: The written chunks.
-        block: The next block of columns.
         touched: The ids of memories that changed since the start.
     """
 
@@ -84,9 +81,7 @@ class Compactor:
     def step(self, context: Context, *, is_quiet: bool = False) -> Slices[bool]:
         """Do one step, and return whether there was one.
 
-        Args:
-            context: Where to stage it.
-            is_quiet: Whether no more rows come for now, so that even a few runs are merged.
+        If it ``is_quiet``, no more rows come for now, so even a few runs are merged.
         """
         many = FEW if is_quiet else MANY
         if self._building is not None:

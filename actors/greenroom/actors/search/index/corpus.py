@@ -146,14 +146,7 @@ class Corpus(Rows):
         return self.alive[low:high].copy()
 
     def replace(self, start: int, end: int, segment: Segment, kept: npt.NDArray[np.bool_]) -> Slices[None]:
-        """Replace the segments ``start`` to ``end - 1`` by the merged one.
-
-        Args:
-            start: The first merged segment.
-            end: The first segment after them.
-            segment: The new segment.
-            kept: Which of their rows it has.
-        """
+        """Replace the segments ``start`` to ``end - 1`` by one of their ``kept`` rows."""
         low, high = self.span(start, end)
         self.segments[start:end] = [segment] if segment.size else []
         if not kept.all():

@@ -86,11 +86,7 @@ class MemoryIndex:
     # -- writing -----------------------------------------------------------
 
     def add(self, context: Context, document: Document) -> Slices[Analysed]:
-        """Add a memory with an id that was never used.
-
-        Returns:
-            Its terms and flags.
-        """
+        """Add a memory with an id that was never used; return its terms and flags."""
         analysed = yield from analyse(document, self._rules())
         self._begin(context)
         parts = yield from _stage_row(context, document, analysed)
@@ -102,11 +98,7 @@ class MemoryIndex:
         return analysed
 
     def read_run(self, run: Run, kept: Sequence[bool]) -> Slices[ReadRun]:
-        """Check a run from an untrusted source.
-
-        Args:
-            run: Terms of rows, see `memtable.run_of`.
-            kept: Whether to add each of these rows.
+        """Check a run from an untrusted source; ``kept`` chooses its rows.
 
         Raises:
             ValueError: It is not a run of so many rows.
@@ -117,15 +109,9 @@ class MemoryIndex:
         return (yield from read(run, kept))
 
     def add_run(self, context: Context, ids: Sequence[int], like: Document, run: ReadRun) -> Slices[None]:
-        """Add rows that differ only in their ids and terms.
+        """Add rows that differ only in their ids and terms; ``like`` has the common columns.
 
-        An index has either single rows or runs.
-
-        Args:
-            context: Where to stage them.
-            ids: Ascending ids, above all earlier ones; at least one.
-            like: The common columns; its id and text are ignored.
-            run: Their terms.
+        Their ids ascend, above all earlier ones. An index has either single rows or runs.
         """
         from greenroom.actors.search.index import arrays, merge, runs  # noqa: PLC0415 - needs numpy, loaded by now
         from greenroom.actors.search.index.segment import Segment  # noqa: PLC0415 - as above
@@ -197,11 +183,7 @@ class MemoryIndex:
     def set_vectors(
         self, context: Context, space: str, vectors: Sequence[tuple[int, Vectors]]
     ) -> Slices[int]:
-        """Store vectors of memories in ``space``; skip unknown and removed memories.
-
-        Returns:
-            The number of stored vectors.
-        """
+        """Store vectors in a space, except of unknown and removed memories; return how many."""
         corpus = yield from self.loaded(context)
         known = [(number, vector) for number, vector in vectors if corpus.row(number) is not None]
         if not known:
@@ -316,9 +298,7 @@ class MemoryIndex:
     def loaded_in_time(self, context: Context, least: float) -> Slices[Corpus | None]:
         """Return the index as `loaded`; None if that takes too long, and load it soon.
 
-        Args:
-            context: The context of the message.
-            least: The seconds that must be left of the message's time; 0 for no limit.
+        ``least`` is how many seconds must be left of the message's time; 0 is no limit.
         """
         if self._loaded is None:
             yield from self._load(context, least)

@@ -20,7 +20,6 @@ class LoadedIndex:
     """The index in RAM, with facts about its records.
 
     Attributes:
-        corpus: The rows.
         patched: The ids with a patch.
         long: By id, the number of further records with terms of a row of the tail, if any.
         chunks: By space and number of a chunk, the number of its vectors in use.
@@ -72,11 +71,7 @@ def load_vectors(context: Context, manifest: records.Manifest, found: LoadedInde
 def take_vectors(
     key: bytes, chunk: records.VectorChunk, name: str, space: records.Space, found: LoadedIndex
 ) -> None:
-    """Add the vectors of one chunk.
-
-    Raises:
-        StoreDamagedError: They do not fit their space.
-    """
+    """Add the vectors of one chunk."""
     with _whole(key):
         used = found.corpus.set_vectors(name, *arrays.vectors(chunk, space.dimensions))
     found.chunks.setdefault(name, {})[records.chunk_of(key)] = used

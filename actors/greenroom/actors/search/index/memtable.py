@@ -32,7 +32,6 @@ class Memtable:
         fields: A term with one posting has the posting itself, as half of a vocabulary does; other terms have
             an array.
         size: The number of rows, which are counted from the first of the tail.
-        postings: The number of postings of all fields.
     """
 
     __slots__ = ("_blocks", "fields", "postings", "resident_bytes", "size")
@@ -115,12 +114,7 @@ class Memtable:
 
 
 def run_of(documents: Iterable[Document], rules: TextRules | None = None) -> Slices[Run]:
-    """Return the run of documents that get consecutive rows.
-
-    Args:
-        documents: The documents.
-        rules: The rules by which texts become terms; None for the current ones.
-    """
+    """Return the run of documents that get consecutive rows."""
     rules = rules or current_rules()
     memtable = Memtable()
     flags = bytearray()

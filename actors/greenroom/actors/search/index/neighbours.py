@@ -87,13 +87,7 @@ def _sort(rows: Rows, conversation: Rows, position: Positions) -> Rows:
 
 
 def neighbours(order: Rows, conversation: Rows, mask: npt.NDArray[np.bool_]) -> Neighbours:
-    """Return the neighbours among the rows of ``mask``.
-
-    Args:
-        order: All rows as `ConversationOrder.rows` returns them.
-        conversation: The number of each row's conversation.
-        mask: The rows to consider.
-    """
+    """Return the neighbours among the rows of ``mask``; ``order`` is of `ConversationOrder.rows`."""
     size = len(conversation)
     previous, following, place = (np.full(size, -1, np.int32) for _ in range(3))
     seen = order if mask.all() else order[mask[order]]

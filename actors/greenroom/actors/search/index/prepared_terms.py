@@ -12,7 +12,6 @@ class Terms(msgspec.Struct, frozen=True, array_like=True):
     """The terms of one field of several rows, and where they occur.
 
     Attributes:
-        terms: In order, each once.
         ends: Where the postings of each end (uint32).
         postings: The row, shifted by 16 bits, and how often the term occurs there (uint64); in order of rows.
     """
@@ -23,13 +22,7 @@ class Terms(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
-    """The terms of several rows, counted from 0.
-
-    Attributes:
-        rules: How texts became terms.
-        flags: Of each row, a byte.
-        fields: The fields that have terms.
-    """
+    """The terms of several rows, counted from 0."""
 
     rules: str
     flags: bytes

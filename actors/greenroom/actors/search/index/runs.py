@@ -20,13 +20,7 @@ from greenroom.runtime import Slices
 
 
 class ReadRun(NamedTuple):
-    """A checked run.
-
-    Attributes:
-        chunks: Its postings.
-        lengths: The number of occurrences in each row, by field.
-        flags: The flags of each row.
-    """
+    """A checked run: its postings, its rows' occurrences by field, and their flags."""
 
     chunks: dict[Field, list[Chunk]]
     lengths: dict[Field, npt.NDArray[np.uint32]]
@@ -34,11 +28,7 @@ class ReadRun(NamedTuple):
 
 
 def read(run: Run, kept: Sequence[bool]) -> Slices[ReadRun]:
-    """Check a run.
-
-    Args:
-        run: The run.
-        kept: Whether each of its rows is wanted; the wanted ones are renumbered.
+    """Check a run, and keep and renumber its wanted rows.
 
     Raises:
         ValueError: It is not a run of so many rows.
@@ -100,14 +90,7 @@ def _select(
 def blocks(
     ids: Sequence[int], like: Document, run: ReadRun, *, packed: bool
 ) -> list[tuple[records.BlockRecord, dict[str, bytes]]]:
-    """Return the columns of rows that differ only in their ids, as records.
-
-    Args:
-        ids: Their ascending ids.
-        like: The common columns; its id and text are ignored.
-        run: Their terms.
-        packed: Whether to compress the records.
-    """
+    """Return the records of columns of rows that differ from ``like`` in ids and terms."""
     size = len(ids)
     columns = {name: np.zeros(size, kind) for name, kind in TYPES.items()}
     columns["id"][:] = ids

@@ -31,7 +31,6 @@ class Chunk(NamedTuple):
     """Consecutive terms of one field, at least one.
 
     Attributes:
-        terms: The sorted terms.
         ends: Where each term's postings end.
         rows: Rows, counted from the segment's first.
         times: How often the term occurs in the row.
@@ -85,7 +84,6 @@ class Segment:
 
     Attributes:
         number: Its number in the keys of its records; None without records.
-        chunks: By field, in order of their terms.
         weight: The cost of a merge: its postings and rows.
     """
 

@@ -60,14 +60,7 @@ def source_document(
 ) -> Document:
     """Return the document of a passage.
 
-    Args:
-        id: The passage's id.
-        number: The file's number.
-        path: The file's path, with slashes.
-        language: The file's language; may be empty.
-        passage: The text.
-        symbols: The paths of the symbols that it names, such as ``Class.method``.
-        scope: The path of the symbol that contains it; empty at the top level.
+    Its symbols have paths such as ``Class.method``; ``scope`` is the path of the symbol around it.
     """
     return Document(
         id=id,

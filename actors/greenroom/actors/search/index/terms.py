@@ -17,11 +17,7 @@ _SLOT_BYTES = 8
 
 
 class JoinedTerms(Sequence[str]):
-    """Immutable sorted terms, at least one; a slice of them is a list.
-
-    Attributes:
-        text: All terms, separated by `BETWEEN`.
-    """
+    """Immutable sorted terms, at least one; a slice of them is a list."""
 
     __slots__ = ("_firsts", "_starts", "text")
 

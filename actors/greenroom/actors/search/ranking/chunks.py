@@ -77,11 +77,9 @@ class Group(NamedTuple):
     """A term of the query with its postings.
 
     Attributes:
-        term: The term itself.
         chunks: How many chunks have it, or its corrections.
         counts: Its importance in the query.
         weight: Its rarity times that.
-        found: The chunks that have it, by field.
     """
 
     term: str
@@ -92,14 +90,7 @@ class Group(NamedTuple):
 
 
 def group_of(view: Chunks, term: str, meant: Sequence[Correction], counts: float = 1.0) -> Group:
-    """Look a term up in every field.
-
-    Args:
-        view: The chunks.
-        term: The term.
-        meant: The terms to look up: itself, or its corrections.
-        counts: Its importance in the query.
-    """
+    """Look a term of the query, or its corrections ``meant``, up in every field."""
     found = {field: _postings(view, field, meant) for field in FACTORS}
     count = max(len(found["text"][0]), len(found["key"][0])) or len(found["author"][0])
     there = {field: postings for field, postings in found.items() if len(postings[0])}

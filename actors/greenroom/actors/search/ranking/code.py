@@ -53,7 +53,6 @@ class RankedFile(NamedTuple):
     """A file that was found.
 
     Attributes:
-        path: Its path.
         score: Its measured relevance, 0 to 1.
         match: How well it matches, 0 to 1.
         rows: Its best passages, best first, as rows of the index.
@@ -76,11 +75,9 @@ class RankedFiles(NamedTuple):
     """The best files, best first.
 
     Attributes:
-        files: The files.
         total: How many files have a word of the query and the least score.
         corrected: What was looked for in place of words that no file has.
         unknown: Words that no file has, without a similar one.
-        worth: What the query's words are worth together.
         about: The file that the caller named, its row a file's number; None for none.
     """
 
@@ -103,13 +100,8 @@ def rank_files(
 ) -> Slices[RankedFiles]:
     """Return the ``limit`` best files.
 
-    Args:
-        view: The passages.
-        query: The query.
-        limit: The most files to return.
-        least: The least match and score of a file.
-        below: The files to look at, by number; None for all.
-        about: The number of a file to report, even if it is not among the best.
+    ``below`` are the files to look at, by number. The file ``about`` is reported even if it is not among the
+    best.
     """
     groups, corrected, unknown = yield from read_terms(view, query)
     passages = yield from score_passages(view, groups)

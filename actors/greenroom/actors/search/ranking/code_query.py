@@ -38,11 +38,8 @@ class CodeQuery:
 
     Attributes:
         terms: The weight of each of its terms, in order.
-        words: The words as typed, with their terms.
         names: Possible names of symbols, see `symbol_name`, each with the share of the words that form it.
         compounds: The terms of names that several words form.
-        speaks_of_tests: Whether it mentions tests.
-        speaks_of_aside: Whether it mentions examples, documentation or tools.
     """
 
     terms: Mapping[str, float]

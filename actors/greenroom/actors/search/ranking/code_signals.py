@@ -104,14 +104,7 @@ def file_signals(
     groups: Sequence[Group],
     passages: Floats,
 ) -> Slices[dict[str, Floats]]:
-    """Return the signals of each file, by its number; see `weights.CODE_SIGNALS`.
-
-    Args:
-        view: The passages.
-        query: The query.
-        groups: Its terms.
-        passages: The score of each passage.
-    """
+    """Return the signals of each file, by its number; see `weights.CODE_SIGNALS`."""
     count, author = len(view.corpus.authors), view.corpus.author
     passage = np.zeros(count, np.float32)
     rows = np.flatnonzero(passages)

@@ -87,12 +87,7 @@ def _is_date(match: re.Match[str]) -> bool:
 
 
 class Calendar:
-    """The creation times of memories as calendar days.
-
-    Args:
-        times: Microseconds since 1970.
-        offset: How far the caller's clock is ahead of UTC, in microseconds.
-    """
+    """Creation times as calendar days of a clock that is ``offset`` ahead of UTC."""
 
     def __init__(self, times: npt.NDArray[np.int64], offset: int) -> None:
         days = (times + offset).astype("datetime64[us]").astype("datetime64[D]")
@@ -130,12 +125,7 @@ class Calendar:
 
 
 def closeness(made: npt.NDArray[np.int64], times: tuple[TimeSpan, ...]) -> Floats:
-    """Return 1 for instants within one of ``times``, and less the farther outside.
-
-    Args:
-        made: The instants, in microseconds since 1970.
-        times: The spans, in the same unit.
-    """
+    """Return 1 for instants within one of ``times``, and less the farther outside."""
     best = np.zeros(len(made), np.float32)
     for each in times:
         outside = np.zeros(len(made), np.float64)

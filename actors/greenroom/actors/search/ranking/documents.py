@@ -89,7 +89,6 @@ class RankedChunks(NamedTuple):
     """The best rows, best first.
 
     Attributes:
-        rows: Their numbers in the index.
         shares: The strength of each, divided by what the query is worth.
         scores: The measured relevance of each, 0 to 1.
         matches: How well each matches, 0 to 1.
@@ -97,7 +96,6 @@ class RankedChunks(NamedTuple):
             least the number of returned rows.
         corrected: What was looked for in place of terms that no chunk has.
         unknown: Terms that no chunk has, without a similar one.
-        has_vectors: Whether meaning was compared.
         is_nothing: Whether all rows are too weak for an answer.
         parts: What each signal added to the strength of each row, on request.
         about: The row that the caller named; None for none.
@@ -145,14 +143,8 @@ def rank_chunks(
 ) -> Slices[RankedChunks]:
     """Return the ``limit`` best chunks.
 
-    Args:
-        view: The chunks.
-        query: The query.
-        limit: The most rows to return.
-        least: The least match and score of a row.
-        only: ``words`` or ``meaning``, to compare by these alone.
-        explain: Whether to return what each signal added.
-        about: Rows the strongest of which is reported, even if it is not among the best.
+    ``only`` compares by ``words`` or by ``meaning`` alone. The strongest row of ``about`` is reported even if
+    it is not among the best.
     """
     groups, corrected, unknown = yield from _read(view, query)
     towards = None if only == "words" else _query_vector(view, query, groups)

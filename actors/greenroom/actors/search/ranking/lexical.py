@@ -46,7 +46,6 @@ class TermVariants(NamedTuple):
     """A term of the query with its variants and their postings.
 
     Attributes:
-        term: The term itself.
         meant: What counts as the term: itself, or its corrections.
         rows: The visible rows that hold any of these.
         times: How often each row holds them.
@@ -97,13 +96,7 @@ def own_score(view: View, groups: Sequence[TermVariants]) -> Slices[Floats]:
 
 
 def coverage(view: View, groups: Sequence[TermVariants], unknown: int) -> Slices[Floats]:
-    """Return the share of the query, by rarity, in the memories' own texts.
-
-    Args:
-        view: The visible memories.
-        groups: The query's terms.
-        unknown: The number of its terms that no visible memory holds.
-    """
+    """Return the share of the query, with ``unknown`` further terms, in the memories' own texts."""
     count = view.count + pseudo_documents(view)
     own = np.zeros(len(view.visible), np.float32)
     total = unknown * idf(0, count)

@@ -84,15 +84,7 @@ def find_like_files(
     limit: int,
     below: Mask | None = None,
 ) -> Slices[list[LikeFile]]:
-    """Return the files most like one, by their terms and names.
-
-    Args:
-        view: The passages of all files.
-        path: The path of the file, as the view has it.
-        terms: Its terms.
-        limit: The most files to return.
-        below: The files to look at, by number; None for all.
-    """
+    """Return the files most like one, of those ``below`` alone, by their terms and names."""
     authors = view.corpus.authors
     total = np.zeros(len(authors), np.float32)
     by_term: dict[str, Floats] = {}

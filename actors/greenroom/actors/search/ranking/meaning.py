@@ -46,12 +46,9 @@ def word_weights(
 ) -> Floats:
     """Return the weight of each word of a query.
 
-    Args:
-        view: The visible rows.
-        words: The words into which the embedder split the query.
-        names: Terms that name an author, which is a signal of its own.
-        counts: In how many rows each known term occurs; 0 for a mistyped one.
-        in_context: Whether a word's vector depends on the sentence: then even a stop word has a meaning.
+    ``names`` have a signal of their own. ``counts`` says in how many rows each known term occurs, 0 for a
+    mistyped one. Words ``in_context`` have vectors that depend on the sentence, and even a stop word has a
+    meaning.
     """
     return np.array([_weight(view, word, names, counts, in_context=in_context) for word in words], np.float32)
 

@@ -88,12 +88,7 @@ _SENTENCE: Final = re.compile(r"[.!?;]+\s+|\n+")
 
 
 class SentenceTerms(NamedTuple):
-    """The most terms of the query that one sentence of a note has.
-
-    Attributes:
-        negated: In a sentence with a negation.
-        plain: In a sentence without.
-    """
+    """The most terms of a query in one negated, and one other, sentence."""
 
     negated: frozenset[str]
     plain: frozenset[str]
@@ -133,13 +128,7 @@ def _weight(terms: frozenset[str], weights: Mapping[str, float]) -> float:
 
 
 def find_order(odds: Floats, notes: Sequence[SentenceTerms], weights: Mapping[str, float]) -> Places:
-    """Return the order of the matches for a query with a negation.
-
-    Args:
-        odds: The log-odds of the matches, best first.
-        notes: The terms of each.
-        weights: The weight of each term of the query.
-    """
+    """Return the order of matches, given best first, for a query with a negation."""
     most = max((_weight(terms, weights) for each in notes for terms in each), default=0.0)
     order: list[int] = []
     for place, each in enumerate(notes):

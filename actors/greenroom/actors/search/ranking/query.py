@@ -31,9 +31,7 @@ class Term(NamedTuple):
     """A term of a query.
 
     Attributes:
-        term: The term in the index.
         instead: Terms that can replace it if no memory has it, see `text.analyze.Token`.
-        word: The word as typed.
     """
 
     term: str
@@ -46,12 +44,9 @@ class RankQuery:
     """A parsed query.
 
     Attributes:
-        text: The query as typed.
-        terms: Its terms in order, each once.
         dates: The days, months and years that it names.
         times: The times that it describes in words, such as "two weeks ago".
         wants_time: Whether it asks when something was.
-        vectors: Its vectors; None to compare words alone.
         offset: How far the caller's clock is ahead of UTC, in microseconds.
     """
 
@@ -72,14 +67,7 @@ class RankQuery:
         times: tuple[TimeSpan, ...] = (),
         offset: int = 0,
     ) -> RankQuery:
-        """Read a query.
-
-        Args:
-            text: The query as typed, without the words of ``times``.
-            vectors: As in the class.
-            times: As in the class.
-            offset: As in the class.
-        """
+        """Read a query as typed, without the words of ``times``."""
         terms: dict[str, Term] = {}
         for word in dict.fromkeys(word for _, _, word in spans(without_invisible(text))):
             for token in tokens(word):

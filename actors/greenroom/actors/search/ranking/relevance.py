@@ -81,14 +81,7 @@ SCALES: Final[Mapping[Kind, Mapping[VectorSet, Scale]]] = {
 
 
 def log_odds(strength: Floats, kinds: npt.NDArray[np.uint8], vectors: VectorSet, count: int) -> Floats:
-    """Return the logarithm of the odds of memories against no answer.
-
-    Args:
-        strength: The strength of each memory.
-        kinds: The place of each memory's kind in `KINDS`.
-        vectors: The vectors that were compared.
-        count: How many memories the caller sees.
-    """
+    """Return the logarithm of the odds of memories against no answer; ``count`` are visible."""
     larger = math.log(max(count, FEW) / FEW)
     scales = [SCALES[kind][vectors] for kind in KINDS]
     slopes = np.array([scale.slope for scale in scales], np.float32)

@@ -40,7 +40,6 @@ class QueryReading(NamedTuple):
     """A query resolved against the visible memories: its terms, names and corrections.
 
     Attributes:
-        groups: The terms to look for in texts.
         mentions: The terms that name an author.
         authors: The rows by each author that the query names in full.
         unknown: Terms that no visible memory holds, without a similar one.

@@ -99,8 +99,6 @@ class Statement(NamedTuple):
     """The parts of a note that are compared.
 
     Attributes:
-        terms: The terms of its text and tags.
-        has_change: Whether it states that something changed.
         made: When it was made, in microseconds since 1970.
         is_imported: Whether that time came with an import.
     """
@@ -125,12 +123,9 @@ def states_change(text: str) -> bool:
 def estimate_supersessions(
     statements: Sequence[Statement], cosines: Floats | None, vectors: VectorSet
 ) -> Floats:
-    """Return the probability that the note of each line supersedes the note of each column.
+    """Return the probability that each line's note supersedes each column's.
 
-    Args:
-        statements: The notes.
-        cosines: The cosines of their vectors; None without vectors.
-        vectors: The kind of these vectors.
+    ``cosines`` of their vectors are None without vectors.
     """
     weights = _WORDS if cosines is None else _TABLES[vectors]
     shared, overlap = _compare_terms(statements)
@@ -171,15 +166,9 @@ def compute_gains(
     vectors: VectorSet,
     state: State,
 ) -> Floats:
-    """Return by how much each note's strength changes for a state.
+    """Return by how much each note's strength, as log-odds, changes for a state.
 
-    Args:
-        strengths: The strength of each note, as log-odds.
-        places: The place of each note among all matches, from 0.
-        statements: The notes.
-        probabilities: The result of `estimate_supersessions`.
-        vectors: The vectors that were compared.
-        state: The state that the query is about.
+    ``places`` are those among all matches, from 0.
     """
     sharp, is_present = _SHARP[vectors], state == "present"
     partners, parts = _find_partners(probabilities if is_present else probabilities.T)

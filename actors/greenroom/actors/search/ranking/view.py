@@ -100,12 +100,7 @@ class Corpus(Protocol):
 
 
 class View:
-    """The visible rows of a corpus, valid for many queries until it changes.
-
-    Args:
-        corpus: The index.
-        visible: The living rows that the caller may see.
-    """
+    """The visible rows of a corpus, valid for many queries until it changes."""
 
     def __init__(self, corpus: Corpus, visible: Mask) -> None:
         self.corpus = corpus

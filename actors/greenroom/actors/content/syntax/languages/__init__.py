@@ -75,12 +75,6 @@ def resolve_import(imported: Import, importer: str, language: str, places: Place
     Most languages have one file; a package of Go, and a whole package of Java, has several. There is none if the
     target is outside of the workspace, or needs more than paths and manifests: search paths, build results,
     re-exports.
-
-    Args:
-        imported: The import.
-        importer: The path of its file.
-        language: Its language.
-        places: The files of the workspace.
     """
     found = (language_named(language) or NO_LANGUAGE).resolve(imported, importer, places)
     return [path for path in found if path != importer]

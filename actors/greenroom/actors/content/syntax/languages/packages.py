@@ -12,9 +12,8 @@ from greenroom.actors.content.syntax.source import Import
 def in_packages(*suffixes: str, has_functions: bool = False) -> Resolve:
     """Return a resolver by packages.
 
-    Args:
-        suffixes: The extensions, those of the importer's own language first.
-        has_functions: Whether a package may have names without a file of that name.
+    The extensions of the importer's own language come first. ``has_functions``: whether a package may have
+    names without a file of that name.
     """
 
     def resolve(imported: Import, importer: str, places: Places) -> list[str]:

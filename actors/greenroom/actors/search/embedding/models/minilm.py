@@ -36,24 +36,12 @@ class Model(Protocol):
     def run(self, ids: npt.NDArray[np.int64], mask: Floats) -> Floats:
         """Return the vectors of tokens, by text and place.
 
-        Args:
-            ids: The tokens' numbers, by text and place.
-            mask: The summand of the attention: 0 for a token, a very negative number for padding.
-
-        Raises:
-            EmbedderError: The backend failed.
+        ``mask`` is added to the attention: 0 for a token, a very negative number for padding.
         """
 
 
 class MiniLmEmbedder:
-    """The embedder; see `LocalEmbedder`.
-
-    Args:
-        vocabulary: The number of each token.
-        model: The backend that runs the encoder.
-        longest: The number of tokens of a text that are used, including the special ones.
-        width: The number of numbers in a token's vector.
-    """
+    """The embedder; see `LocalEmbedder`. It uses ``longest`` tokens of a text, with the special ones."""
 
     has_tokens = True
     is_quick = False
@@ -116,15 +104,7 @@ def _group(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def load_minilm(folder: Path, check: Callable[[], object]) -> MiniLmEmbedder:
-    """Load the embedder from the folder in which it is installed.
-
-    Args:
-        folder: The folder.
-        check: Called between the steps; an exception from it ends the loading.
-
-    Raises:
-        EmbedderError: The files cannot be used.
-    """
+    """Load the embedder from its folder; ``check``, called in between, may raise."""
     vocabulary = _vocabulary(folder / TOKENIZER)
     check()
     weights = read_weights(folder / WEIGHTS)

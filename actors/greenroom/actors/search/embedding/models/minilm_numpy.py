@@ -73,13 +73,7 @@ def _linear(matrix: Matrix) -> _Linear:
 
 
 def _attend(rows: Floats, mask: Floats, heads: int) -> Floats:
-    """Return the output of all attention heads for each token.
-
-    Args:
-        rows: Query, key and value of each token.
-        mask: The summand of the attention, by text and place: very negative for padding.
-        heads: The number of heads.
-    """
+    """Return the output of all attention heads, from query, key and value of each token."""
     texts, places = mask.shape
     query, key, value = rows.reshape(texts, places, 3, heads, HEAD_SIZE).transpose(2, 0, 3, 1, 4)
     weights: Floats = query @ key.swapaxes(2, 3)

@@ -36,13 +36,7 @@ _WORDS, _PLACES, _FIRST_NORM = "words", "places", "first_norm"
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix in int8, and the bias of its product.
-
-    Attributes:
-        numbers: By row, block and number in it.
-        scales: By row and block.
-        bias: By row.
-    """
+    """A matrix in int8, by row, block and number, and its bias."""
 
     numbers: Bytes
     scales: Floats
@@ -71,10 +65,6 @@ class Layer:
     Attributes:
         attention: From a token to its query, key and value, one after the other.
         joined: From the output of all heads to the summand of the token.
-        joined_norm: The normalization after that.
-        inner: To the wider inner layer.
-        outer: Back from it.
-        outer_norm: The normalization after that.
     """
 
     attention: Matrix
@@ -92,8 +82,6 @@ class Weights:
     Attributes:
         words: The numbers of each token; ``word_scales`` has their scales.
         places: The summand at each place of a text.
-        first_norm: The normalization after that.
-        layers: The layers.
     """
 
     words: npt.NDArray[np.int8]
@@ -129,16 +117,7 @@ _NORMS: Final = {"joined_norm": "attention.output.LayerNorm", "outer_norm": "out
 
 
 def prepare_weights(source: Path, target: Path) -> None:
-    """Convert the published weights to int8.
-
-    Args:
-        source: The file of a BERT with heads of width 32, in float32.
-        target: The file to write.
-
-    Raises:
-        EmbedderError: The source holds something else.
-        OSError: The target cannot be written.
-    """
+    """Convert published weights, of a BERT with heads of width 32 in float32, to int8."""
     given = read_tensors(source)
     try:
         made = _prepare(
@@ -151,11 +130,7 @@ def prepare_weights(source: Path, target: Path) -> None:
 
 
 def read_weights(path: Path) -> Weights:
-    """Return the weights that `prepare_weights` wrote; most are read from the file on use.
-
-    Raises:
-        EmbedderError: The file cannot be read, or holds something else.
-    """
+    """Return the weights that `prepare_weights` wrote; most are read from the file on use."""
     given = read_tensors(path)
     try:
         count = int(read_metadata(path)["layers"])

@@ -28,13 +28,7 @@ _BY_TOKENS: Final = 3  # axes of an output with a vector for each token
 
 
 class _Run(NamedTuple):
-    """The model's output for one text.
-
-    Attributes:
-        sentence: The vector of the text.
-        tokens: The vectors of its tokens, without the special ones.
-        offsets: The positions of these in the text, including the prompt.
-    """
+    """The vectors of a text and its tokens, and their places in prompt and text."""
 
     sentence: quantization.Floats
     tokens: quantization.Floats
@@ -42,15 +36,7 @@ class _Run(NamedTuple):
 
 
 class OnnxEmbedder:
-    """A model in a folder; see `LocalEmbedder`.
-
-    Args:
-        export: Its files.
-        check: Called between the steps of the loading; an exception from it ends the loading.
-
-    Raises:
-        EmbedderError: The files cannot be used.
-    """
+    """A model in a folder; see `LocalEmbedder`. ``check``, called between the steps, may raise."""
 
     is_quick = False
     batch = 16

@@ -25,15 +25,7 @@ _FAULTS: Final = (Exception, SystemExit)
 
 
 class PythonEmbedder:
-    """An object of such a class; see `LocalEmbedder`.
-
-    Args:
-        place: Module and class.
-        made: The object.
-
-    Raises:
-        EmbedderError: It does not embed.
-    """
+    """An object of such a class; see `LocalEmbedder`."""
 
     has_tokens = False
     is_quick = False
@@ -87,11 +79,7 @@ class PythonEmbedder:
 
 
 def load_python(choice: EmbedderChoice) -> PythonEmbedder:
-    """Import the class and make the embedder.
-
-    Raises:
-        EmbedderError: There is no such class, or it does not embed.
-    """
+    """Import the class and make the embedder."""
     module, _, name = choice.place.partition(":")
     try:
         found = getattr(import_module(module), name)

@@ -27,13 +27,7 @@ WEIGHTS: Final = "vectors.safetensors"
 
 
 class StaticEmbedder:
-    """Word vectors; see `LocalEmbedder`.
-
-    Args:
-        tokenizer: The tokenizer.
-        rows: The vector of each token in int8; zeros for the unknown token.
-        scales: The scale of each row.
-    """
+    """Word vectors in int8, each row with its scale; see `LocalEmbedder`."""
 
     space = rows.STATIC
     has_tokens = False
@@ -72,11 +66,7 @@ class StaticEmbedder:
 
 @functools.cache
 def load_static(folder: Path = FOLDER) -> StaticEmbedder:
-    """Load the embedder, once for the whole process.
-
-    Raises:
-        EmbedderError: Its files are damaged.
-    """
+    """Load the embedder, once for the whole process."""
     try:
         words = (folder / VOCABULARY).read_text("utf-8").removesuffix("\n").split("\n")
     except (OSError, ValueError) as error:

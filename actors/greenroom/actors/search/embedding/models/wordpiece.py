@@ -40,11 +40,7 @@ class Token(NamedTuple):
 
 
 class WordPiece:
-    """The tokenizer of a vocabulary, for several threads at once.
-
-    Args:
-        vocabulary: The number of each token, including `UNKNOWN`.
-    """
+    """The tokenizer of a vocabulary, for several threads at once."""
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         self._vocabulary = vocabulary
