@@ -1,12 +1,19 @@
-"""Replies that explain searches of documents, sessions and code, for people."""
+"""Replies that explain searches to people, and how every search's explanation is made.
+
+The search itself reports the signals, on request, so what is explained is what was ranked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from greenroom.actors.core.replies.replies import Reply
+
+NOTHING: Final = "it has nothing of the query"
+"""Why a result is missing that passes every filter, if it has no rank at all."""
 
 
 class SignalPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,12 +47,7 @@ def signal_parts(parts: Mapping[str, float], weights: Mapping[str, float]) -> li
 
 
 class NamedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A result requested by name, as one actor ranks it.
-
-    Attributes:
-        place: Its rank among all results there, from 1; None if it does not match the query.
-        parts: The part of each signal in its strength.
-    """
+    """A result requested by name, as one actor ranks it; without a place if it does not match."""
 
     score: float
     place: int | None
@@ -63,8 +65,6 @@ class ResultExplained(msgspec.Struct, frozen=True, kw_only=True):
         score: Its measured relevance, 0-1.
         signals: The strongest first.
         decided: What else determined the score.
-        corpus: The corpus of a passage or a file; null for messages.
-        path: The path of the document or file; null for messages.
     """
 
     id: str
@@ -83,8 +83,6 @@ class ResultsOfMode(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         places: The ranks of the first fifty, by id.
-        total: How many there are.
-        milliseconds: How long it took.
         how: How the query was executed, in words.
         partial: Why it may be incomplete.
     """
@@ -129,6 +127,39 @@ class ResultsExplained(Reply, frozen=True, kw_only=True):
     unknown: list[str] = msgspec.field(default_factory=list)
     about: list[WhyThatResult] = msgspec.field(default_factory=list)
     meanings: dict[str, str]
+
+
+def list_mode(
+    mode: str,
+    hits: Sequence[ResultExplained],
+    limit: int,
+    *,
+    total: int,
+    seconds: float,
+    how: str,
+    partial: str | None,
+) -> ResultsOfMode:
+    """Return all results of a mode, the first of them in full."""
+    return ResultsOfMode(
+        mode=mode,
+        hits=list(hits[:limit]),
+        places={hit.id: place for place, hit in enumerate(hits, 1)},
+        total=total,
+        milliseconds=round(seconds * 1_000, 3),
+        how=how,
+        partial=partial,
+    )
+
+
+def explain_place(mode: ResultsOfMode, hit: ResultExplained | None, why_not: str) -> WhyThatResult:
+    """Return the rank of a requested result in a mode, or else why it has none."""
+    place = None if hit is None else mode.places.get(hit.id)
+    return WhyThatResult(
+        mode=mode.mode,
+        place=place,
+        reasons=[] if place is not None else [why_not],
+        hit=None if hit is None else msgspec.structs.replace(hit, place=place),
+    )
 
 
 def meanings_of(
