@@ -21,7 +21,7 @@ from bench.code import MEASURES, measured
 from bench.code_trees import Question
 from bench.harness import Table, Value, as_text
 from greenroom.actors.search.ranking.code import signals
-from greenroom.actors.search.ranking.code_query import CodeQuery
+from greenroom.actors.search.ranking.code_signals import CodeQuery
 from greenroom.actors.search.ranking.weights import CODE_WEIGHTS
 from greenroom.runtime import finish
 

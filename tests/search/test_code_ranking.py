@@ -13,8 +13,7 @@ from greenroom.actors.core.replies.grades import NONE_LEAST, Least
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.source_code import Role, role_of, source_document, stem_of
 from greenroom.actors.search.ranking.code import PASSAGES, RankedFiles, rank_files
-from greenroom.actors.search.ranking.code_query import CodeQuery
-from greenroom.actors.search.ranking.code_signals import SourceView
+from greenroom.actors.search.ranking.code_signals import CodeQuery, SourceView
 from greenroom.actors.search.ranking.query import MOST_TERMS
 from greenroom.actors.search.ranking.weights import CODE_SIGNALS, CODE_WEIGHTS
 from greenroom.runtime import finish

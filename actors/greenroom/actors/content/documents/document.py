@@ -22,12 +22,20 @@ from greenroom.actors.content.documents import (
     table,
     word_document,
 )
-from greenroom.actors.content.documents.blocks import Block, Blocks, pack_blocks
 from greenroom.actors.content.documents.chunks import Chunk, Document
 from greenroom.actors.content.documents.decode import SourceText, replace_unreadable
 from greenroom.actors.content.documents.kinds import Kind, UnreadableDocumentError
-from greenroom.actors.content.documents.sections import Section, Sections, bodies
-from greenroom.actors.content.documents.splitting import CODE, PROSE, pieces
+from greenroom.actors.content.documents.sections import (
+    CODE,
+    PROSE,
+    Block,
+    Blocks,
+    Section,
+    Sections,
+    bodies,
+    pack_blocks,
+    pieces,
+)
 
 MAX_TITLE: Final = 200
 _HEADINGS_FREE: Final = 262_144

@@ -9,9 +9,8 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from typing import Final
 
-from greenroom.actors.content.documents.blocks import Block, Blocks
 from greenroom.actors.content.documents.decode import SourceText
-from greenroom.actors.content.documents.sections import Outline, strip_markup
+from greenroom.actors.content.documents.sections import Block, Blocks, Outline, strip_markup
 
 _HIDDEN: Final = frozenset({"script", "style", "template", "noscript", "svg", "head"})
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from greenroom.actors.content.documents import markdown
-from greenroom.actors.content.documents.blocks import Block, Blocks
 from greenroom.actors.content.documents.decode import SourceText
 from greenroom.actors.content.documents.kinds import UnreadableDocumentError
-from greenroom.actors.content.documents.sections import Outline, bodies
+from greenroom.actors.content.documents.sections import Block, Blocks, Outline, bodies
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 

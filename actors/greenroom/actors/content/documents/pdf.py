@@ -7,9 +7,8 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from greenroom.actors.content.documents.blocks import Block, Blocks
 from greenroom.actors.content.documents.kinds import MissingReaderError, UnreadableDocumentError
-from greenroom.actors.content.documents.sections import strip_markup
+from greenroom.actors.content.documents.sections import Block, Blocks, strip_markup
 from greenroom.actors.core.base.optional_packages import Part
 
 PDF: Final = Part("reading PDF files", ("pypdf",))

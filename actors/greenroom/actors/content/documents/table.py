@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from greenroom.actors.content.documents.decode import SourceText
-from greenroom.actors.content.documents.sections import MAX_HEADING, Section, Sections
-from greenroom.actors.content.documents.splitting import MAX_CHARACTERS
+from greenroom.actors.content.documents.sections import MAX_CHARACTERS, MAX_HEADING, Section, Sections
 
 _SNIFFED: Final = 4_096
 _DELIMITERS: Final = ",;\t|"

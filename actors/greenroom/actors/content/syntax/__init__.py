@@ -4,10 +4,10 @@
 killed.
 """
 
-from greenroom.actors.content.syntax.dependencies import Reach as Reach
-from greenroom.actors.content.syntax.dependencies import Reached as Reached
-from greenroom.actors.content.syntax.dependencies import invert as invert
-from greenroom.actors.content.syntax.dependencies import reach as reach
+from greenroom.actors.content.syntax.graphs import Reach as Reach
+from greenroom.actors.content.syntax.graphs import Reached as Reached
+from greenroom.actors.content.syntax.graphs import invert as invert
+from greenroom.actors.content.syntax.graphs import reach as reach
 from greenroom.actors.content.syntax.grammars import MissingGrammarError as MissingGrammarError
 from greenroom.actors.content.syntax.grammars import part_of as part_of
 from greenroom.actors.content.syntax.languages import LANGUAGES as LANGUAGES
@@ -15,7 +15,7 @@ from greenroom.actors.content.syntax.languages import Language as Language
 from greenroom.actors.content.syntax.languages import language_named as language_named
 from greenroom.actors.content.syntax.languages import language_of as language_of
 from greenroom.actors.content.syntax.languages import unread_title as unread_title
-from greenroom.actors.content.syntax.similar_files import compare_by_imports as compare_by_imports
+from greenroom.actors.content.syntax.graphs import compare_by_imports as compare_by_imports
 from greenroom.actors.content.syntax.name_resolution import Meanings as Meanings
 from greenroom.actors.content.syntax.name_resolution import Node as Node
 from greenroom.actors.content.syntax.outlines import Outline as Outline

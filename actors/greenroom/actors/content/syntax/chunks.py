@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from greenroom.actors.content.documents.splitting import CODE, pieces
+from greenroom.actors.content.documents.sections import CODE, pieces
 from greenroom.actors.content.syntax.lines import Lines
 from greenroom.actors.content.syntax.source import CodeChunk, Symbol
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from greenroom.actors.content.text.words import TextRules, rules_named
 from greenroom.actors.core.replies.damage import filter_damage
 from greenroom.actors.search.index import arrays, records
-from greenroom.actors.search.index.columns import NAMED, TYPES
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.document import (
     FIELDS,
@@ -25,6 +24,7 @@ from greenroom.actors.search.index.document import (
 )
 from greenroom.actors.search.index.loader import LoadedIndex, load, take_vectors
 from greenroom.actors.search.index.memtable import MOST_TIMES
+from greenroom.actors.search.index.rows import NAMED, TYPES
 from greenroom.actors.search.index.segment import Segment
 from greenroom.runtime import Context, RecordDamagedError, Slices, StoreDamagedError
 

@@ -16,7 +16,7 @@ from greenroom.actors.core.base.threads import import_in_thread
 from greenroom.actors.search.embedding.vectors import Vectors
 from greenroom.actors.search.index import records
 from greenroom.actors.search.index.document import FOREVER, Analysed, Document, Field, analyse
-from greenroom.actors.search.index.prepared_terms import Run
+from greenroom.actors.search.index.memtable import Run
 from greenroom.runtime import Context, Message, RecordDamagedError, Slices, StoreDamagedError
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.search.index import arrays, records
-from greenroom.actors.search.index.columns import NAMED, TYPES
 from greenroom.actors.search.index.document import FIELDS, FOREVER, NO_POSITION, Document, Field
-from greenroom.actors.search.index.prepared_terms import Run, Terms
+from greenroom.actors.search.index.memtable import Run, Terms
+from greenroom.actors.search.index.rows import NAMED, TYPES
 from greenroom.actors.search.index.segment import Chunk, Postings, cut, unpack
 from greenroom.runtime import Slices
 

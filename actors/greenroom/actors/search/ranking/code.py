@@ -21,8 +21,8 @@ import numpy as np
 
 from greenroom.actors.core.replies.grades import NONE_LEAST, Least
 from greenroom.actors.search.ranking.chunks import best_places
-from greenroom.actors.search.ranking.code_query import CodeQuery
 from greenroom.actors.search.ranking.code_signals import (
+    CodeQuery,
     SourceView,
     file_signals,
     read_terms,

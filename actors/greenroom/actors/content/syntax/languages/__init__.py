@@ -1,4 +1,4 @@
-"""The table of languages, one module for each or for related ones."""
+"""The table of languages, one module for each or for related ones, and those without a parser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from greenroom.actors.content.syntax.languages import (
 )
 from greenroom.actors.content.syntax.languages.language import ImportedName as ImportedName
 from greenroom.actors.content.syntax.languages.language import Language as Language
-from greenroom.actors.content.syntax.languages.unread import unread_title as unread_title
 from greenroom.actors.content.syntax.places import Places
 from greenroom.actors.content.syntax.source import Import
 
@@ -78,3 +77,49 @@ def resolve_import(imported: Import, importer: str, language: str, places: Place
     """
     found = (language_named(language) or NO_LANGUAGE).resolve(imported, importer, places)
     return [path for path in found if path != importer]
+
+
+_SUFFIXES: Final[Mapping[str, str]] = {
+    "Assembly": "asm",
+    "AWK": "awk",
+    "Batch": "bat cmd",
+    "Clojure": "clj cljs cljc",
+    "Dart": "dart",
+    "Elixir": "ex exs",
+    "Elm": "elm",
+    "Erlang": "erl",
+    "F#": "fs fsx",
+    "Fish": "fish",
+    "Fortran": "f90 f95",
+    "GraphQL": "graphql gql",
+    "Groovy": "groovy gradle",
+    "Haskell": "hs",
+    "Julia": "jl",
+    "Lisp": "lisp el scm",
+    "Nim": "nim",
+    "Nix": "nix",
+    "Objective-C": "m mm",
+    "OCaml": "ml mli",
+    "Perl": "pl pm",
+    "PowerShell": "ps1 psm1",
+    "Protocol Buffers": "proto",
+    "R": "r",
+    "SQL": "sql",
+    "Svelte": "svelte",
+    "Tcl": "tcl",
+    "Terraform": "tf",
+    "Thrift": "thrift",
+    "Visual Basic": "vb",
+    "Vim script": "vim",
+    "Vue": "vue",
+    "Zig": "zig",
+}
+_TITLES: Final[Mapping[str, str]] = {
+    suffix: title for title, suffixes in _SUFFIXES.items() for suffix in suffixes.split()
+}
+
+
+def unread_title(path: str) -> str:
+    """Return the title of a file's language if it has no parser; else empty."""
+    stem, dot, suffix = path.rpartition("/")[2].rpartition(".")
+    return _TITLES.get(suffix.lower(), "") if dot and stem else ""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from greenroom.actors.content.syntax.languages.language import Language
-from greenroom.actors.content.syntax.languages.packages import in_packages
+from greenroom.actors.content.syntax.languages.language import Language, in_packages
 
 _DEFINITIONS: Final = """
 (class_declaration name: (identifier) @name) @class

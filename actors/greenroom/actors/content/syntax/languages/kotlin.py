@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from greenroom.actors.content.syntax.languages.language import ImportedName, Language, hides_after
-from greenroom.actors.content.syntax.languages.packages import in_packages
+from greenroom.actors.content.syntax.languages.language import (
+    ImportedName,
+    Language,
+    hides_after,
+    in_packages,
+)
 
 _DEFINITIONS: Final = """
 (class_declaration "interface" name: (identifier) @name) @interface
