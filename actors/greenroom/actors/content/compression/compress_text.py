@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from greenroom.actors.content.compression import compress
+from greenroom.actors.content.compression.compress import compress
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.base.threads import run_in_thread
 from greenroom.actors.core.client import Client

@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from greenroom.actors.content.documents.decode import SourceText
-from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
-from greenroom.actors.content.secrets.in_code import spans_in_code
+from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS, spans_in_code
 from greenroom.actors.content.secrets.values import Span
 
 MASKING: Final = 1

@@ -1,4 +1,4 @@
-"""Secrets by the text before them: a name, a literal after it, a header, an address, or a keyword."""
+"""Secrets by the text before them: a name, a header, an address, or a keyword."""
 
 from __future__ import annotations
 

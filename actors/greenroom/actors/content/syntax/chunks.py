@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenroom.actors.content.documents.sections import CODE, pieces
-from greenroom.actors.content.syntax.lines import Lines
-from greenroom.actors.content.syntax.source import CodeChunk, Symbol
+from greenroom.actors.content.syntax.source import CodeChunk, Lines, Symbol
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -1,4 +1,4 @@
-"""Graphs of a workspace: files by imports, symbols by uses, what is reachable, and similar files."""
+"""Graphs of a workspace: files by imports, symbols by uses, and what is reachable."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ from greenroom.actors.content.syntax.chunks import chunks_of_text, chunks_of_tre
 from greenroom.actors.content.syntax.comments import Above, summary_of
 from greenroom.actors.content.syntax.grammars import Grammar, MissingGrammarError, grammar_of, load_grammar
 from greenroom.actors.content.syntax.languages import Language, language_of
-from greenroom.actors.content.syntax.lines import Lines
-from greenroom.actors.content.syntax.source import Source
+from greenroom.actors.content.syntax.source import Lines, Source
 from greenroom.actors.content.syntax.symbols import Captures, Symbols, definitions_in
 from greenroom.actors.content.syntax.uses import Uses, imports_of
 

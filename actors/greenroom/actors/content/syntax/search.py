@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from greenroom.actors.content.documents import mask_bytes
 from greenroom.actors.content.syntax.grammars import MissingGrammarError, load_grammar
 from greenroom.actors.content.syntax.languages import LANGUAGES, Language, language_of
-from greenroom.actors.content.syntax.lines import Lines
 from greenroom.actors.content.syntax.parse import as_utf8, cursor_of, parse_tree
 from greenroom.actors.content.syntax.patterns import Found, Pattern, PatternError, is_like
+from greenroom.actors.content.syntax.source import Lines
 from greenroom.actors.core.base.optional_packages import Part
 from greenroom.actors.core.base.unicode_forms import compose, compose_bytes
 

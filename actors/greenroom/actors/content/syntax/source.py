@@ -1,8 +1,10 @@
-"""Parsed source files. They are stored: add new fields only at the end."""
+"""Parsed source files, and their lines. They are stored: add new fields only at the end."""
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from bisect import bisect_right
+from typing import Final, Literal
 
 import msgspec
 
@@ -126,3 +128,21 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
     summary: str = ""
     is_broken: bool = False
     notice: str = ""
+
+
+_LINE_END: Final = re.compile(rb"\n")
+
+
+class Lines:
+    """The lines of a file's bytes, from 1."""
+
+    def __init__(self, data: bytes) -> None:
+        self.starts = [0, *(end.end() for end in _LINE_END.finditer(data))]
+
+    def of(self, offset: int) -> int:
+        """Return the line of a byte."""
+        return bisect_right(self.starts, offset)
+
+    def start_of(self, line: int) -> int:
+        """Return the start of a line."""
+        return self.starts[line - 1]

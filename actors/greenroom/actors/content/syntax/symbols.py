@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
 from greenroom.actors.content.syntax.comments import Above, summary_of
 from greenroom.actors.content.syntax.languages import Language
-from greenroom.actors.content.syntax.lines import Lines
-from greenroom.actors.content.syntax.source import Kind, Symbol
+from greenroom.actors.content.syntax.source import Kind, Lines, Symbol
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -9,8 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenroom.actors.content.syntax.languages import ImportedName, Language
-from greenroom.actors.content.syntax.lines import Lines
-from greenroom.actors.content.syntax.source import Import, Reference, Role
+from greenroom.actors.content.syntax.source import Import, Lines, Reference, Role
 from greenroom.actors.content.syntax.symbols import MAX_NAME, Captures, Extent
 
 if TYPE_CHECKING:

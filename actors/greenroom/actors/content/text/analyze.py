@@ -1,4 +1,4 @@
-"""Analysis of texts into tokens: words, and spellings that count as equal.
+"""Analysis of texts into sentences and tokens: words, and spellings that count as equal.
 
 Rules, in the order in which they apply:
 
@@ -22,7 +22,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from greenroom.actors.content.text.words import DATE, EMOJI_RANGES, MAX_TERM, CodeRules, TextRules
 from greenroom.actors.content.text.words import STOP_WORDS as STOP_WORDS
@@ -158,3 +158,25 @@ def metadata_text(metadata: bytes | str) -> str:
         elif value is not None:
             lines.append(value)
     return "\n".join(lines)
+
+
+SENTENCE_STRETCH: Final = 2_000
+"""Characters searched for ends of sentences at once, about."""
+SENTENCE_END: Final = re.compile(
+    # Lookbehinds after the mark, so that few places are tried.
+    r"[.!?\u2026](?<!\b[A-Z].)(?<!\bMr.)(?<!\bMrs.)(?<!\bDr.)(?<!\bSt.)(?<!\bvs.)(?<!\be\.g.)(?<!\bi\.e.)"
+    r"[\"'\u201d\u2019)\]*_`]{0,4}(?:\[\d{1,4}\]){0,4}\s+(?=[^a-z\s])"
+    r"|[\u3002\uff01\uff1f]"
+)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text without the space around them."""
+    for stretch in stretches(text, SENTENCE_STRETCH):
+        first = 0
+        for found in SENTENCE_END.finditer(stretch):
+            if sentence := stretch[first : found.end()].strip():
+                yield sentence
+            first = found.end()
+        if rest := stretch[first:].strip():
+            yield rest

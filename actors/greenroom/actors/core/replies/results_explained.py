@@ -47,7 +47,7 @@ def signal_parts(parts: Mapping[str, float], weights: Mapping[str, float]) -> li
 
 
 class NamedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A result requested by name, as one actor ranks it; without a place if it does not match."""
+    """A result requested by name; without a place if it does not match."""
 
     score: float
     place: int | None
@@ -152,7 +152,7 @@ def list_mode(
 
 
 def explain_place(mode: ResultsOfMode, hit: ResultExplained | None, why_not: str) -> WhyThatResult:
-    """Return the rank of a requested result in a mode, or else why it has none."""
+    """Return the rank of a requested result in a mode, or why it has none."""
     place = None if hit is None else mode.places.get(hit.id)
     return WhyThatResult(
         mode=mode.mode,

@@ -1,4 +1,4 @@
-"""A query over source code, and the signals by which it ranks files: their passages, paths and roles.
+"""Signals that rank files of source code for a query: their passages, paths and roles.
 
 A passage is found by its text and by the symbols that it defines. A file is found by its best passage, by all
 of them, by its path, and by its role. Nothing depends on what else is found.

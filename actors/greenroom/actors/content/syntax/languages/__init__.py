@@ -1,4 +1,4 @@
-"""The table of languages, one module for each or for related ones, and those without a parser."""
+"""The table of languages, a module for each or for related ones."""
 
 from __future__ import annotations
 

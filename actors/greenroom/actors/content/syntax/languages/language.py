@@ -1,4 +1,4 @@
-"""An entry of the table of languages, and the resolution of imports that JVM languages share."""
+"""An entry of the table of languages, and how JVM languages resolve imports."""
 
 from __future__ import annotations
 
