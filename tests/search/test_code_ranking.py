@@ -140,7 +140,7 @@ def test_a_file_comes_with_its_best_passages_and_what_spoke_for_it() -> None:
     few = view_of({"src/store.py": [other, said, ("entry", []), said]})
     assert [sorted(file.rows) for file in found(few, "the cache evicts an entry").files] == [[1, 3]]
     assert best.score > second.score > 0
-    assert best.signals["passage"] > second.signals["passage"]
+    assert best.parts["passage"] > second.parts["passage"]
     assert "defined" in best.signals
     assert "path" not in best.signals
 

@@ -71,7 +71,8 @@ def _parts(data: bytes, root: Node) -> Iterator[_Part]:
         if node is None:
             levels.pop()
         else:
-            if _is_above(node) and (reached == 0 or b"\n" in data[reached : node.start_byte]):
+            is_above = node.is_extra or node.type in _ABOVE
+            if is_above and (reached == 0 or b"\n" in data[reached : node.start_byte]):
                 continue
             last = node.end_byte
             is_long = last - reached > MAX_CHARACTERS and size_of(data[reached:last]) > MAX_CHARACTERS
@@ -81,10 +82,6 @@ def _parts(data: bytes, root: Node) -> Iterator[_Part]:
         if last > reached:
             yield _Part(reached, last, size_of(data[reached:last]))
             reached = last
-
-
-def _is_above(node: Node) -> bool:
-    return node.is_extra or node.type in _ABOVE
 
 
 def _joined(data: bytes, parts: Iterator[_Part], edges: _Edges) -> Iterator[tuple[int, int]]:

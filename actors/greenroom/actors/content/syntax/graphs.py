@@ -172,15 +172,9 @@ def reach(graph: Mapping[str, Iterable[str]], path: str, depth: int, most: int =
                     return Reach(_files(known), cycles, is_cut=True)
                 known[other] = Reached(other, known[at].depth + 1, at)
                 following.append(other)
-    return Reach(
-        _files(known),
-        cycles,
-        is_cut=any(known[each].depth == depth and _leads_on(graph, known, each) for each in known),
-    )
-
-
-def _leads_on(graph: Mapping[str, Iterable[str]], known: Mapping[str, Reached], path: str) -> bool:
-    return any(other not in known for other in graph.get(path, ()))
+    last = [each for each, found in known.items() if found.depth == depth]
+    is_cut = any(other not in known for each in last for other in graph.get(each, ()))
+    return Reach(_files(known), cycles, is_cut)
 
 
 def _way(known: Mapping[str, Reached], path: str) -> list[str]:

@@ -18,7 +18,6 @@ from typing import Final, NamedTuple
 
 from greenroom.actors.content.syntax.languages import (
     NO_LANGUAGE,
-    Language,
     language_named,
     language_of,
     resolve_import,
@@ -56,7 +55,8 @@ class _File:
         """Its imports by their local names."""
         found: dict[str, list[Import]] = {}
         for each in self.source.imports:
-            if name := _bound_name(each, self.language):
+            name = each.alias or each.name or self.language.binds(each.module)
+            if name and each.name != "*":
                 found.setdefault(name, []).append(each)
         return found
 
@@ -204,13 +204,6 @@ class Meanings:
     def _defined(self, path: str, parts: Sequence[str]) -> Nodes:
         file, name = self._file(path), _joined(*parts)
         return _NONE if file is None or name not in file.symbols else frozenset({Node(path, name)})
-
-
-def _bound_name(brought: Import, language: Language) -> str:
-    """Return the local name of an import; empty if it has none."""
-    if brought.name == "*":
-        return ""
-    return brought.alias or brought.name or language.binds(brought.module)
 
 
 def _module_name(path: str) -> str:

@@ -60,12 +60,17 @@ def search_bytes(pattern: Pattern, path: str, data: bytes, most: int = MAX_FOUND
             if pattern.what == "string"
             else _captured(pattern, data, language)
         )
-        found = (_match_at(data, lines, *node.byte_range, name) for name, node in captured)
+        found = (
+            _match_in_lines(
+                data,
+                lines,
+                lines.of(node.start_byte),
+                lines.of(max(node.start_byte, node.end_byte - 1)),
+                name,
+            )
+            for name, node in captured
+        )
     return list(islice(found, most))
-
-
-def _match_at(data: bytes, lines: Lines, first: int, last: int, name: str) -> Found:
-    return _match_in_lines(data, lines, lines.of(first), lines.of(max(first, last - 1)), name)
 
 
 def _match_in_lines(data: bytes, lines: Lines, line: int, last_line: int, name: str) -> Found:

@@ -1,4 +1,4 @@
-"""Parsed source files, and their lines. They are stored: add new fields only at the end."""
+"""Parsed source files and their lines. They are stored: new fields come at the end."""
 
 from __future__ import annotations
 

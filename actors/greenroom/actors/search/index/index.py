@@ -218,7 +218,9 @@ class MemoryIndex:
         if found is None:
             return
         for kind in (records.VECTORS, records.TOKENS):
-            yield from _delete_all(context, records.space_prefix(kind, found.number))
+            for key in context.keys(records.space_prefix(kind, found.number)):
+                context.delete(key)
+                yield
         context.put(records.MANIFEST, manifest)
         if self._loaded is not None:
             self._loaded.chunks.pop(space, None)
@@ -343,14 +345,10 @@ class MemoryIndex:
             context.put(records.MANIFEST, manifest)
             self._is_stored = True
 
-    def _wants(self, context: Context) -> bool:
-        """Return whether there are memories that belong in the index."""
-        return self._documents is not None and any(self._documents(context))
-
     def _load(self, context: Context, least: float) -> Slices[None]:
         try:
             manifest = self._read_manifest(context)
-            if self._documents is None or self.is_current(context) or not self._wants(context):
+            if self._documents is None or self.is_current(context) or not any(self._documents(context)):
                 reading = self._read(context, manifest)
                 for _ in reading:
                     if least and context.seconds_left() < least:
@@ -456,9 +454,3 @@ def _parts(counts: records.Counts) -> Iterator[records.Counts]:
         while step := dict(islice(remaining, _PART)):
             part: dict[Field, dict[str, int]] = {field: step}
             yield part
-
-
-def _delete_all(context: Context, prefix: bytes) -> Slices[None]:
-    for key in context.keys(prefix):
-        context.delete(key)
-        yield

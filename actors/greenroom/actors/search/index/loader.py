@@ -55,17 +55,12 @@ def load(
         with _whole(key):
             corpus.change(number, patch)
         yield
-    yield from load_vectors(context, manifest, found)
-    return found
-
-
-def load_vectors(context: Context, manifest: records.Manifest, found: LoadedIndex) -> Slices[None]:
-    """Read the vectors of all spaces."""
     for name, space in manifest.spaces.items():
         prefix = records.space_prefix(records.VECTORS, space.number)
         for key, chunk in context.scan(records.VectorChunk, prefix=prefix):
             take_vectors(key, chunk, name, space, found)
             yield
+    return found
 
 
 def take_vectors(

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -69,13 +69,7 @@ def source_document(
         text=passage,
         key=stem_of(path),
         author=path,
-        tags=tuple(_tags(symbols, scope)),
+        tags=(*dict.fromkeys(symbols), *([f"{scope}."] if scope else [])),
         kind=role_of(path, language),
         number=number,
     )
-
-
-def _tags(symbols: Sequence[str], scope: str) -> Iterator[str]:
-    yield from dict.fromkeys(symbols)
-    if scope:
-        yield f"{scope}."

@@ -65,11 +65,6 @@ class RankedFile(NamedTuple):
     rows: Sequence[int]
     parts: Mapping[str, float]
 
-    @property
-    def signals(self) -> dict[str, float]:
-        """What the signals in its favour added."""
-        return {name: value for name, value in self.parts.items() if value > 0}
-
 
 class RankedFiles(NamedTuple):
     """The best files, best first.

@@ -100,7 +100,8 @@ class Calendar:
         """Return 1 for times in a month, or else a year, of ``dates``."""
         found = np.zeros(len(self._days), np.bool_)
         for date in dates:
-            found |= self._in_month(date)
+            is_year = date.year is None or self._year == date.year
+            found |= is_year & (date.month is None or self._month == date.month)
         return found.astype(np.float32)
 
     def close_to(self, dates: tuple[Date, ...]) -> Floats:
@@ -114,14 +115,6 @@ class Calendar:
                 away = (self._days - (first + date.day - 1)).astype(np.float32)
                 np.maximum(best, np.exp(np.where(away >= 0, away / -_AFTER, away / _BEFORE)), out=best)
         return best
-
-    def _in_month(self, date: Date) -> npt.NDArray[np.bool_]:
-        within = np.ones(len(self._days), np.bool_)
-        if date.year is not None:
-            within &= self._year == date.year
-        if date.month is not None:
-            within &= self._month == date.month
-        return within
 
 
 def closeness(made: npt.NDArray[np.int64], times: tuple[TimeSpan, ...]) -> Floats:

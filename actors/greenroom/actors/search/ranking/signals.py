@@ -23,7 +23,7 @@ from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.search.ranking.lexical import TermVariants
-    from greenroom.actors.search.ranking.query import RankQuery, Term
+    from greenroom.actors.search.ranking.query import RankQuery
     from greenroom.actors.search.ranking.view import Floats, View
 
     Mask = npt.NDArray[np.bool_]
@@ -74,7 +74,8 @@ def read(view: View, query: RankQuery) -> Slices[QueryReading]:
         elif len(group.rows) or len(view.postings("tags", term.term)[0]):
             groups.append(group)
         else:
-            found = _alternatives(view, term)
+            parts = [lexical.matching_rows(view, part, [Correction(part, 1.0, 0)]) for part in term.instead]
+            found = [each for each in parts if len(each.rows)]
             if not found:
                 meant = yield from find_corrections(view, term)
                 found = [lexical.matching_rows(view, term.term, meant)] if meant else []
@@ -83,12 +84,6 @@ def read(view: View, query: RankQuery) -> Slices[QueryReading]:
                 unknown.append(term.term)
         yield
     return QueryReading(groups, mentions, authors, unknown, counts)
-
-
-def _alternatives(view: View, term: Term) -> list[TermVariants]:
-    """Return replacements of an unknown term: parts of a compound, a month's name."""
-    found = [lexical.matching_rows(view, part, [Correction(part, 1.0, 0)]) for part in term.instead]
-    return [group for group in found if len(group.rows)]
 
 
 def _find_authors(view: View, query: RankQuery) -> Slices[tuple[list[Mask], set[str]]]:
