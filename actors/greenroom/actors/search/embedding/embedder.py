@@ -74,6 +74,18 @@ class Embedder(Protocol):
         """Release its resources."""
 
 
+def group_by_length(lengths: Sequence[int], most: int, total: int) -> list[list[int]]:
+    """Group texts by length, ``most`` of them or ``total`` if padded; return their numbers."""
+    groups: list[list[int]] = []
+    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
+        fits = groups and len(groups[-1]) < most
+        if fits and (len(groups[-1]) + 1) * lengths[number] <= total:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups
+
+
 class Word(NamedTuple):
     """A word and its position in the text."""
 

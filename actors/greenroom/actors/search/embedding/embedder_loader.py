@@ -15,7 +15,12 @@ import outcome
 import trio
 
 from greenroom.actors.core.base.optional_packages import install_command
-from greenroom.actors.search.embedding.embedder import Embedder, EmbedderChoice, LocalEmbedder
+from greenroom.actors.search.embedding.embedder import (
+    Embedder,
+    EmbedderChoice,
+    LocalEmbedder,
+    group_by_length,
+)
 from greenroom.actors.search.embedding.errors import EmbedderError, ModelMissingError
 from greenroom.actors.search.embedding.models.installed_models import (
     MINILM,
@@ -59,7 +64,7 @@ class InThread:
 
     async def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of stored texts."""
-        groups = iter(_groups(texts, self._local.group))
+        groups = iter(group_by_length([*map(len, texts)], self._local.group, _GROUP_CHARACTERS))
         made: dict[int, Vectors] = {}
         error: EmbedderError | None = None
 
@@ -126,18 +131,6 @@ async def _run_abandonable(
             )
         nursery.cancel_scope.cancel()
     return made.unwrap()
-
-
-def _groups(texts: Sequence[str], most: int) -> list[list[int]]:
-    """Return the numbers of texts in groups of similar length, limited in number and characters."""
-    groups: list[list[int]] = []
-    for number in sorted(range(len(texts)), key=lambda number: len(texts[number])):
-        fits = groups and len(groups[-1]) < most
-        if fits and (len(groups[-1]) + 1) * len(texts[number]) <= _GROUP_CHARACTERS:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    return groups
 
 
 def check_choice(choice: EmbedderChoice) -> None:

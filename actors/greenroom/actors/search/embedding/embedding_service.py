@@ -25,7 +25,6 @@ from greenroom.actors.search.embedding.backlog_worker import EmbeddingWorker
 from greenroom.actors.search.embedding.embedder import Embedder, EmbedderChoice, read_choice
 from greenroom.actors.search.embedding.embedder_loader import load
 from greenroom.actors.search.embedding.errors import EmbedderError, TextRefusedError
-from greenroom.actors.search.embedding.lru_cache import LruCache
 from greenroom.actors.search.embedding.models.installed_models import resolve_auto
 from greenroom.actors.search.embedding.rows import (
     FindUnfinished,
@@ -114,7 +113,7 @@ class EmbeddingService:
         self._embedder: Embedder | None = None
         self._older: dict[str, Embedder] = {}
         self._worker = EmbeddingWorker(runtime)
-        self._queries: LruCache[tuple[str, str], QueryVectors] = LruCache(QUERIES_KEPT)
+        self._queries: dict[tuple[str, str], QueryVectors] = {}
         self._needed = trio.Event()
         self._tried = trio.Event()
         self._older_tried = trio.Event()
@@ -356,8 +355,9 @@ class EmbeddingService:
         if embedder.quick is not None:
             return embedder.quick.query(text)
         key = (embedder.space, text)
-        known = self._queries.get(key)
+        known = self._queries.pop(key, None)
         if known is not None:
+            self._queries[key] = known  # the query that was used last comes last
             return known
         if embedder is not self._embedder:
             made = await _in_time(embedder, text)
@@ -367,7 +367,9 @@ class EmbeddingService:
         made = await _in_time(embedder, text)
         if not isinstance(made, EmbedderError):
             self._worker.record_success()
-            self._queries.put(key, made)
+            self._queries[key] = made
+            if len(self._queries) > QUERIES_KEPT:
+                del self._queries[next(iter(self._queries))]
             return made
         if not isinstance(made, TextRefusedError):
             self._worker.record_failure(made)

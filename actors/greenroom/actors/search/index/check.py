@@ -15,16 +15,13 @@ from greenroom.actors.search.index import arrays, records
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.document import (
     FIELDS,
-    FOREVER,
-    NEVER,
-    NO_POSITION,
     Document,
     Field,
     analyse,
 )
 from greenroom.actors.search.index.loader import LoadedIndex, load, take_vectors
 from greenroom.actors.search.index.memtable import MOST_TIMES
-from greenroom.actors.search.index.rows import NAMED, TYPES
+from greenroom.actors.search.index.rows import NAMED, TYPES, plain_columns
 from greenroom.actors.search.index.segment import Segment
 from greenroom.runtime import Context, RecordDamagedError, Slices, StoreDamagedError
 
@@ -162,20 +159,8 @@ def _compare_memory(corpus: Corpus, prints: Prints, kept: Corpus, found: _Proble
 
 
 def _wrong_columns(corpus: Corpus, row: int, document: Document, flags: int) -> list[str]:
-    expected: dict[str, Any] = {
-        "created": document.created_at,
-        "updated": document.updated_at,
-        "position": NO_POSITION if document.position is None else document.position,
-        "flags": flags,
-        "number": document.number,
-        "supersedes": document.supersedes or 0,
-        "importance": np.float32(document.importance),
-        "rating": np.float32(document.rating),
-        "uses": document.uses,
-        "last_used": NEVER if document.last_used is None else document.last_used,
-        "expires": FOREVER if document.expires_at is None else document.expires_at,
-    }
-    wrong = [name for name, value in expected.items() if corpus.column(name)[row] != value]
+    expected = plain_columns(document) | {"flags": flags}
+    wrong = [name for name, value in expected.items() if corpus.column(name)[row] != TYPES[name](value)]
     for name in NAMED:
         number = int(corpus.column(name)[row])
         if (None if number < 0 else corpus.names[name].names[number]) != getattr(document, name):

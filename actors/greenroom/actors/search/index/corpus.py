@@ -62,11 +62,11 @@ class Corpus(Rows):
         place = row - self._tail_start
         for field, terms in counts.items():
             remaining = iter(terms.items())
-            total = int(self.columns.arrays[f"length.{field}"][row])
+            total = int(self.arrays[f"length.{field}"][row])
             while step := list(islice(remaining, _POSTED)):
                 total += self._tail.post(field, place, step)
                 yield
-            self.columns.arrays[f"length.{field}"][row] = min(total, 2**32 - 1)
+            self.arrays[f"length.{field}"][row] = min(total, 2**32 - 1)
 
     def attach_segment(self, segment: Segment) -> None:
         """Add the postings of the newest rows, while the tail is empty."""

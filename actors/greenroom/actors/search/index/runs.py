@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 from operator import lt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.search.index import arrays, records
-from greenroom.actors.search.index.document import FIELDS, FOREVER, NO_POSITION, Document, Field
+from greenroom.actors.search.index.document import FIELDS, Document, Field
 from greenroom.actors.search.index.memtable import Run, Terms
-from greenroom.actors.search.index.rows import NAMED, TYPES
+from greenroom.actors.search.index.rows import NAMED, TYPES, plain_columns
 from greenroom.actors.search.index.segment import Chunk, Postings, cut, unpack
 from greenroom.runtime import Slices
 
@@ -98,19 +98,7 @@ def blocks(
     columns["alive"][:] = True
     for field, lengths in run.lengths.items():
         columns[f"length.{field}"][:] = lengths
-    values: dict[str, Any] = {
-        "created": like.created_at,
-        "updated": like.updated_at,
-        "number": like.number,
-        "position": NO_POSITION if like.position is None else like.position,
-        "supersedes": like.supersedes or 0,
-        "importance": like.importance,
-        "rating": like.rating,
-        "uses": like.uses,
-        "last_used": like.last_used or 0,
-        "expires": FOREVER if like.expires_at is None else like.expires_at,
-    }
-    for name, value in values.items():
+    for name, value in plain_columns(like).items():
         columns[name][:] = value
     names = {name: [getattr(like, name)] for name in NAMED if name != "partition"}
     if like.conversation is None:

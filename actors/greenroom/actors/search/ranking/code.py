@@ -140,13 +140,6 @@ def _parts(values: Mapping[str, Floats], number: int) -> dict[str, float]:
     return {name: float(part) for name, part in weigh(values, CODE_WEIGHTS, number) if part}
 
 
-def signals(view: SourceView, query: CodeQuery) -> Slices[dict[str, Floats]]:
-    """Return the signals of each file, by its number, to fit weights to."""
-    groups, _, _ = yield from read_terms(view, query)
-    passages = yield from score_passages(view, groups)
-    return (yield from file_signals(view, query, groups, passages))
-
-
 def _best_passages(view: SourceView, strength: Floats, number: int) -> list[int]:
     """Return the best passages of a file, at least half as strong as the first."""
     rows = np.flatnonzero((view.corpus.author == number) & view.visible)

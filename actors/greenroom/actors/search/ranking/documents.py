@@ -289,6 +289,6 @@ def _query_vector(view: Chunks, query: RankQuery, groups: Sequence[Group]) -> Fl
         return None
     counts = {group.term: group.chunks for group in groups}
     weights = meaning.word_weights(
-        view, vectors.words, frozenset(), counts, in_context=vectors.sentence is not None
+        view.count, vectors.words, frozenset(), counts, in_context=vectors.sentence is not None
     )
     return meaning.query_vector(vectors, weights)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,16 +33,8 @@ _NAME = 0.3
 _EPSILON = 1e-9
 
 
-class Counted(Protocol):
-    """A collection with a size: rows, or namespace roots."""
-
-    @property
-    def count(self) -> int:
-        """Its size."""
-
-
 def word_weights(
-    view: Counted, words: list[str], names: AbstractSet[str], counts: Mapping[str, int], *, in_context: bool
+    count: int, words: list[str], names: AbstractSet[str], counts: Mapping[str, int], *, in_context: bool
 ) -> Floats:
     """Return the weight of each word of a query.
 
@@ -50,18 +42,20 @@ def word_weights(
     mistyped one. Words ``in_context`` have vectors that depend on the sentence, and even a stop word has a
     meaning.
     """
-    return np.array([_weight(view, word, names, counts, in_context=in_context) for word in words], np.float32)
+    return np.array(
+        [_weight(count, word, names, counts, in_context=in_context) for word in words], np.float32
+    )
 
 
 def _weight(
-    view: Counted, word: str, names: AbstractSet[str], counts: Mapping[str, int], *, in_context: bool
+    count: int, word: str, names: AbstractSet[str], counts: Mapping[str, int], *, in_context: bool
 ) -> float:
     terms = [term for token in tokens(word) for term, _ in token.terms]
     if not terms:
         return _STOP_WORD if in_context else 0.0
     if not names.isdisjoint(terms):
         return _NAME if in_context else 0.0
-    return sum(idf(counts.get(term, 0), view.count) for term in terms) / len(terms)
+    return sum(idf(counts.get(term, 0), count) for term in terms) / len(terms)
 
 
 def query_vector(vectors: QueryVectors, weights: Floats) -> Floats | None:

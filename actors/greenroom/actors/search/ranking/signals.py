@@ -165,7 +165,7 @@ def query_weights(view: View, query: RankQuery, reading: QueryReading) -> Floats
     # The vector of a mistyped word means nothing. But the word may also be right, and in no memory.
     counts = reading.counts | dict.fromkeys(reading.corrected, view.count // _MISTYPED)
     return ranking_meaning.word_weights(
-        view, query.vectors.words, names, counts, in_context=query.vectors.sentence is not None
+        view.count, query.vectors.words, names, counts, in_context=query.vectors.sentence is not None
     )
 
 

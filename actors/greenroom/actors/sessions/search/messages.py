@@ -21,7 +21,7 @@ _NO_POSTINGS = np.empty(0, np.int32), np.empty(0, np.float32)
 
 
 class Messages:
-    """The corpus of a session, see `greenroom.actors.search.ranking.Corpus`.
+    """The corpus of a session, see `ranking.view.Corpus`.
 
     Messages are neighbours in the order of ids. They belong to no conversation, since one conversation for
     all would not distinguish them. Metadata is searched like text, but adds no length and no times.

@@ -156,29 +156,19 @@ JAVASCRIPT: Final = Language(
     resolve=_script,
     opens=True,
 )
-TYPESCRIPT: Final = Language(
+TYPESCRIPT: Final = JAVASCRIPT._replace(
     name="typescript",
     title="TypeScript",
     suffixes="ts mts cts",
     package="tree_sitter_typescript",
     function="language_typescript",
-    strings="(string) @string (template_string) @string",
-    hides=_hides,
     definitions=_DEFINITIONS + _CLASSES + _TYPED,
     uses=_TYPED_USES + _USES,
-    resolve=_script,
-    opens=True,
 )
-TSX: Final = Language(
+TSX: Final = TYPESCRIPT._replace(
     name="tsx",
     title="TSX",
     suffixes="tsx",
-    package="tree_sitter_typescript",
     function="language_tsx",
-    strings="(string) @string (template_string) @string",
-    hides=_hides,
-    definitions=_DEFINITIONS + _CLASSES + _TYPED,
-    uses=_TYPED_USES + _USES + _MARKUP,
-    resolve=_script,
-    opens=True,
+    uses=TYPESCRIPT.uses + _MARKUP,
 )

@@ -13,7 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.search.embedding import quantization, rows
-from greenroom.actors.search.embedding.embedder import embedded_part, words_of, words_of_tokens
+from greenroom.actors.search.embedding.embedder import (
+    embedded_part,
+    group_by_length,
+    words_of,
+    words_of_tokens,
+)
 from greenroom.actors.search.embedding.errors import EmbedderError
 from greenroom.actors.search.embedding.models.installed_models import TOKENIZER, WEIGHTS
 from greenroom.actors.search.embedding.models.minilm_numpy import NumpyModel
@@ -61,7 +66,7 @@ class MiniLmEmbedder:
         """Return the vectors of stored texts."""
         ids = [self._wordpiece.ids(embedded_part(text))[: self._most] for text in texts]
         made: list[Vectors | None] = [None] * len(texts)
-        for group in _group([len(each) + 2 for each in ids]):
+        for group in group_by_length([len(each) + 2 for each in ids], len(ids), _TOKENS_AT_ONCE):
             rows = self._run([ids[number] for number in group])
             for number, hidden in zip(group, rows, strict=True):
                 made[number] = quantization.quantize(hidden.mean(axis=0), hidden[1:-1])
@@ -90,17 +95,6 @@ class MiniLmEmbedder:
             mask[row, :length] = 0
         made = self._model.run(ids, mask)
         return [rows[:length] for rows, length in zip(made, lengths, strict=True)]
-
-
-def _group(lengths: Sequence[int]) -> list[list[int]]:
-    """Group texts of about the same length for one run; return their numbers."""
-    groups: list[list[int]] = []
-    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if groups and (len(groups[-1]) + 1) * lengths[number] <= _TOKENS_AT_ONCE:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    return groups
 
 
 def load_minilm(folder: Path, check: Callable[[], object]) -> MiniLmEmbedder:

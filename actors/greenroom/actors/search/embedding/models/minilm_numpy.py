@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.search.embedding.models.minilm_weights import HEAD_SIZE, Layer, Matrix, Norm, Weights
+from greenroom.actors.search.embedding.models.minilm_weights import HEAD_SIZE, Norm, Weights
 from greenroom.actors.search.embedding.quantization import Floats
 
 _EPSILON: Final = 1e-12
@@ -16,38 +16,18 @@ _CUBIC: Final = 0.044715
 _AT_ONCE: Final = 128  # rows of the wide part that stay in a core's cache during Gelu
 
 
-class _Linear(NamedTuple):
-    matrix: Floats
-    bias: Floats
-
-    def __call__(self, given: Floats) -> Floats:
-        found: Floats = given @ self.matrix
-        found += self.bias
-        return found
-
-
-class _Layer(NamedTuple):
-    attention: _Linear
-    joined: _Linear
-    joined_norm: Norm
-    inner: _Linear
-    outer: _Linear
-    outer_norm: Norm
-
-
 class NumpyModel:
     """The encoder; see `Model`."""
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
-        self._layers = [_layer(each) for each in weights.layers]
 
     def run(self, ids: npt.NDArray[np.int64], mask: Floats) -> Floats:
         """Return the vectors of tokens, by text and place."""
         texts, places = ids.shape
         rows = self._weights.embedded(ids).reshape(texts * places, -1)
         rows = _normalize(rows, self._weights.first_norm)
-        for layer in self._layers:
+        for layer in self._weights.layers:
             found = layer.joined(_attend(layer.attention(rows), mask, self._weights.heads))
             found += rows
             rows = _normalize(found, layer.joined_norm)
@@ -55,21 +35,6 @@ class NumpyModel:
             found += rows
             rows = _normalize(found, layer.outer_norm)
         return rows.reshape(texts, places, -1)
-
-
-def _layer(layer: Layer) -> _Layer:
-    return _Layer(
-        _linear(layer.attention),
-        _linear(layer.joined),
-        layer.joined_norm,
-        _linear(layer.inner),
-        _linear(layer.outer),
-        layer.outer_norm,
-    )
-
-
-def _linear(matrix: Matrix) -> _Linear:
-    return _Linear(matrix.floats(), matrix.bias)
 
 
 def _attend(rows: Floats, mask: Floats, heads: int) -> Floats:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -42,8 +43,15 @@ class Matrix:
     scales: Floats
     bias: Floats
 
-    def floats(self) -> Floats:
-        """Return the matrix, with a row for each input."""
+    def __call__(self, given: Floats) -> Floats:
+        """Return the product of some rows and the matrix, with the bias."""
+        found: Floats = given @ self._floats
+        found += self.bias
+        return found
+
+    @cached_property
+    def _floats(self) -> Floats:
+        """The matrix, with a row for each input."""
         rows = self.numbers.astype(np.float32)
         rows -= _MIDDLE
         rows *= self.scales[..., np.newaxis]
