@@ -108,8 +108,8 @@ class _Names(Generic[N]):
 class Rows:
     """Rows in order of insertion; a removed row is dead until rows are renumbered.
 
-    All columns are views: they are valid until the next change, and read-only. One such as `author` has numbers
-    of the names in `authors`. The values are those of `Document`.
+    All columns are views: they are valid until the next change, and read-only. One such as `author` has
+    numbers of the names in `authors`. The values are those of `Document`.
 
     Attributes:
         arrangement: Grows when rows are added, removed or renumbered, or change their expiry or supersession.
