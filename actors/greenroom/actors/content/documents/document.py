@@ -138,32 +138,26 @@ def _cut(
 def _placed(source: SourceText, parts: list[Block], title: str) -> list[Chunk]:
     """Return the chunks of blocks with offsets in a text."""
     at = source.byte_offsets([offset for part in parts for offset in (part.first, part.last)])
+    lines = [(source.line_of(part.first), source.line_of(max(part.first, part.last - 1))) for part in parts]
     return [
-        Chunk(
-            text=replace_unreadable(part.text),
-            headings=[replace_unreadable(heading) for heading in part.headings],
-            title=title,
-            first_line=source.line_of(part.first),
-            last_line=source.line_of(max(part.first, part.last - 1)),
-            first_byte=at[part.first],
-            last_byte=at[part.last],
-        )
-        for part in parts
+        _chunk(part, title, own, (at[part.first], at[part.last]))
+        for part, own in zip(parts, lines, strict=True)
     ]
 
 
 def _paged(blocks: Blocks, title: str, size: int) -> list[Chunk]:
     """Return the chunks of a container, which may have pages but no lines."""
-    return [
-        Chunk(
-            text=replace_unreadable(block.text),
-            headings=[replace_unreadable(heading) for heading in block.headings],
-            title=title,
-            first_line=0,
-            last_line=0,
-            first_byte=0,
-            last_byte=size,
-            page=block.first or None,
-        )
-        for block in pack_blocks(blocks.all)
-    ]
+    return [_chunk(block, title, (0, 0), (0, size), block.first or None) for block in pack_blocks(blocks.all)]
+
+
+def _chunk(
+    part: Block, title: str, lines: tuple[int, int], span: tuple[int, int], page: int | None = None
+) -> Chunk:
+    return Chunk(
+        replace_unreadable(part.text),
+        [replace_unreadable(heading) for heading in part.headings],
+        title,
+        *lines,
+        *span,
+        page,
+    )

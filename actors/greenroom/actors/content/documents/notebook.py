@@ -15,13 +15,15 @@ from greenroom.actors.content.documents.sections import Block, Blocks, Outline, 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
-def read(source: SourceText) -> Blocks:
+def read(text: SourceText) -> Blocks:
     """Return the blocks of a notebook, each with the offsets of its cell."""
     outline = Outline()
     blocks: list[Block] = []
     try:
-        for cell, first, last in _cells(source.text):
-            words = _source_of(cell)
+        for cell, first, last in _cells(text.text):
+            source = cell.get("source")
+            lines = source if isinstance(source, list) else [source]
+            words = "".join(line for line in lines if isinstance(line, str))  # skip other values
             if cell.get("cell_type") == "markdown":
                 blocks += _text_blocks(words, first, last, outline)
             elif words.strip():
@@ -37,12 +39,6 @@ def _text_blocks(words: str, first: int, last: int, outline: Outline) -> Iterato
     for begin, end, headings in bodies(text.text, sections):
         if body := text.text[begin:end].strip():
             yield Block(body, first, last, headings)
-
-
-def _source_of(cell: dict[str, Any]) -> str:
-    source = cell.get("source")
-    lines = source if isinstance(source, list) else [source]
-    return "".join(line for line in lines if isinstance(line, str))  # skip other values
 
 
 def _cells(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:

@@ -234,7 +234,8 @@ def _after_words(text: str, lowered: str, words: list[tuple[int, int]]) -> Itera
             continue
         before = lowered[max(0, start - 90) : start]
         is_used = compile_pattern(_USING).search(before) is not None
-        if found is None and (is_used or _follows_user(before)):
+        users = (_USERS + "$", _USERS_ELSEWHERE)
+        if found is None and (is_used or any(compile_pattern(each).search(before) for each in users)):
             found = compile_pattern(rf"[ \t:=：]{{1,3}}{_OPEN}{_VALUE}(?=[\"'`,;.\s]|$)").match(
                 lowered, first
             )
@@ -249,13 +250,6 @@ def _after_words(text: str, lowered: str, words: list[tuple[int, int]]) -> Itera
         ):
             yield _span(*found.span(1))
             done = found.end()
-
-
-def _follows_user(before: str) -> bool:
-    """Return whether a user's name comes directly before a place."""
-    return bool(
-        compile_pattern(_USERS + "$").search(before) or compile_pattern(_USERS_ELSEWHERE).search(before)
-    )
 
 
 def _is_spoken(phrase: str, *, is_phrase: bool, is_label: bool) -> bool:

@@ -11,7 +11,7 @@ from greenroom.actors.content.syntax.grammars import Grammar, MissingGrammarErro
 from greenroom.actors.content.syntax.languages import Language, language_of
 from greenroom.actors.content.syntax.source import Lines, Source
 from greenroom.actors.content.syntax.symbols import Captures, Symbols, definitions_in
-from greenroom.actors.content.syntax.uses import Uses, imports_of
+from greenroom.actors.content.syntax.uses import imports_of, references_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Query, QueryCursor
@@ -64,7 +64,7 @@ def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Gra
     imports = imports_of(
         data, lines, language, [each for _, each in matches if "import" in each], MAX_IMPORTS
     )
-    references = Uses(data, lines, language, makes.extents, makes.names_at).of(uses, imports, MAX_REFERENCES)
+    references = references_of(data, lines, language, uses, makes, imports, MAX_REFERENCES)
     is_cut = (
         len(symbols) == MAX_SYMBOLS
         or len(imports.imports) == MAX_IMPORTS

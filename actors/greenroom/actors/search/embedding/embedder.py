@@ -39,11 +39,11 @@ class LocalEmbedder(Protocol):
 
     space: str
     dimensions: int
-    has_tokens: bool
-    is_quick: bool
+    has_tokens: bool = False
+    is_quick: bool = False
     batch: int
     group: int
-    threads: int
+    threads: int = 1
 
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of stored texts; a text without a word has vectors of zeros."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,7 +23,6 @@ from greenroom.actors.search.index.document import (
 from greenroom.actors.search.index.loader import LoadedIndex, load, take_vectors
 from greenroom.actors.search.index.memtable import MOST_TIMES
 from greenroom.actors.search.index.rows import NAMED, TYPES, plain_columns
-from greenroom.actors.search.index.segment import Segment
 from greenroom.runtime import Context, RecordDamagedError, Slices, StoreDamagedError
 
 Prints = Mapping[Field, npt.NDArray[np.uint64]]
@@ -174,20 +174,16 @@ def _fingerprints(corpus: Corpus) -> Slices[Prints]:
     low = 0
     segments = yield from corpus.all_segments()
     for segment in segments:
-        yield from _add_fingerprints(segment, low, found)
+        for field, chunks in segment.chunks.items():
+            for chunk in chunks:
+                terms = map(partial(_of_term, field), chunk.terms)
+                numbers = np.fromiter(terms, np.uint64, len(chunk.terms))
+                postings = np.repeat(numbers, chunk.counts())
+                postings *= chunk.times.astype(np.uint64) * np.uint64(2) + np.uint64(1)
+                np.add.at(found[field], chunk.rows + low, postings)
+                yield
         low += segment.size
     return found
-
-
-def _add_fingerprints(segment: Segment, low: int, found: Prints) -> Slices[None]:
-    for field, chunks in segment.chunks.items():
-        for chunk in chunks:
-            terms = (_of_term(field, term) for term in chunk.terms)
-            numbers = np.fromiter(terms, np.uint64, len(chunk.terms))
-            postings = np.repeat(numbers, chunk.counts())
-            postings *= chunk.times.astype(np.uint64) * np.uint64(2) + np.uint64(1)
-            np.add.at(found[field], chunk.rows + low, postings)
-            yield
 
 
 def _fingerprint(field: Field, counts: Mapping[str, int]) -> Slices[int]:

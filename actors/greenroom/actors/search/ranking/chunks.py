@@ -15,7 +15,7 @@ from greenroom.actors.search.ranking.view import View
 if TYPE_CHECKING:
     from greenroom.actors.search.index.corpus import Corpus
     from greenroom.actors.search.ranking.spelling import Correction
-    from greenroom.actors.search.ranking.view import Floats, Mask, Rows
+    from greenroom.actors.search.ranking.view import Floats, Rows
 
     Postings = tuple[Rows, Floats]
 
@@ -25,10 +25,10 @@ _B: Final = 0.6
 
 
 class Chunks(View):
-    """The living chunks, or those of a mask, with what every query needs."""
+    """The living chunks, with what every query needs."""
 
-    def __init__(self, corpus: Corpus, mask: Mask | None = None) -> None:
-        super().__init__(corpus, corpus.alive.copy() if mask is None else corpus.alive & mask)
+    def __init__(self, corpus: Corpus) -> None:
+        super().__init__(corpus, corpus.alive.copy())
         self._fields: dict[str, Floats] = {}
         self._norms: dict[str, Floats] = {}
         self._corpus = corpus

@@ -109,7 +109,6 @@ class RankedChunks(NamedTuple):
     total: int
     corrected: Mapping[str, tuple[str, ...]]
     unknown: Sequence[str]
-    has_vectors: bool
     is_nothing: bool
     parts: Sequence[Mapping[str, float]] = ()
     about: RankedRow | None = None
@@ -192,7 +191,6 @@ def rank_chunks(
         total=total,
         corrected=corrected,
         unknown=unknown,
-        has_vectors=cosine is not None,
         is_nothing=is_nothing,
         parts=[strengths.parts(row) for row in best.tolist()] if explain else (),
         about=named,

@@ -45,7 +45,7 @@ LANGUAGES: Final = (
     swift.SWIFT,
     scala.SCALA,
 )
-NO_LANGUAGE: Final = Language("", "", "", "", "", "", "", "", lambda *_: False, lambda *_: [])
+NO_LANGUAGE: Final = Language("", "", "", "", "", "", "", lambda *_: False, lambda *_: [])
 """The entry for languages without one."""
 _BY_NAME: Final[Mapping[str, Language]] = {each.name: each for each in LANGUAGES}
 _BY_SUFFIX: Final[Mapping[str, Language]] = {

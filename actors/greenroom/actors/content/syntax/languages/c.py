@@ -103,7 +103,6 @@ C: Final = Language(
     title="C",
     suffixes="c",
     package="tree_sitter_c",
-    function="language",
     strings="(string_literal) @string",
     hides=lambda signature, _name: "static" in signature.split("(")[0].split(),
     definitions=_definitions(_PLAIN_NAME, has_references=False),

@@ -50,7 +50,6 @@ JAVA: Final = Language(
     title="Java",
     suffixes="java",
     package="tree_sitter_java",
-    function="language",
     definitions=_DEFINITIONS,
     uses=_USES,
     strings="(string_literal) @string",

@@ -148,7 +148,6 @@ JAVASCRIPT: Final = Language(
     title="JavaScript",
     suffixes="js jsx mjs cjs",
     package="tree_sitter_javascript",
-    function="language",
     strings="(string) @string (template_string) @string",
     hides=_hides,
     definitions=_DEFINITIONS + _CLASSES + _FIELDS,

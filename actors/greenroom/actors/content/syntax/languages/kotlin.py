@@ -62,7 +62,6 @@ KOTLIN: Final = Language(
     title="Kotlin",
     suffixes="kt kts",
     package="tree_sitter_kotlin",
-    function="language",
     definitions=_DEFINITIONS,
     uses=_USES,
     strings="(string_literal) @string (multiline_string_literal) @string",

@@ -62,13 +62,13 @@ class Language(NamedTuple):
     title: str
     suffixes: str
     package: str
-    function: str
     definitions: str
     uses: str
     strings: str
     hides: Callable[[str, str], bool]
     resolve: Resolve
     names_of: Callable[[str], list[ImportedName]] | None = None
+    function: str = "language"
     extra: str = ""
     version: int = 1
     names: str = ""

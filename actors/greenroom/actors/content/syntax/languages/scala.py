@@ -76,7 +76,6 @@ SCALA: Final = Language(
     title="Scala",
     suffixes="scala sc sbt mill",
     package="tree_sitter_scala",
-    function="language",
     extra="scala",
     definitions=_DEFINITIONS,
     uses=_USES,

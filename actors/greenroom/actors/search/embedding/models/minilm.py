@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from greenroom.actors.search.embedding import quantization, rows
 from greenroom.actors.search.embedding.embedder import (
+    LocalEmbedder,
     embedded_part,
     group_by_length,
     words_of,
@@ -45,11 +46,10 @@ class Model(Protocol):
         """
 
 
-class MiniLmEmbedder:
+class MiniLmEmbedder(LocalEmbedder):
     """The embedder; see `LocalEmbedder`. It uses ``longest`` tokens of a text, with the special ones."""
 
     has_tokens = True
-    is_quick = False
     batch = 256
     group = 32
     threads = os.cpu_count() or 1

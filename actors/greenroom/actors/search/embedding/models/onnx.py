@@ -14,7 +14,7 @@ import numpy as np
 import tokenizers
 
 from greenroom.actors.search.embedding import quantization
-from greenroom.actors.search.embedding.embedder import embedded_part, words_of, words_of_tokens
+from greenroom.actors.search.embedding.embedder import LocalEmbedder, embedded_part, words_of, words_of_tokens
 from greenroom.actors.search.embedding.errors import EmbedderError
 from greenroom.actors.search.embedding.models.onnx_export import OnnxExport, Pooling
 from greenroom.actors.search.embedding.models.onnx_runtime import onnxruntime
@@ -35,13 +35,11 @@ class _Run(NamedTuple):
     offsets: list[tuple[int, int]]
 
 
-class OnnxEmbedder:
+class OnnxEmbedder(LocalEmbedder):
     """A model in a folder; see `LocalEmbedder`. ``check``, called between the steps, may raise."""
 
-    is_quick = False
     batch = 16
     group = 1
-    threads = 1
 
     def __init__(self, export: OnnxExport, check: Callable[[], object]) -> None:
         self._export = export

@@ -15,7 +15,12 @@ import numpy as np
 
 from greenroom.actors.core.replies.memory_types import MAX_DIMENSIONS
 from greenroom.actors.search.embedding import quantization
-from greenroom.actors.search.embedding.embedder import MODEL_BYTES, EmbedderChoice, embedded_part
+from greenroom.actors.search.embedding.embedder import (
+    MODEL_BYTES,
+    EmbedderChoice,
+    LocalEmbedder,
+    embedded_part,
+)
 from greenroom.actors.search.embedding.errors import EmbedderError, ModelMissingError
 from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
@@ -24,14 +29,11 @@ _FAULTS: Final = (Exception, SystemExit)
 """Exceptions of the user's class; none may stop the server."""
 
 
-class PythonEmbedder:
+class PythonEmbedder(LocalEmbedder):
     """An object of such a class; see `LocalEmbedder`."""
 
-    has_tokens = False
-    is_quick = False
     batch = 32
     group = 32
-    threads = 1
 
     def __init__(self, place: str, made: Any) -> None:
         self._place = place
