@@ -31,11 +31,7 @@ class _Mark(NamedTuple):
 
 
 class Masked(NamedTuple):
-    """A masked file.
-
-    Attributes:
-        lines: The lines of masked values, from 1.
-    """
+    """A masked file."""
 
     data: bytes
     lines: list[int]
@@ -51,12 +47,7 @@ class Masked(NamedTuple):
 
 
 class Marks(msgspec.Struct, frozen=True, array_like=True):
-    """The marks of a file without its bytes.
-
-    Attributes:
-        places: The span of each value in the file's bytes, and its mark; in order.
-        lines: As `Masked.lines`.
-    """
+    """The marks of a file without its bytes, each with its value's span."""
 
     places: list[tuple[int, int, bytes]]
     lines: list[int]

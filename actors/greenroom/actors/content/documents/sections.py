@@ -80,12 +80,7 @@ _MOST_READ: Final = 2_000
 
 
 class Section(NamedTuple):
-    """A part of a text.
-
-    Attributes:
-        first: Its start, with its heading.
-        body: The offset after its heading.
-    """
+    """A part of a text: where it starts, and where its heading ends."""
 
     first: int
     body: int
@@ -100,11 +95,7 @@ class Sections(NamedTuple):
 
 
 class Outline:
-    """The headings above the present place.
-
-    Attributes:
-        headings: The headings of the present section; the same tuple object until another begins.
-    """
+    """The headings above the present place; of one section they are the same tuple object."""
 
     def __init__(self) -> None:
         self._above: list[tuple[int, str]] = []

@@ -59,10 +59,7 @@ def without_secrets(text: str) -> tuple[str, int]:
 
 
 def secret_spans(text: str, *, is_code: bool = False) -> list[Span]:
-    """Return the spans of the secrets in a text, in order, without overlaps.
-
-    In code no value is a password by its looks alone.
-    """
+    """Return the spans of the secrets in a text, in order, without overlaps."""
     masked = LEFT_OUT.sub(lambda mark: "\0" * len(mark[0]), text)
     return _merge(sorted(_secrets(masked, is_code=is_code), key=lambda span: (span.first, -span.last)))
 

@@ -104,12 +104,7 @@ def named_secrets(text: str) -> Iterator[Span]:
 
 
 class _Place(NamedTuple):
-    """The context of a value.
-
-    Attributes:
-        before: The character before the name, if any.
-        sign: The sign between them, with white space.
-    """
+    """The context of a value: its name, and the characters before and after that."""
 
     name: str
     before: str

@@ -174,10 +174,7 @@ _WINDOW: Final = 60
 
 
 def plain_secrets(text: str, lowered: str, words: list[tuple[int, int]]) -> Iterator[Span]:
-    """Find secrets of a conversation that would be none in code; see `is_talk`.
-
-    ``lowered`` has the length of the text, and ``words`` are the spans of words for a password.
-    """
+    """Find secrets of a conversation, see `is_talk`; ``lowered`` has the length of the text."""
     yield from _after_words(text, lowered, words)
     yield from _in_sentences(text, lowered, has_word=bool(words))
     if compile_pattern("[0-9]").search(text):

@@ -165,10 +165,7 @@ def _before_words(text: str, words: list[_Found]) -> Iterator[Span]:
 
 
 def _with_ends(words: list[_Found], lowered: str) -> list[tuple[_Word, int]]:
-    """Return the words with enough text after them, and where their influence ends.
-
-    A word for a password governs up to the next such word.
-    """
+    """Return the words with enough text before the next such word, and where that ends."""
     found = []
     end = end_of_strong = len(lowered)
     for first, last, kind in reversed(words):

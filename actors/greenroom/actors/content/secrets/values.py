@@ -50,11 +50,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 class Span(NamedTuple):
-    """A secret in a text.
-
-    Attributes:
-        doubt: The uncertainty of the kind: 0 by shape, 1 by name, 2 by context.
-    """
+    """A secret; its ``doubt`` is 0 by shape, 1 by name, 2 by context."""
 
     first: int
     last: int

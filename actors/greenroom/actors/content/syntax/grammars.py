@@ -34,11 +34,7 @@ def part_of(language: Language) -> Part:
 
 @cache
 def load_grammar(language: Language) -> tree_sitter.Language:
-    """Load the grammar of a language without its queries, which take longer.
-
-    Raises:
-        MissingGrammarError: it is missing or unusable.
-    """
+    """Load a grammar without its queries, which take longer, or raise `MissingGrammarError`."""
     try:
         import tree_sitter  # noqa: PLC0415  with the first file, and it may be missing
 

@@ -17,12 +17,7 @@ _ROLES: Final = frozenset({"call", "inherits", "type"})
 
 
 class Linked(msgspec.Struct, frozen=True):
-    """The part of a source file that graphs need.
-
-    Attributes:
-        lines: The line of each symbol, by path.
-        uses: The names that each symbol uses, and whether as a member.
-    """
+    """The part of a source file that graphs need: symbols' lines and used names."""
 
     language: str
     imports: list[Import]
@@ -118,11 +113,7 @@ def _by_name(symbols: Iterable[str]) -> dict[str, list[str]]:
 
 
 class Reached(msgspec.Struct, frozen=True, array_like=True):
-    """A reachable file.
-
-    Attributes:
-        via: The file before it on a shortest path.
-    """
+    """A reachable file, and the file before it on a shortest path."""
 
     path: str
     depth: int

@@ -89,11 +89,7 @@ class _File:
 
 
 class Meanings:
-    """Resolves uses of names.
-
-    Attributes:
-        lacking: Files that must be parsed to follow a name further.
-    """
+    """Resolves uses of names; files that are ``lacking`` must be parsed to go on."""
 
     def __init__(self, files: Mapping[str, Source], places: Places) -> None:
         self.lacking: set[str] = set()

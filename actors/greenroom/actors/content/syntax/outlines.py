@@ -21,11 +21,7 @@ _KIND_RANKS: Final[Mapping[Kind, int]] = {kind: rank for rank, kinds in enumerat
 
 
 class Outline(msgspec.Struct, frozen=True, array_like=True):
-    """The symbols of files, a line each, below the line of their file.
-
-    Attributes:
-        text: Lines such as ``12-40 class Store(Rack)``, indented by scope.
-    """
+    """The symbols of files, a line each, below the line of their file."""
 
     text: str
     shown: int
@@ -34,12 +30,7 @@ class Outline(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Line(NamedTuple):
-    """A possible line of an outline.
-
-    Attributes:
-        rank: The order of choice if there is too little room; always after its scope.
-        path: The symbol's path, empty for a file.
-    """
+    """A possible line of an outline; the lowest ``rank`` is chosen first, after its scope."""
 
     rank: tuple[int, ...]
     file: int

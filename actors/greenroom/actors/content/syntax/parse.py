@@ -84,11 +84,7 @@ def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Gra
 
 
 def parse_tree(data: bytes, language: Language) -> Node | None:
-    """Return the root of the tree of UTF-8; None if too long or too broken.
-
-    Raises:
-        MissingGrammarError: the language's grammar is not installed.
-    """
+    """Return the root of the tree of UTF-8; None if too long or too broken."""
     grammar = load_grammar(language)
     import tree_sitter  # noqa: PLC0415  as in `grammars`
 

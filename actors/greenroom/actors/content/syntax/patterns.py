@@ -39,12 +39,7 @@ class PatternError(ValueError):
 
 
 class Pattern(msgspec.Struct, frozen=True, array_like=True):
-    """A parsed pattern.
-
-    Attributes:
-        what: Its targets; `match_names` finds the first three, `search_bytes` the others.
-        is_bare: Whether it was a name alone.
-    """
+    """A parsed pattern; `match_names` finds the first three targets, `search_bytes` the others."""
 
     what: What
     text: str

@@ -92,12 +92,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CodeChunk(msgspec.Struct, frozen=True, array_like=True):
-    """A passage of a source file: whole definitions where they fit, else parts of one.
-
-    Attributes:
-        scope: The path of the innermost enclosing symbol; empty at the top.
-        symbols: The paths of the symbols that it defines.
-    """
+    """A passage, a whole definition if it fits, and the symbols that it defines."""
 
     text: str
     scope: str

@@ -27,13 +27,7 @@ _MOST_SCOPES: Final = 20
 
 
 class Definition(NamedTuple):
-    """A definition that a query matched.
-
-    Attributes:
-        rank: The index of the matching pattern in the query.
-        scope: The node of its stated owner.
-        doc: The node of its docstring.
-    """
+    """A definition that a query's pattern ``rank`` matched; the scope is its stated owner."""
 
     rank: int
     capture: str
@@ -44,11 +38,7 @@ class Definition(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """The span in which names are used by a definition.
-
-    Attributes:
-        first: The start of its name, or of a container: its scope uses the names above.
-    """
+    """The span in which a definition, from its name, or a container uses names."""
 
     first: int
     last: int
@@ -79,11 +69,7 @@ def _definition_of(rank: int, captures: Captures) -> Definition | None:
 
 
 class Symbols:
-    """Builds symbols from definitions.
-
-    Attributes:
-        extents: The spans of symbols and containers, in order.
-    """
+    """Builds symbols from definitions."""
 
     def __init__(self, data: bytes, lines: Lines, above: Above, language: Language) -> None:
         self._data = data

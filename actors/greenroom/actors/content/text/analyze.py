@@ -61,11 +61,7 @@ class TextSettings:
 
 @lru_cache(maxsize=8)
 def text_settings(languages: tuple[str, ...], most_words: int | None = None) -> TextSettings:
-    """Return the rules for languages; stores with the same languages share their caches.
-
-    Raises:
-        ValueError: there is no stemmer for a language.
-    """
+    """Return the rules for languages, cached; a `ValueError` if one has no stemmer."""
     rules = TextRules(languages) if most_words is None else TextRules(languages, most_words)
     return TextSettings(rules, CodeRules(languages))
 
@@ -113,10 +109,7 @@ def tokens(text: str, rules: TextRules | None = None) -> list[Token]:
 
 
 def stretches(text: str, size: int) -> Iterator[str]:
-    """Cut a long text after white space into stretches of about ``size`` characters.
-
-    A stretch never exceeds twice that: a longer word is cut.
-    """
+    """Cut a long text after white space, into stretches of one or two times ``size``."""
     start = 0
     while len(text) - start > size:
         space = _SPACE.search(text, start + size, start + 2 * size)

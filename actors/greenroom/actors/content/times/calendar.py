@@ -22,11 +22,7 @@ _DAYS: Final = {"day": 1, "week": 7, "weekend": 7, "fortnight": 14}
 
 @dataclass(frozen=True)
 class Days:
-    """Whole days, from `first` until before `end`.
-
-    Attributes:
-        floating: Whether the year or the week was chosen, not given.
-    """
+    """Whole days, until before `end`; ``floating`` if the year or week was not given."""
 
     first: date
     end: date

@@ -137,10 +137,7 @@ class _Word(NamedTuple):
 
 
 def times_in(text: str, now: datetime, zone: tzinfo, *, day_first: bool = False) -> list[NamedTime]:
-    """Return the times in a text that have begun, in order, `MOST` at most.
-
-    With ``day_first`` 3/4/2026 is in April; without it may be either.
-    """
+    """Return the times in a text that have begun, in order, `MOST` at most."""
     text = text[:_CHARACTERS]
     was = _WAS.search(text) is not None
     dates = _numeric(text, zone, day_first=day_first)

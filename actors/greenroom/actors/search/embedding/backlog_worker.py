@@ -37,11 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class EmbeddingWorker:
-    """A queue of actors that have texts without vectors, and the loop that embeds them.
-
-    Attributes:
-        trouble: Why the embedder cannot be loaded or does not embed; None without a problem.
-    """
+    """A queue of actors that have texts without vectors, and the loop that embeds them."""
 
     def __init__(self, runtime: RuntimeClient) -> None:
         self._runtime = runtime

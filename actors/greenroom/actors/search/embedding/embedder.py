@@ -53,10 +53,7 @@ class LocalEmbedder(Protocol):
 
 
 class Embedder(Protocol):
-    """An asynchronous embedder, as `LocalEmbedder`: in a thread of this process, or an endpoint.
-
-    ``quick`` is the embedder itself if its `LocalEmbedder.is_quick` is true.
-    """
+    """An asynchronous embedder, as `LocalEmbedder`: in a thread of this process, or an endpoint."""
 
     space: str
     dimensions: int
@@ -102,10 +99,7 @@ def words_of(text: str) -> list[Word]:
 def words_of_tokens(
     words: list[Word], offsets: list[tuple[int, int]], prompt: int = 0
 ) -> tuple[list[str], list[int]]:
-    """Return the tokens that are part of a word: the words, and the tokens' numbers.
-
-    ``prompt`` is the number of characters before the text.
-    """
+    """Return the words and numbers of tokens within words, after ``prompt`` characters."""
     spellings: list[str] = []
     chosen: list[int] = []
     place = 0

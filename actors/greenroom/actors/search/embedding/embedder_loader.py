@@ -134,11 +134,7 @@ async def _run_abandonable(
 
 
 def check_choice(choice: EmbedderChoice) -> None:
-    """Check for missing files and libraries, without loading anything.
-
-    Raises:
-        EmbedderError: The model's files, or the library that runs it, are missing.
-    """
+    """Raise an `EmbedderError` for missing files and libraries, without loading anything."""
     if choice.kind == "minilm":
         _check_minilm(choice)
     if choice.kind != "onnx":
@@ -157,11 +153,7 @@ def _check_minilm(choice: EmbedderChoice, *, looks_inside: bool = False) -> None
 
 
 async def load(choice: EmbedderChoice) -> Embedder:
-    """Load the configured embedder, ready for use.
-
-    Raises:
-        EmbedderError: It cannot be loaded, or not now.
-    """
+    """Load the configured embedder, ready for use."""
     if choice.kind == "http":
         return await _connect(choice)
     if choice.kind == "python":

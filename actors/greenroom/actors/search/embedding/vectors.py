@@ -8,13 +8,7 @@ from greenroom.runtime import Message
 
 
 class Vectors(msgspec.Struct, frozen=True, kw_only=True):
-    """The vectors of one text, as small integers.
-
-    Attributes:
-        scale: The factor of ``values`` that gives the vector unit length.
-        values: The sentence's vector, int8.
-        tokens: The vectors of its tokens, int8, one after the other; None if the embedder has none.
-    """
+    """The vectors of a text and of its tokens, int8; scaled they have unit length."""
 
     scale: float
     values: bytes

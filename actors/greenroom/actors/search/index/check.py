@@ -207,10 +207,7 @@ def rebuild(
     *,
     packed: bool,
 ) -> Slices[tuple[records.Manifest, LoadedIndex]]:
-    """Stage a new index of ``documents`` instead of the old one; keep its vectors.
-
-    Among the memories are Nones to yield.
-    """
+    """Stage a new index of ``documents`` instead of the old one; keep its vectors."""
     for prefix in _REPLACED:
         for key in context.keys(prefix):
             context.delete(key)

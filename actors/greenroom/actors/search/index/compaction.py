@@ -79,10 +79,7 @@ class Compactor:
         return True
 
     def step(self, context: Context, *, is_quiet: bool = False) -> Slices[bool]:
-        """Do one step, and return whether there was one.
-
-        If it ``is_quiet``, no more rows come for now, so even a few runs are merged.
-        """
+        """Do one step, if there is one; if it ``is_quiet`` even merge a few runs."""
         many = FEW if is_quiet else MANY
         if self._building is not None:
             yield from self._build(context, self._building)

@@ -25,12 +25,7 @@ _NO_TIMES = np.empty(0, np.uint16)
 
 
 class Corpus(Rows):
-    """Rows with their postings, neighbours and vectors.
-
-    Attributes:
-        segments: Postings of the older rows, in order; the tail has the rest.
-        fetch_tokens: Reads a memory's token vectors from the store, by space and id.
-    """
+    """Rows with their postings, neighbours and vectors."""
 
     def __init__(self) -> None:
         """Make an empty corpus."""
@@ -208,10 +203,7 @@ class Corpus(Rows):
         return sum(segment.count(field, term) for segment in self.segments) + self._tail.count(field, term)
 
     def vocabulary(self, field: Field) -> Iterator[Sequence[str]]:
-        """Yield the terms of a field in blocks, none empty, each block in order.
-
-        A term may come in several blocks, and may have no living row.
-        """
+        """Yield a field's terms in sorted blocks, none empty; some twice or without living rows."""
         for segment in self.segments:
             for chunk in segment.chunks[field]:
                 yield chunk.terms[:]
@@ -256,10 +248,7 @@ class Corpus(Rows):
         return None if matrix is None else matrix.view(self.size)
 
     def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]:
-        """Read the token vectors of each row from the store; None for a row without.
-
-        They are int8, one per row of the matrix, all with one scale.
-        """
+        """Read the rows' token vectors, int8 with one scale, from the store; None without."""
         fetch = self.fetch_tokens
         return [None if fetch is None else fetch(space, int(self.ids[row])) for row in rows]
 

@@ -87,11 +87,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Analysed(NamedTuple):
-    """The terms and flags of a document.
-
-    Attributes:
-        counts: How often each term occurs, by field, without empty fields.
-    """
+    """How often each term of a document occurs, by field, and its flags."""
 
     counts: Mapping[Field, Mapping[str, int]]
     flags: int

@@ -98,11 +98,7 @@ class MemoryIndex:
         return analysed
 
     def read_run(self, run: Run, kept: Sequence[bool]) -> Slices[ReadRun]:
-        """Check a run from an untrusted source; ``kept`` chooses its rows.
-
-        Raises:
-            ValueError: It is not a run of so many rows.
-        """
+        """Check an untrusted run, keep some of its rows; a `ValueError` if it is none."""
         yield from import_in_thread("greenroom.actors.search.index.runs")
         from greenroom.actors.search.index.runs import read  # noqa: PLC0415 - needs numpy, loaded by now
 

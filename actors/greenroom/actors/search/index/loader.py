@@ -20,7 +20,6 @@ class LoadedIndex:
     """The index in RAM, with facts about its records.
 
     Attributes:
-        patched: The ids with a patch.
         long: By id, the number of further records with terms of a row of the tail, if any.
         chunks: By space and number of a chunk, the number of its vectors in use.
     """
@@ -34,11 +33,7 @@ class LoadedIndex:
 def load(
     context: Context, manifest: records.Manifest, partition: Callable[[bytes], Any]
 ) -> Slices[LoadedIndex]:
-    """Load the stored index.
-
-    Raises:
-        StoreDamagedError: A record is missing or inconsistent.
-    """
+    """Load the stored index."""
     corpus = Corpus()
     found = LoadedIndex(corpus)
     for segment in manifest.segments:

@@ -55,7 +55,6 @@ class Memtable:
     Attributes:
         fields: A term with one posting has the posting itself, as half of a vocabulary does; other terms have
             an array.
-        size: The number of rows, which are counted from the first of the tail.
     """
 
     __slots__ = ("_blocks", "fields", "postings", "resident_bytes", "size")

@@ -17,10 +17,7 @@ _FEW = 256
 
 
 class Neighbours(NamedTuple):
-    """The neighbours and the place of each row in its conversation; -1 for none.
-
-    ``order`` has the rows with a place, conversation by conversation, each in its order.
-    """
+    """The neighbours and the place of each row in its conversation; -1 for none."""
 
     previous: npt.NDArray[np.int32]
     following: npt.NDArray[np.int32]

@@ -42,11 +42,7 @@ Patch = dict[str, Any]
 
 
 class Space(msgspec.Struct, array_like=True):
-    """A space of vectors.
-
-    Attributes:
-        has_tokens: Whether there may be vectors of tokens.
-    """
+    """A space of vectors."""
 
     number: int
     dimensions: int
@@ -90,12 +86,7 @@ class Manifest(msgspec.Struct, array_like=True):
 
 
 class RowRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A stored row of the tail; ``partition`` is msgpack, the rest is as in `Document`.
-
-    Attributes:
-        counts: The first part of its terms.
-        parts: The number of records with the other parts.
-    """
+    """A stored row of the tail, with a first part of its terms; see `Document`."""
 
     partition: bytes
     namespace: str

@@ -28,11 +28,7 @@ class ReadRun(NamedTuple):
 
 
 def read(run: Run, kept: Sequence[bool]) -> Slices[ReadRun]:
-    """Check a run, and keep and renumber its wanted rows.
-
-    Raises:
-        ValueError: It is not a run of so many rows.
-    """
+    """Check a run, keep and renumber its wanted rows; a `ValueError` if it is another."""
     mask = np.array(kept, np.bool_)
     flags = np.frombuffer(run.flags, np.uint8)
     if len(flags) != len(mask) or not run.fields.keys() <= set(FIELDS):

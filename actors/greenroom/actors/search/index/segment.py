@@ -107,13 +107,7 @@ def unpack(packed: npt.NDArray[np.uint64]) -> Postings:
 
 
 class Chunk(NamedTuple):
-    """Consecutive terms of one field, at least one.
-
-    Attributes:
-        ends: Where each term's postings end.
-        rows: Rows, counted from the segment's first.
-        times: How often the term occurs in the row.
-    """
+    """Consecutive terms of one field, at least one, and where the postings of each end."""
 
     terms: Sequence[str]
     ends: npt.NDArray[np.uint32]
@@ -159,12 +153,7 @@ class Chunk(NamedTuple):
 
 
 class Segment:
-    """Postings of ``size`` rows.
-
-    Attributes:
-        number: Its number in the keys of its records; None without records.
-        weight: The cost of a merge: its postings and rows.
-    """
+    """Postings of ``size`` rows, by field; the cost of a merge is its ``weight``."""
 
     __slots__ = ("_firsts", "chunks", "number", "resident_bytes", "size", "weight")
 

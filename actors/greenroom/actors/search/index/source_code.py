@@ -58,10 +58,7 @@ def source_document(
     symbols: Sequence[str],
     scope: str,
 ) -> Document:
-    """Return the document of a passage.
-
-    Its symbols have paths such as ``Class.method``; ``scope`` is the path of the symbol around it.
-    """
+    """Return the document of a passage."""
     return Document(
         id=id,
         partition="",

@@ -74,13 +74,7 @@ class Chunks(View):
 
 
 class Group(NamedTuple):
-    """A term of the query with its postings.
-
-    Attributes:
-        chunks: How many chunks have it, or its corrections.
-        counts: Its importance in the query.
-        weight: Its rarity times that.
-    """
+    """A term of the query, its importance, its weight by rarity, and its postings."""
 
     term: str
     chunks: int

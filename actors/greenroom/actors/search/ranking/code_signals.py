@@ -50,7 +50,6 @@ class CodeQuery:
     """A parsed query.
 
     Attributes:
-        terms: The weight of each of its terms, in order.
         names: Possible names of symbols, see `symbol_name`, each with the share of the words that form it.
         compounds: The terms of names that several words form.
     """

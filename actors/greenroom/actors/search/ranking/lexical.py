@@ -43,13 +43,7 @@ _ABREAST = 16_384  # the same if each term takes all rows (0.2 ms)
 
 
 class TermVariants(NamedTuple):
-    """A term of the query with its variants and their postings.
-
-    Attributes:
-        meant: What counts as the term: itself, or its corrections.
-        rows: The visible rows that hold any of these.
-        times: How often each row holds them.
-    """
+    """A term of the query, what counts as it, and the visible rows with that."""
 
     term: str
     meant: tuple[str, ...]

@@ -28,11 +28,7 @@ _WHEN = re.compile(
 
 
 class Term(NamedTuple):
-    """A term of a query.
-
-    Attributes:
-        instead: Terms that can replace it if no memory has it, see `text.analyze.Token`.
-    """
+    """A term of a query, its word, and what can replace it, see `Token`."""
 
     term: str
     instead: tuple[str, ...]

@@ -99,10 +99,7 @@ class Ranked(NamedTuple):
         return gained | dict(weigh(self.signals, of_rows, places))
 
     def reorder(self, order: Places, reason: str) -> Ranked:
-        """Return the rows in another order; each place keeps its score, which rates the subject.
-
-        `gains` gets what each row gains or loses, under the reason.
-        """
+        """Return another order; each place keeps its score, and `gains` tells the reason."""
         gained = (self.strengths - self.strengths[order]).astype(np.float32)
         return self._replace(
             rows=self.rows[order],

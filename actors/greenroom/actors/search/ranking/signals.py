@@ -40,7 +40,6 @@ class QueryReading(NamedTuple):
     """A query resolved against the visible memories: its terms, names and corrections.
 
     Attributes:
-        mentions: The terms that name an author.
         authors: The rows by each author that the query names in full.
         unknown: Terms that no visible memory holds, without a similar one.
         counts: In how many visible rows each term of the query occurs as it was typed.

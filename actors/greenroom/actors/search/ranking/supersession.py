@@ -96,12 +96,7 @@ _CHANGE: Final = re.compile(
 
 
 class Statement(NamedTuple):
-    """The parts of a note that are compared.
-
-    Attributes:
-        made: When it was made, in microseconds since 1970.
-        is_imported: Whether that time came with an import.
-    """
+    """The parts of a note that are compared; its time may come with an import."""
 
     terms: frozenset[str]
     has_change: bool
@@ -123,10 +118,7 @@ def states_change(text: str) -> bool:
 def estimate_supersessions(
     statements: Sequence[Statement], cosines: Floats | None, vectors: VectorSet
 ) -> Floats:
-    """Return the probability that each line's note supersedes each column's.
-
-    ``cosines`` of their vectors are None without vectors.
-    """
+    """Return the probability that each line's note supersedes each column's."""
     weights = _WORDS if cosines is None else _TABLES[vectors]
     shared, overlap = _compare_terms(statements)
     changes = np.array([each.has_change for each in statements], np.float64)
@@ -166,10 +158,7 @@ def compute_gains(
     vectors: VectorSet,
     state: State,
 ) -> Floats:
-    """Return by how much each note's strength, as log-odds, changes for a state.
-
-    ``places`` are those among all matches, from 0.
-    """
+    """Return by how much each note's strength, as log-odds, changes for a state."""
     sharp, is_present = _SHARP[vectors], state == "present"
     partners, parts = _find_partners(probabilities if is_present else probabilities.T)
     own = np.exp(sharp * (strengths - strengths.max()))

@@ -78,10 +78,7 @@ class HttpEmbedder:
         )
 
     async def aclose(self) -> None:
-        """Cancel the requests in progress, and close the connections.
-
-        Without the cancellation, the library would lose a connection that is just being opened.
-        """
+        """Cancel the requests, so that no connection is lost while it is opened; close all."""
         for scope in self._waiting:
             scope.cancel()
         await self._client.aclose()

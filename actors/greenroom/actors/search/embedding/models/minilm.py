@@ -40,10 +40,7 @@ class Model(Protocol):
     """A backend that runs the encoder, from several threads at once."""
 
     def run(self, ids: npt.NDArray[np.int64], mask: Floats) -> Floats:
-        """Return the vectors of tokens, by text and place.
-
-        ``mask`` is added to the attention: 0 for a token, a very negative number for padding.
-        """
+        """Return the vectors of tokens, by text and place; ``mask`` is added to the attention."""
 
 
 class MiniLmEmbedder(LocalEmbedder):

@@ -80,11 +80,7 @@ WHEEL: Final = Wheel(
 
 @contextmanager
 def installing(models: Path) -> Iterator[Path]:
-    """Make and lock the folder of models, and yield a temporary folder in it.
-
-    Raises:
-        InstallError: The folder is not writable.
-    """
+    """Make and lock the folder of models, and yield a temporary folder in it."""
     try:
         models.mkdir(parents=True, exist_ok=True)
         lock = (models / _LOCK).open("ab")

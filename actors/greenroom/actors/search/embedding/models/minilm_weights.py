@@ -68,12 +68,7 @@ class Norm:
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of the encoder.
-
-    Attributes:
-        attention: From a token to its query, key and value, one after the other.
-        joined: From the output of all heads to the summand of the token.
-    """
+    """One layer of the encoder: attention of query, key and value, then the wider part."""
 
     attention: Matrix
     joined: Matrix
@@ -85,12 +80,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Weights:
-    """The whole model.
-
-    Attributes:
-        words: The numbers of each token; ``word_scales`` has their scales.
-        places: The summand at each place of a text.
-    """
+    """The whole model."""
 
     words: npt.NDArray[np.int8]
     word_scales: Floats
