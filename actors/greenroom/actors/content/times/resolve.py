@@ -30,14 +30,11 @@ import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
 from functools import cache
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from greenroom.actors.content.times import days, spans
-from greenroom.actors.content.times.calendar import midnight
+from greenroom.actors.content.times.calendar import Span, midnight
 from greenroom.actors.content.times.reader import Grammar, Reader, halves_first
-
-if TYPE_CHECKING:
-    from greenroom.actors.content.times.calendar import Span
 
 Window = tuple[datetime | None, datetime | None]
 

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.ranking.lexical import FEW, idf
-from greenroom.actors.search.ranking.view import View
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.index.corpus import Corpus
-    from greenroom.actors.search.ranking.spelling import Correction
-    from greenroom.actors.search.ranking.view import Floats, Rows
-
-    Postings = tuple[Rows, Floats]
+from greenroom.actors.search.ranking.spelling import Correction
+from greenroom.actors.search.ranking.view import Floats, Postings, View
 
 FACTORS: Final[Mapping[str, float]] = {"text": 1.2, "key": 0.8, "tags": 0.8, "author": 0.8}
 """The saturation of BM25 for each field with terms: how much a repeated word adds."""

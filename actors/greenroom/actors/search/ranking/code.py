@@ -15,7 +15,7 @@ as well as weights fitted to the other twelve (`bench.tune_code`). Vectors are n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -29,11 +29,9 @@ from greenroom.actors.search.ranking.code_signals import (
     score_passages,
 )
 from greenroom.actors.search.ranking.sums import RankedRow, find_place, logistic, weigh
+from greenroom.actors.search.ranking.view import Floats, Mask
 from greenroom.actors.search.ranking.weights import CODE_WEIGHTS
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.view import Floats, Mask
 
 PASSAGES: Final = 3
 """The most passages of a file that are returned."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -19,10 +19,8 @@ from greenroom.actors.content.text.words import symbol_name
 from greenroom.actors.search.ranking.chunks import FACTORS, Chunks, Group, add_files, group_of, saturate
 from greenroom.actors.search.ranking.query import MOST_TERMS, Term
 from greenroom.actors.search.ranking.spelling import Correction, find_corrections
+from greenroom.actors.search.ranking.view import Floats, Rows
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.view import Floats, Rows
 
 _LONGEST: Final = 4
 """The most words that may form one name: "bind query params" is BindQueryParams."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,13 +40,9 @@ from greenroom.actors.search.ranking.chunks import (
 from greenroom.actors.search.ranking.query import RankQuery
 from greenroom.actors.search.ranking.spelling import Correction, find_corrections
 from greenroom.actors.search.ranking.sums import RankedRow, SignalSum, find_place, logistic, weigh
+from greenroom.actors.search.ranking.view import Floats
 from greenroom.actors.search.ranking.weights import DOCUMENT_WEIGHTS
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.view import Floats, Rows
-
-    Postings = tuple[Rows, Floats]
 
 _SCALES: Final[Mapping[str, tuple[float, float]]] = {
     "words": (1.42, 0.325),

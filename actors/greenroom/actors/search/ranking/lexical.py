@@ -17,18 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from greenroom.actors.search.ranking.view import AFTER, BEFORE
+from greenroom.actors.search.ranking.spelling import Correction
+from greenroom.actors.search.ranking.view import AFTER, BEFORE, Floats, Rows, View
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.spelling import Correction
-    from greenroom.actors.search.ranking.view import Floats, Rows, View
-
-    Postings = tuple[Rows, Floats]
 
 FEW = 50
 """The least number of texts assumed for rarity: a word that a dozen texts share is not yet common."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -19,11 +19,9 @@ from greenroom.actors.search.ranking.code_signals import SourceView
 from greenroom.actors.search.ranking.lexical import FEW, idf
 from greenroom.actors.search.ranking.spelling import Correction
 from greenroom.actors.search.ranking.sums import weigh
+from greenroom.actors.search.ranking.view import Floats, Mask
 from greenroom.actors.search.ranking.weights import LIKENESS_WEIGHTS
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.view import Floats, Mask
 
 TELLING: Final = 25
 """The number of a file's terms that are looked up."""

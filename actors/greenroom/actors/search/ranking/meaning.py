@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,8 @@ import numpy.typing as npt
 from greenroom.actors.content.text.analyze import tokens
 from greenroom.actors.search.embedding.vectors import QueryVectors
 from greenroom.actors.search.ranking.lexical import idf
+from greenroom.actors.search.ranking.view import Floats, View
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.view import Floats, View
 
 BLOCK = 4_096
 """Vectors compared without a pause (1 ms with 256 dimensions)."""

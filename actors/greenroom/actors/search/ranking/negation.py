@@ -15,16 +15,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.content.text.analyze import tokens
 
-if TYPE_CHECKING:
-    Floats = npt.NDArray[np.floating]
-    Places = npt.NDArray[np.intp]
+Floats = npt.NDArray[np.floating]
+Places = npt.NDArray[np.intp]
 
 COMPARED: Final = 10
 """Best matches whose texts are read. No other note joins them, so a misread query loses nothing."""

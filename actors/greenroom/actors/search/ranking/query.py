@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from greenroom.actors.content.text.analyze import spans, tokens, without_invisib
 from greenroom.actors.core.replies.memory_types import TimeSpan
 from greenroom.actors.search.embedding.vectors import QueryVectors
 from greenroom.actors.search.ranking.dates import Date, find_dates
+from greenroom.actors.search.ranking.view import View
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.view import View
 
 MOST_TERMS = 64
 """The first so many different terms of a query are looked for."""

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.search.ranking import signals as ranking_signals
+from greenroom.actors.search.ranking.query import RankQuery
 from greenroom.actors.search.ranking.relevance import A_FEW, RIVALS, SCALES, log_odds
+from greenroom.actors.search.ranking.signals import QueryReading, Values
 from greenroom.actors.search.ranking.sums import is_nothing, weigh
+from greenroom.actors.search.ranking.view import Floats, Mask, View
 from greenroom.actors.search.ranking.weights import KINDS, VectorSet, weights
 from greenroom.runtime import Slices
 
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.query import RankQuery
-    from greenroom.actors.search.ranking.signals import QueryReading, Values
-    from greenroom.actors.search.ranking.view import Floats, View
-
-    Mask = npt.NDArray[np.bool_]
-    Places = npt.NDArray[np.intp]
+Places = npt.NDArray[np.intp]
 
 FINALISTS = 100
 """The least number of best rows to compare token by token."""

@@ -18,17 +18,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from greenroom.actors.search.ranking.lexical import FEW
+from greenroom.actors.search.ranking.view import Floats
 from greenroom.actors.search.ranking.weights import KINDS, Kind, VectorSet
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from greenroom.actors.search.ranking.view import Floats
 
 RIVALS: Final = 10
 """How many of the best memories share the relevance of a list."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +16,14 @@ import numpy.typing as npt
 from greenroom.actors.search.ranking import lexical
 from greenroom.actors.search.ranking import meaning as ranking_meaning
 from greenroom.actors.search.ranking.dates import Calendar, closeness
-from greenroom.actors.search.ranking.query import match_names
+from greenroom.actors.search.ranking.lexical import TermVariants
+from greenroom.actors.search.ranking.query import RankQuery, match_names
 from greenroom.actors.search.ranking.spelling import Correction, find_corrections
 from greenroom.actors.search.ranking.sums import is_nothing
+from greenroom.actors.search.ranking.view import Floats, Mask, View
 from greenroom.runtime import Slices
 
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.lexical import TermVariants
-    from greenroom.actors.search.ranking.query import RankQuery
-    from greenroom.actors.search.ranking.view import Floats, View
-
-    Mask = npt.NDArray[np.bool_]
-    Values = dict[str, Floats]
+Values = dict[str, Floats]
 
 
 TOKENS_BEFORE, TOKENS_AFTER = (1.0, 0.9), (0.9, 0.8)

@@ -24,20 +24,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.content.text.analyze import tokens
+from greenroom.actors.search.ranking.intent import State
 from greenroom.actors.search.ranking.lexical import idf
+from greenroom.actors.search.ranking.weights import VectorSet
 
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.intent import State
-    from greenroom.actors.search.ranking.weights import VectorSet
-
-    Floats = npt.NDArray[np.floating]
-    Places = npt.NDArray[np.intp]
+Floats = npt.NDArray[np.floating]
+Places = npt.NDArray[np.intp]
 
 COMPARED: Final = 50
 """The number of best matches that are compared."""
