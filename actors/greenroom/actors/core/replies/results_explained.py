@@ -101,7 +101,6 @@ class WhyThatResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         place: Its rank; null if it is not among the first fifty.
-        reasons: Why it is missing, in words.
         hit: How it is ranked; null if it is unknown or has no rank.
     """
 
@@ -115,8 +114,6 @@ class ResultsExplained(Reply, frozen=True, kw_only=True):
     """Answers `ExplainDocuments`, `ExplainSessionSearch` and `ExplainCode`.
 
     Attributes:
-        corrected: Searched spellings for unknown words.
-        unknown: Unknown words without a similar one.
         about: The requested item, by mode.
         meanings: The meaning of each signal that counted, by name.
     """

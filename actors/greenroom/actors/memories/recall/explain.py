@@ -189,14 +189,7 @@ class ExplainSearch(
 
 
 class _One(NamedTuple):
-    """The memory to explain.
-
-    Attributes:
-        context: Where to search.
-        memory_id: Its id.
-        alone: Filters that only it passes, with all that has its key.
-        root: The root of its namespace.
-    """
+    """The memory to explain, and filters that only its key passes."""
 
     context: ProcedureContext
     memory_id: str

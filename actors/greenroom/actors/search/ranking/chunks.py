@@ -78,8 +78,9 @@ class Group(NamedTuple):
     found: Mapping[str, Postings]
 
 
-def group_of(view: Chunks, term: str, meant: Sequence[Correction], counts: float = 1.0) -> Group:
+def group_of(view: Chunks, term: str, meant: Sequence[Correction] = (), counts: float = 1.0) -> Group:
     """Look a term of the query, or its corrections ``meant``, up in every field."""
+    meant = meant or [Correction(term, 1.0, 0)]
     found = {field: _postings(view, field, meant) for field in FACTORS}
     count = max(len(found["text"][0]), len(found["key"][0])) or len(found["author"][0])
     there = {field: postings for field, postings in found.items() if len(postings[0])}

@@ -18,7 +18,7 @@ from greenroom.actors.content.text.analyze import code_rules, spans, without_inv
 from greenroom.actors.content.text.words import symbol_name
 from greenroom.actors.search.ranking.chunks import FACTORS, Chunks, Group, add_files, group_of, saturate
 from greenroom.actors.search.ranking.query import MOST_TERMS, Term
-from greenroom.actors.search.ranking.spelling import Correction, find_corrections
+from greenroom.actors.search.ranking.spelling import find_corrections
 from greenroom.actors.search.ranking.view import Floats, Rows
 from greenroom.runtime import Slices
 
@@ -135,7 +135,7 @@ def read_terms(
     """Return the query's terms, what replaces unknown words, and words that stay unknown."""
     known: dict[str, Group] = {}
     for term, counts in query.terms.items():
-        group = group_of(view, term, [Correction(term, 1.0, 0)], counts)
+        group = group_of(view, term, counts=counts)
         if group.chunks:
             known[term] = group
         yield

@@ -38,7 +38,7 @@ from greenroom.actors.search.ranking.chunks import (
     saturate,
 )
 from greenroom.actors.search.ranking.query import RankQuery
-from greenroom.actors.search.ranking.spelling import Correction, find_corrections
+from greenroom.actors.search.ranking.spelling import find_corrections
 from greenroom.actors.search.ranking.sums import RankedRow, SignalSum, find_place, logistic, weigh
 from greenroom.actors.search.ranking.view import Floats
 from greenroom.actors.search.ranking.weights import DOCUMENT_WEIGHTS
@@ -259,9 +259,9 @@ def _read(
     corrected: dict[str, tuple[str, ...]] = {}
     unknown: list[str] = []
     for term in query.terms:
-        found = [group_of(view, term.term, [Correction(term.term, 1.0, 0)])]
+        found = [group_of(view, term.term)]
         if not found[0].chunks:
-            parts = [group_of(view, part, [Correction(part, 1.0, 0)]) for part in term.instead]
+            parts = [group_of(view, part) for part in term.instead]
             parts = [group for group in parts if group.chunks]
             if parts:
                 corrected[term.word] = tuple(part.term for part in parts)

@@ -46,8 +46,9 @@ class TermVariants(NamedTuple):
     times: Floats
 
 
-def matching_rows(view: View, term: str, meant: Sequence[Correction]) -> TermVariants:
+def matching_rows(view: View, term: str, meant: Sequence[Correction] = ()) -> TermVariants:
     """Return the rows that hold a term or one of its corrections."""
+    meant = meant or [Correction(term, 1.0, 0)]
     names = tuple(correction.term for correction in meant)
     if len(meant) == 1:
         rows, times = view.postings("text", meant[0].term)

@@ -17,7 +17,6 @@ from greenroom.actors.search.index.source_code import stem_of
 from greenroom.actors.search.ranking.chunks import FACTORS, add_files, best_places, group_of
 from greenroom.actors.search.ranking.code_signals import SourceView
 from greenroom.actors.search.ranking.lexical import FEW, idf
-from greenroom.actors.search.ranking.spelling import Correction
 from greenroom.actors.search.ranking.sums import weigh
 from greenroom.actors.search.ranking.view import Floats, Mask
 from greenroom.actors.search.ranking.weights import LIKENESS_WEIGHTS
@@ -88,7 +87,7 @@ def find_like_files(
     by_term: dict[str, Floats] = {}
     for term in (yield from _characteristic_terms(view, terms)):
         times = terms[term].times
-        group = group_of(view, term, [Correction(term, 1.0, 0)], times / (times + FACTORS["text"]))
+        group = group_of(view, term, counts=times / (times + FACTORS["text"]))
         found = by_term[term] = np.zeros(len(authors), np.float32)
         if "text" in group.found:
             add_files(view, found, group)
@@ -131,7 +130,7 @@ def _name_likeness(view: SourceView, path: str) -> Floats:
     shared, count = (np.zeros(len(view.corpus.authors), np.float32) for _ in range(2))
     own = 0.0
     for term in _words(stem_of(path)):
-        group = group_of(view, term, [Correction(term, 1.0, 0)])
+        group = group_of(view, term)
         if "key" in group.found:
             files = np.unique(view.corpus.author[group.found["key"][0]])
             weight = idf(len(files), max(FEW, view.files))

@@ -18,7 +18,7 @@ from greenroom.actors.search.ranking import meaning as ranking_meaning
 from greenroom.actors.search.ranking.dates import Calendar, closeness
 from greenroom.actors.search.ranking.lexical import TermVariants
 from greenroom.actors.search.ranking.query import RankQuery, match_names
-from greenroom.actors.search.ranking.spelling import Correction, find_corrections
+from greenroom.actors.search.ranking.spelling import find_corrections
 from greenroom.actors.search.ranking.sums import is_nothing
 from greenroom.actors.search.ranking.view import Floats, Mask, View
 from greenroom.runtime import Slices
@@ -61,15 +61,14 @@ def read(view: View, query: RankQuery) -> Slices[QueryReading]:
     unknown: list[str] = []
     counts: dict[str, int] = {}
     for term in query.terms:
-        meant = [Correction(term.term, 1.0, 0)]
-        group = lexical.matching_rows(view, term.term, meant)
+        group = lexical.matching_rows(view, term.term)
         counts[term.term] = len(group.rows)
         if term.term in names:
             mentions.append(group)
         elif len(group.rows) or len(view.postings("tags", term.term)[0]):
             groups.append(group)
         else:
-            parts = [lexical.matching_rows(view, part, [Correction(part, 1.0, 0)]) for part in term.instead]
+            parts = [lexical.matching_rows(view, part) for part in term.instead]
             found = [each for each in parts if len(each.rows)]
             if not found:
                 meant = yield from find_corrections(view, term)

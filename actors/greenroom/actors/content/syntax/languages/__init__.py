@@ -21,6 +21,7 @@ from greenroom.actors.content.syntax.languages import (
     scala,
     swift,
 )
+from greenroom.actors.content.documents.kinds import suffix_of
 from greenroom.actors.content.syntax.languages.language import ImportedName as ImportedName
 from greenroom.actors.content.syntax.languages.language import Language as Language
 from greenroom.actors.content.syntax.places import Places
@@ -63,9 +64,7 @@ def language_named(name: str) -> Language | None:
 
 def language_of(path: str) -> Language | None:
     """Return the language of a file by its name or extension; None if unknown."""
-    name = path.rpartition("/")[2]
-    stem, dot, suffix = name.rpartition(".")
-    return _BY_FILE.get(name) or (_BY_SUFFIX.get(suffix.lower()) if dot and stem else None)
+    return _BY_FILE.get(path.rpartition("/")[2]) or _BY_SUFFIX.get(suffix_of(path))
 
 
 def resolve_import(imported: Import, importer: str, language: str, places: Places) -> list[str]:
@@ -121,5 +120,4 @@ _TITLES: Final[Mapping[str, str]] = {
 
 def unread_title(path: str) -> str:
     """Return the title of a file's language if it has no parser; else empty."""
-    stem, dot, suffix = path.rpartition("/")[2].rpartition(".")
-    return _TITLES.get(suffix.lower(), "") if dot and stem else ""
+    return _TITLES.get(suffix_of(path), "")
