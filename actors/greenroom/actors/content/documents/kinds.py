@@ -47,7 +47,7 @@ class MissingReaderError(UnreadableDocumentError):
 
 
 def suffix_of(path: str) -> str:
-    """Return a file's extension in small letters; empty for none and for names such as ``.profile``."""
+    """Return a file's extension in small letters; empty for names such as ``.profile``."""
     stem, _, suffix = path.rpartition("/")[2].rpartition(".")
     return suffix.lower() if stem else ""
 
