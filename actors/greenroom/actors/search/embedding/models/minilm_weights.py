@@ -16,12 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.search.embedding.errors import EmbedderError
-from greenroom.actors.search.embedding.models.safetensors import (
-    Tensor,
-    read_metadata,
-    read_tensors,
-    write_tensors,
-)
+from greenroom.actors.search.embedding.models import safetensors
+from greenroom.actors.search.embedding.models.safetensors import Tensor
 from greenroom.actors.search.embedding.quantization import Floats
 
 Bytes = npt.NDArray[np.uint8]
@@ -116,7 +112,7 @@ _NORMS: Final = {"joined_norm": "attention.output.LayerNorm", "outer_norm": "out
 
 def prepare_weights(source: Path, target: Path) -> None:
     """Convert published weights, of a BERT with heads of width 32 in float32, to int8."""
-    given = read_tensors(source)
+    given = safetensors.read_tensors(source)
     try:
         made = _prepare(
             {name: _float32(name, value) for name, value in given.items() if value.dtype != np.int64}
@@ -124,14 +120,14 @@ def prepare_weights(source: Path, target: Path) -> None:
     except (KeyError, ValueError, IndexError) as error:
         raise EmbedderError(f"{source} does not hold the weights of MiniLM: {error}") from error
     layers = sum(name.endswith("inner.numbers") for name in made)
-    write_tensors(target, made, {"layers": str(layers)})
+    safetensors.write_tensors(target, made, {"layers": str(layers)})
 
 
 def read_weights(path: Path) -> Weights:
     """Return the weights that `prepare_weights` wrote; most are read from the file on use."""
-    given = read_tensors(path)
+    given = safetensors.read_tensors(path)
     try:
-        count = int(read_metadata(path)["layers"])
+        count = int(safetensors.read_metadata(path)["layers"])
         parts = [_layer(given, f"{number}.") for number in range(count)]
         return Weights(
             np.asarray(given[f"{_WORDS}.numbers"]),
