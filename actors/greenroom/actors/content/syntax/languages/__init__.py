@@ -10,15 +10,13 @@ from greenroom.actors.content.syntax.languages import (
     c,
     csharp,
     go,
-    java,
     javascript,
-    kotlin,
+    jvm,
     lua,
     php,
     python,
     ruby,
     rust,
-    scala,
     swift,
 )
 from greenroom.actors.content.documents.kinds import suffix_of
@@ -34,17 +32,17 @@ LANGUAGES: Final = (
     javascript.TSX,
     go.GO,
     rust.RUST,
-    java.JAVA,
+    jvm.JAVA,
     c.C,
     c.CPP,
     csharp.CSHARP,
     php.PHP,
     ruby.RUBY,
     bash.BASH,
-    kotlin.KOTLIN,
+    jvm.KOTLIN,
     lua.LUA,
     swift.SWIFT,
-    scala.SCALA,
+    jvm.SCALA,
 )
 NO_LANGUAGE: Final = Language("", "", "", "", "", "", "", lambda *_: False, lambda *_: [])
 """The entry for languages without one."""
