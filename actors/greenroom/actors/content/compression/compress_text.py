@@ -38,6 +38,9 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         parts: Sentences, and parts of sentences.
+        headings: Headings.
+        code_lines: Lines of code.
+        rows: Rows of tables.
         words: Filler words, such as articles, in kept parts.
         lines: Runs of dropped lines, as first and last line.
         shortened: Runs of partly kept lines.
@@ -60,11 +63,13 @@ class TextCompressed(Reply, frozen=True, kw_only=True):
     Attributes:
         text: The kept parts, word for word, in their order.
         tokens: Its length: bytes of UTF-8 by 4.
+        original_tokens: The length of the original text.
         ratio: Kept bytes by original bytes.
         quality: The share of the weight of distinct terms that is kept, 0 to 1. A name weighs 2, a number
             1.25, another word 0.5.
         reached: Whether the quality reached the threshold and the most important sentence fitted; else that
             sentence comes alone.
+        dropped: What was dropped.
     """
 
     text: str
