@@ -25,7 +25,7 @@ from bench.harness import Figure, Plan, Report, Table, check, percentile
 from bench.rivals import sqlite_fts5
 from greenroom.actors.content.text.analyze import STOP_WORDS
 from greenroom.actors.search.ranking.code import rank_files
-from greenroom.actors.search.ranking.code_query import CodeQuery
+from greenroom.actors.search.ranking.code_signals import CodeQuery
 from greenroom.runtime import finish
 
 DEPTH: Final = 10

@@ -25,8 +25,7 @@ import msgspec
 
 from bench import notes, trials
 from bench.harness import Figure, Plan, Report, Table, check
-from greenroom.actors.content.compression import compress
-from greenroom.actors.content.compression.words import terms
+from greenroom.actors.content.compression.compress import compress, terms
 from greenroom.actors.content.text.analyze import STOP_WORDS
 
 RATIOS = (0.35, 0.5, 0.7)

@@ -22,9 +22,9 @@ from greenroom.actors.knowledge.corpora.storage.preparation import make_indexed
 from greenroom.actors.knowledge.corpora.storage.records import Passage
 from greenroom.actors.knowledge.corpora.storage.repository import text_to_embed
 from greenroom.actors.memories.recall.evaluate import Scored, expected_error
-from greenroom.actors.search.ranking import RankQuery
 from greenroom.actors.search.ranking.chunks import Chunks
 from greenroom.actors.search.ranking.documents import rank_chunks
+from greenroom.actors.search.ranking.query import RankQuery
 from greenroom.runtime import finish
 
 if TYPE_CHECKING:

@@ -27,14 +27,16 @@ from bench.question_sets import Memory, Question, Store
 from bench.ranked_corpus import Remembering, corpus_of
 from bench.tune_notes import document
 from greenroom.actors.memories.storage.embedding import strip_author
-from greenroom.actors.search.ranking import RankQuery, View, rank
 from greenroom.actors.search.ranking.lexical import FEW, idf
 from greenroom.actors.search.ranking.negation import find_order, is_negated, read_sentences, weigh_terms
+from greenroom.actors.search.ranking.query import RankQuery
+from greenroom.actors.search.ranking.rank import rank
+from greenroom.actors.search.ranking.view import View
 from greenroom.runtime import finish
 
 if TYPE_CHECKING:
     from bench.harness import Value
-    from greenroom.actors.search.ranking import Ranked
+    from greenroom.actors.search.ranking.rank import Ranked
 
 PAIRS: Final = Path(__file__).with_name("negation") / "pairs.toml"
 DENIED, AFFIRMED = "pairs, with a negation", "pairs, without"

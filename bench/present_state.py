@@ -34,8 +34,9 @@ from greenroom.actors.memories.storage.embedding import strip_author
 from greenroom.actors.search.embedding.models.minilm import load_minilm
 from greenroom.actors.search.embedding.models.minilm_install import install_unpacked, installing
 from greenroom.actors.search.embedding.models.static import load_static
-from greenroom.actors.search.ranking import RankQuery, View, rank
 from greenroom.actors.search.ranking.intent import detect_state
+from greenroom.actors.search.ranking.query import RankQuery
+from greenroom.actors.search.ranking.rank import rank
 from greenroom.actors.search.ranking.supersession import (
     COMPARED,
     LONGEST,
@@ -44,14 +45,15 @@ from greenroom.actors.search.ranking.supersession import (
     compute_gains,
     estimate_supersessions,
 )
+from greenroom.actors.search.ranking.view import View
 from greenroom.runtime import finish
 
 if TYPE_CHECKING:
     from bench.harness import Value
     from greenroom.actors.search.index import Document
     from greenroom.actors.search.index.corpus import Corpus
-    from greenroom.actors.search.ranking import Ranked
     from greenroom.actors.search.ranking.intent import State
+    from greenroom.actors.search.ranking.rank import Ranked
     from greenroom.actors.search.ranking.supersession import Floats, Places
 
 PRESENT: Final = Path(__file__).with_name("present")

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from greenroom.actors.search.index.corpus import Corpus
-from greenroom.actors.search.ranking import RankQuery, View, signals
+from greenroom.actors.search.ranking.query import RankQuery
+from greenroom.actors.search.ranking.rank import signals
+from greenroom.actors.search.ranking.view import View
 from greenroom.actors.search.ranking.weights import SIGNALS
 from greenroom.runtime import finish
 

@@ -35,9 +35,11 @@ from greenroom.actors.search.embedding.models.minilm import load_minilm
 from greenroom.actors.search.embedding.models.minilm_install import install_unpacked, installing
 from greenroom.actors.search.embedding.models.static import load_static
 from greenroom.actors.search.index import Document
-from greenroom.actors.search.ranking import RankQuery, View, rank
 from greenroom.actors.search.ranking.lexical import FEW
+from greenroom.actors.search.ranking.query import RankQuery
+from greenroom.actors.search.ranking.rank import rank
 from greenroom.actors.search.ranking.relevance import A_FEW, RIVALS
+from greenroom.actors.search.ranking.view import View
 from greenroom.actors.search.ranking.weights import KINDS, Kind, VectorSet
 from greenroom.runtime import finish
 

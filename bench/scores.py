@@ -18,12 +18,13 @@ import numpy as np
 from bench import code_trees, document_relevance, question_sets, relevance
 from bench.documents import DEPTH, libraries_in, strangers, without_headings
 from bench.harness import Table, as_text
-from greenroom.actors.content.compression.words import terms
+from greenroom.actors.content.compression.compress import terms
 from greenroom.actors.memories.recall.evaluate import Scored, expected_error
-from greenroom.actors.search.ranking import RankQuery, rank
 from greenroom.actors.search.ranking.code import EVEN, rank_files
-from greenroom.actors.search.ranking.code_query import CodeQuery
+from greenroom.actors.search.ranking.code_signals import CodeQuery
 from greenroom.actors.search.ranking.documents import rank_chunks
+from greenroom.actors.search.ranking.query import RankQuery
+from greenroom.actors.search.ranking.rank import rank
 from greenroom.actors.search.ranking.relevance import RIVALS, match_of
 from greenroom.actors.search.ranking.weights import CODE_WEIGHTS
 from greenroom.runtime import finish

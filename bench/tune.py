@@ -31,7 +31,7 @@ from greenroom.actors.search.embedding.models.minilm_install import install_unpa
 from greenroom.actors.search.embedding.models.onnx import OnnxEmbedder
 from greenroom.actors.search.embedding.models.static import load_static
 from greenroom.actors.search.index import Document
-from greenroom.actors.search.ranking import RankQuery
+from greenroom.actors.search.ranking.query import RankQuery
 from greenroom.actors.search.ranking.weights import VectorSet, weights
 
 if TYPE_CHECKING:

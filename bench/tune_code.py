@@ -20,8 +20,12 @@ from bench import code_trees, fitting
 from bench.code import MEASURES, measured
 from bench.code_trees import Question
 from bench.harness import Table, Value, as_text
-from greenroom.actors.search.ranking.code import signals
-from greenroom.actors.search.ranking.code_query import CodeQuery
+from greenroom.actors.search.ranking.code_signals import (
+    CodeQuery,
+    file_signals,
+    read_terms,
+    score_passages,
+)
 from greenroom.actors.search.ranking.weights import CODE_WEIGHTS
 from greenroom.runtime import finish
 
@@ -76,7 +80,9 @@ def _trials(data: Path, mirrors: Path) -> Iterable[Trial]:
         view = code_trees.source_view(code_trees.read_files(tree.files))
         files = view.corpus.authors
         for question in tree.questions:
-            found = finish(signals(view, CodeQuery.read(question.query)))
+            query = CodeQuery.read(question.query)
+            groups, _, _ = finish(read_terms(view, query))
+            found = finish(file_signals(view, query, groups, finish(score_passages(view, groups))))
             values = np.stack([found[name] for name in ORDER], axis=1)
             yield Trial(tree.kind, tree.name.partition(".")[2], question, files, values)
 

@@ -25,7 +25,7 @@ from bench.retrieval import DEPTHS, NOTHING
 from greenroom.actors.core.validation.times import to_microseconds
 from greenroom.actors.memories.recall.query import times_of
 from greenroom.actors.search.index import Document
-from greenroom.actors.search.ranking import RankQuery
+from greenroom.actors.search.ranking.query import RankQuery
 from greenroom.actors.search.ranking.weights import Kind, VectorSet, weights
 
 if TYPE_CHECKING:

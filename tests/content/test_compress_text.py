@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.agents import begin, refused
 
 from greenroom.actors import CompressText, TextCompressed
-from greenroom.actors.content.compression import compress
+from greenroom.actors.content.compression.compress import compress
 
 if TYPE_CHECKING:
     from support.agents import Enter

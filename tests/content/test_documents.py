@@ -24,8 +24,7 @@ from greenroom.actors.content.documents import (
 )
 from greenroom.actors.content.documents.chunks import Chunk
 from greenroom.actors.content.documents.decode import SourceText
-from greenroom.actors.content.documents.sections import strip_markup
-from greenroom.actors.content.documents.splitting import MAX_CHARACTERS
+from greenroom.actors.content.documents.sections import MAX_CHARACTERS, strip_markup
 
 TEXT_KINDS: tuple[Kind, ...] = ("markdown", "text", "rst", "csv", "code")
 MARKS = str.maketrans("", "", "#=-~^`*_>|\"'")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from greenroom.actors.knowledge.corpora.requests.corpus_requests import Prepared
-    from greenroom.actors.search.index.prepared_terms import Run, Terms
+    from greenroom.actors.search.index.memtable import Run, Terms
 
 ANN = Principal(agent_id="a", user="ann")
 PAGE = document_of(

@@ -13,8 +13,7 @@ from greenroom.actors.core.replies.grades import NONE_LEAST, Least
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.source_code import Role, role_of, source_document, stem_of
 from greenroom.actors.search.ranking.code import PASSAGES, RankedFiles, rank_files
-from greenroom.actors.search.ranking.code_query import CodeQuery
-from greenroom.actors.search.ranking.code_signals import SourceView
+from greenroom.actors.search.ranking.code_signals import CodeQuery, SourceView
 from greenroom.actors.search.ranking.query import MOST_TERMS
 from greenroom.actors.search.ranking.weights import CODE_SIGNALS, CODE_WEIGHTS
 from greenroom.runtime import finish
@@ -141,9 +140,9 @@ def test_a_file_comes_with_its_best_passages_and_what_spoke_for_it() -> None:
     few = view_of({"src/store.py": [other, said, ("entry", []), said]})
     assert [sorted(file.rows) for file in found(few, "the cache evicts an entry").files] == [[1, 3]]
     assert best.score > second.score > 0
-    assert best.signals["passage"] > second.signals["passage"]
-    assert "defined" in best.signals
-    assert "path" not in best.signals
+    assert best.parts["passage"] > second.parts["passage"]
+    assert best.parts["defined"] > 0
+    assert best.parts.get("path", 0) <= 0
 
 
 def test_only_files_that_are_looked_at_and_score_enough_are_found() -> None:

@@ -18,7 +18,6 @@ from greenroom.actors import EmbedderChoice, EmbedderError, read_choice
 from greenroom.actors.content.text.analyze import tokens
 from greenroom.actors.core.replies.paging import estimate_tokens
 from greenroom.actors.search.embedding.embedder import EMBEDDED_CHARACTERS
-from greenroom.actors.search.embedding.lru_cache import LruCache
 from greenroom.actors.search.embedding.models.safetensors import read_tensors
 from greenroom.actors.search.embedding.models.static import (
     FOLDER,
@@ -28,7 +27,6 @@ from greenroom.actors.search.embedding.models.static import (
     load_static,
 )
 from greenroom.actors.search.embedding.models.wordpiece import UNKNOWN, WordPiece
-from greenroom.actors.search.embedding.quantization import to_float32
 from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 HEAVY = ("numpy", "tokenizers", "onnxruntime", "safetensors", "httpx2", "requests")
@@ -78,13 +76,6 @@ def test_a_texts_vector_has_unit_length_and_depends_on_nothing_else(embedder: St
     assert abs(float(np.linalg.norm(vector(alone[0]))) - 1) < 0.01
     assert len(alone[0].values) == embedder.dimensions == 256
     assert alone[0].tokens is None
-
-
-def test_short_floats_are_read_as_numpy_reads_them() -> None:
-    every = np.arange(2**16, dtype=np.uint16).view(np.float16).reshape(-1, 256)
-    every = np.where(np.isfinite(every), every, np.float16(0))
-    assert to_float32(every).tobytes() == every.astype(np.float32).tobytes()
-    assert to_float32(every.astype(np.float64)).tobytes() == every.astype(np.float32).tobytes()
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t"])
@@ -283,12 +274,3 @@ def test_tokens_add_up(text: str) -> None:
 
 def test_half_a_pair_counts_as_three_bytes() -> None:
     assert estimate_tokens("\ud800\ud800") == 2
-
-
-def test_what_was_not_used_for_longest_is_forgotten() -> None:
-    cache: LruCache[str, int] = LruCache(2)
-    cache.put("a", 1)
-    cache.put("b", 2)
-    assert cache.get("a") == 1
-    cache.put("c", 3)
-    assert (cache.get("a"), cache.get("b"), cache.get("c")) == (1, None, 3)

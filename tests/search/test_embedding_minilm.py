@@ -15,12 +15,12 @@ from bench import minilm
 from bench.embedders import text_of
 from greenroom.actors import EmbedderChoice, EmbedderError
 from greenroom.actors.search.embedding.embedder_loader import check_choice, load
+from greenroom.actors.search.embedding.models.minilm import NumpyModel
 from greenroom.actors.search.embedding.models.minilm_install import (
     install_unpacked,
     install_wheel,
     installing,
 )
-from greenroom.actors.search.embedding.models.minilm_numpy import NumpyModel
 from greenroom.actors.search.embedding.models.minilm_onnx import OnnxModel
 from greenroom.actors.search.embedding.models.minilm_weights import read_weights
 from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors

@@ -187,6 +187,16 @@ async def test_an_endpoint_embeds_and_is_asked_for_a_query_once(folder: Path) ->
         assert served.asked[4:] == [["painter"]]
 
 
+async def test_the_query_that_was_not_used_for_longest_is_forgotten(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("greenroom.actors.search.embedding.embedding_service.QUERIES_KEPT", 2)
+    async with endpoint() as served, home(folder, at(served)) as here:
+        for text in ("a", "b", "a", "c", "a", "b"):
+            assert await here.embedding.query(text, wait=True) is not None
+        assert served.asked[1:] == [["a"], ["b"], ["c"], ["b"]]
+
+
 async def test_a_silent_endpoint_is_waited_for_two_seconds_and_then_left_alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,7 +43,7 @@ from greenroom.actors.search.index import QUESTION, TEMPORAL, Document, records
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.document import analyse
 from greenroom.actors.search.index.merge import MANY, first_merged, first_of_many
-from greenroom.actors.search.index.terms import join_terms, place_of
+from greenroom.actors.search.index.segment import join_terms, place_of
 from greenroom.runtime import ActorFailedError, Address, apply_settings, finish
 
 if TYPE_CHECKING:

@@ -221,7 +221,6 @@ def test_the_place_of_what_was_asked_about_is_right_where_another_comes_before_i
         total=3,
         corrected={},
         unknown=(),
-        has_vectors=False,
         is_nothing=False,
         about=RankedRow(11, 0.8, 0.8, 2, {}),
     )

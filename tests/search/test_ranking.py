@@ -10,8 +10,10 @@ from support.ranking import SPACE, Note, order, search, stored
 
 from greenroom.actors.memories.storage.embedding import strip_author
 from greenroom.actors.search.embedding.vectors import QueryVectors
-from greenroom.actors.search.ranking import RankQuery, View, rank
 from greenroom.actors.search.ranking.dates import Calendar, Date, find_dates
+from greenroom.actors.search.ranking.query import RankQuery
+from greenroom.actors.search.ranking.rank import rank
+from greenroom.actors.search.ranking.view import View
 from greenroom.actors.search.ranking.weights import KINDS, SIGNALS, VectorSet, weights
 
 pytestmark = pytest.mark.promise("ranking.signals")

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from greenroom.actors.search.index import Document
 from greenroom.actors.search.index.corpus import Corpus
-from greenroom.actors.search.ranking import RankQuery, View, signals
+from greenroom.actors.search.ranking.query import RankQuery
+from greenroom.actors.search.ranking.rank import signals
+from greenroom.actors.search.ranking.view import View
 from greenroom.runtime import finish
 
 if TYPE_CHECKING:

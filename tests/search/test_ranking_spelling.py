@@ -13,7 +13,9 @@ from rapidfuzz.distance import OSA
 from greenroom.actors.content.text.words import TextRules
 from greenroom.actors.search.index import Document
 from greenroom.actors.search.index.corpus import Corpus
-from greenroom.actors.search.ranking import RankQuery, View, rank
+from greenroom.actors.search.ranking.query import RankQuery
+from greenroom.actors.search.ranking.rank import rank
+from greenroom.actors.search.ranking.view import View
 from greenroom.runtime import finish
 
 pytestmark = pytest.mark.promise("ranking.spelling")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 DIMENSIONS = 3
 SMALL = {
     "corpus.TAIL_ROWS": 6,
+    "corpus._FEW": 2,
     "document._STRETCH": 16,
     "index._PART": 3,
     "index._WRITES": 8,
@@ -30,7 +31,6 @@ SMALL = {
     "merge._LEAST": 2,
     "merge._STEP_POSTINGS": 8,
     "merge._STEP_TERMS": 6,
-    "neighbours._FEW": 2,
     "records.BLOCK_ROWS": 4,
     "segment.CHUNK_POSTINGS": 6,
     "segment.CHUNK_TERMS": 4,

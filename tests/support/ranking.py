@@ -9,7 +9,9 @@ import numpy as np
 
 from greenroom.actors.search.index import Document
 from greenroom.actors.search.index.corpus import Corpus
-from greenroom.actors.search.ranking import Ranked, RankQuery, View, rank
+from greenroom.actors.search.ranking.query import RankQuery
+from greenroom.actors.search.ranking.rank import Ranked, rank
+from greenroom.actors.search.ranking.view import View
 from greenroom.runtime import finish
 
 if TYPE_CHECKING:

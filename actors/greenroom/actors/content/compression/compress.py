@@ -1,6 +1,6 @@
 """Compression of a text: the units with the most weight for their length.
 
-The value of a set of units is the weight of its terms, each counted in full once (`words`). This function has
+The value of a set of units is the weight of its terms, each counted in full once. This function has
 diminishing returns, so the greedy choice by gain for length is near the optimum (Lin and Bilmes, "A Class of
 Submodular Functions for Document Summarization", 2011). Gains only shrink, so a unit with a fresh gain that
 is still the largest is the next one (Minoux, 1978).
@@ -12,12 +12,87 @@ it would only give a fragment, so then that sentence comes alone.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
 from greenroom.actors.content.compression.units import LEAST_WORDS, Unit, units
-from greenroom.actors.content.compression.words import AGAIN, BESIDE, drop_filler, is_english, terms
+from greenroom.actors.content.text.analyze import STOP_WORDS, current_rules
+
+NUMBER: Final = 1.25
+NAME: Final = 2.0
+WORD: Final = 0.5
+"""Weights of a term at its first occurrence."""
+AGAIN: Final = {NUMBER: 1.0, NAME: 0.45, WORD: 0.015}
+"""Weights at later occurrences: another statement about a number or a name; nearly nothing for a word."""
+BESIDE: Final = 0.15
+"""The weight of the first adjacency of two terms."""
+
+_EMPTY_WORDS: Final = """
+a an the very really quite just also then there such simply actually basically essentially generally
+usually thus moreover furthermore additionally indeed that which this these those its their his her our
+my your as
+"""
+EMPTY: Final = frozenset(_EMPTY_WORDS.split())
+"""English filler words: none of them negates, binds or counts."""
+ENGLISH: Final = 0.2
+"""The least share of stop words in an English text."""
+
+MAX_WORD: Final = 64
+"""Characters of a word that distinguish it."""
+
+_WORD: Final = re.compile(r"\w+(?:[.,'\u2019_/:@-]\w+)*")
+_EDGES: Final = "\"'\u201c\u201d\u2018\u2019([{"
+
+
+class Term(NamedTuple):
+    """An occurrence of a term: its key, and its weight at the first occurrence."""
+
+    key: str
+    weight: float
+
+
+def terms(text: str) -> Iterator[Term]:
+    """Yield the terms of a unit in order, without stop words."""
+    analysed = current_rules().cached_token
+    for found in _WORD.finditer(text):
+        word = found[0]
+        begins = not text[: found.start()].strip(_EDGES + " ") if found.start() < len(_EDGES) else False
+        weight = _weight(word, begins=begins)
+        if len(word) > MAX_WORD:
+            yield Term(word[:MAX_WORD], weight)
+            continue
+        for key in analysed(word).posted:
+            yield Term(key, weight)
+
+
+def _weight(word: str, *, begins: bool) -> float:
+    if any(map(str.isdigit, word)):
+        return NUMBER
+    if word[0].isupper() and (not begins or not word[1:].islower()):
+        return NAME
+    if "_" in word or "@" in word or "/" in word:
+        return NAME
+    return WORD
+
+
+def drop_filler(text: str) -> tuple[str, int]:
+    """Remove English filler words from a part of a sentence; return it with their number."""
+    words = text.split()
+    kept = [word for word in words if word.lower() not in EMPTY]
+    return " ".join(kept), len(words) - len(kept)
+
+
+def is_english(parts: Iterable[str]) -> bool:
+    """Return whether parts of sentences are English, by their stop words."""
+    words = stops = 0
+    for part in parts:
+        for word in part.split():
+            words += 1
+            stops += word.strip(",.;:!?").lower() in STOP_WORDS
+    return stops > ENGLISH * words
+
 
 FIRST: Final = frozenset({"heading", "code", "row"})
 """Kinds that are chosen before prose."""
@@ -29,10 +104,7 @@ class Compressed(NamedTuple):
     """A compressed text.
 
     Attributes:
-        text: The result.
         quality: The share of the weight of distinct terms that is kept, 0 to 1.
-        units: The units of the original text.
-        dropped: The dropped units, by kind.
         words: The filler words dropped from kept units.
         lines: Runs of lines that are dropped.
         shortened: Runs of lines that are partly kept.
@@ -52,11 +124,8 @@ class Compressed(NamedTuple):
 def compress(text: str, budget: int, *, least: float = 0.0, is_strict: bool = False) -> Compressed:
     """Compress a text.
 
-    Args:
-        text: The text.
-        budget: Bytes of UTF-8 of the result; the most important sentence may exceed it.
-        least: The least quality: more is kept until it is reached.
-        is_strict: Whether the budget holds nevertheless.
+    ``budget`` is in bytes of UTF-8; the most important sentence may exceed it unless ``is_strict``. More is
+    kept until the quality reaches ``least``.
     """
     whole = list(units(text))
     if _size(text) <= budget:

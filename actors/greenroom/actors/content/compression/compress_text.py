@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from greenroom.actors.content.compression import compress
+from greenroom.actors.content.compression.compress import compress
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.base.threads import run_in_thread
 from greenroom.actors.core.client import Client
@@ -102,11 +102,7 @@ class CompressText(Procedure[TextCompressed], frozen=True, metaclass=CheckedWhen
     quality_threshold: Threshold = 0.0
 
     async def run(self, client: Client) -> TextCompressed:
-        """Compress it in a thread; nothing is stored.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: two lengths are given.
-        """
+        """Compress it in a thread; nothing is stored."""
         del client  # needs no actor
         if self.target_ratio is not None and self.max_tokens is not None:
             raise auth_errors.invalid(

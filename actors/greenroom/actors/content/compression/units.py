@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
-from greenroom.actors.content.text.analyze import stretches
-from greenroom.actors.content.text.sentences import END, STRETCH
+from greenroom.actors.content.text.analyze import SENTENCE_END, SENTENCE_STRETCH, stretches
 
 Kind = Literal["heading", "code", "fence", "row", "prose"]
 
@@ -39,11 +38,8 @@ class Unit(NamedTuple):
     """A stretch of a text.
 
     Attributes:
-        kind: Its kind.
-        first: Its start.
         last: Its end, exclusive.
         line: Its first line, from 1.
-        last_line: Its last line.
         sentence: The number of its sentence, heading, row or line of code.
         block: The number of its paragraph, list item or block of code.
         paragraph: The number of runs of blank lines before it.
@@ -108,7 +104,7 @@ class _Reader:
         kind = "fence" if fence is not None else self._kind_of(line)
         if kind == "prose":
             self._is_code = False
-            if _ITEM.match(line.text[:STRETCH]):
+            if _ITEM.match(line.text[:SENTENCE_STRETCH]):
                 yield from self._end_of_prose()
             self._prose.append(line)
             return
@@ -131,11 +127,11 @@ class _Reader:
             return "heading"
         if text.startswith("|"):
             return "row"
-        if self._prose or _ITEM.match(line.text[:STRETCH]):
+        if self._prose or _ITEM.match(line.text[:SENTENCE_STRETCH]):
             return "prose"
         is_indented = _INDENTED.match(line.text) is not None and self._is_code
-        symbols = len(_SYMBOLS.findall(text[:STRETCH]))
-        if is_indented or symbols > _SYMBOLS_OF_CODE * min(len(text), STRETCH):
+        symbols = len(_SYMBOLS.findall(text[:SENTENCE_STRETCH]))
+        if is_indented or symbols > _SYMBOLS_OF_CODE * min(len(text), SENTENCE_STRETCH):
             return "code"
         return "prose"
 
@@ -192,9 +188,9 @@ class _Reader:
 def _sentences(text: str) -> Iterator[Iterator[tuple[int, int]]]:
     """Yield the trimmed spans of the parts of each sentence in a paragraph."""
     place = 0
-    for stretch in stretches(text, STRETCH):
+    for stretch in stretches(text, SENTENCE_STRETCH):
         first = 0
-        for found in END.finditer(stretch):
+        for found in SENTENCE_END.finditer(stretch):
             yield _of_sentence(stretch, place, first, found.end())
             first = found.end()
         yield _of_sentence(stretch, place, first, len(stretch))

@@ -19,9 +19,7 @@ class Chunk(msgspec.Struct, frozen=True):
         text: Its text, without headings.
         headings: The headings above it, outermost first. For source code read by its syntax: the path of the
             enclosing symbol, empty at the top, and then the symbols that it defines.
-        title: The title of its document.
         first_line: Its first line in the file, from 1; 0 in a document without lines.
-        last_line: Its last line.
         first_byte: Its start in the file.
         last_byte: The first byte after it.
         page: Its page, in a document with pages instead of lines.
@@ -42,12 +40,8 @@ class Document(msgspec.Struct, frozen=True):
 
     Attributes:
         path: Its name in its corpus.
-        title: Its title.
         kind: Its kind of file, such as ``markdown``.
         digest: BLAKE2b of its bytes, 16 bytes as hexadecimal digits.
-        bytes: Its size.
-        modified_at: Its last change.
-        chunks: Its passages.
         is_file: Whether it was read from the file at its path, not sent as text under that name; then replies
             can report whether the file has changed.
         masking: The version of `documents.masking` that masked secrets; 0 for none.

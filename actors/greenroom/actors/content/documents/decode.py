@@ -25,12 +25,7 @@ _UNREADABLE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 class SourceText:
-    """The text of a file, with byte offsets.
-
-    Attributes:
-        text: All of it, with a lone surrogate for each invalid byte.
-        encoding: Its encoding.
-    """
+    """The text of a file, byte offsets, and a lone surrogate for each invalid byte."""
 
     def __init__(self, data: bytes) -> None:
         mark, encoding = next((pair for pair in _MARKS if data.startswith(pair[0])), (b"", ""))

@@ -22,12 +22,20 @@ from greenroom.actors.content.documents import (
     table,
     word_document,
 )
-from greenroom.actors.content.documents.blocks import Block, Blocks, pack_blocks
 from greenroom.actors.content.documents.chunks import Chunk, Document
 from greenroom.actors.content.documents.decode import SourceText, replace_unreadable
 from greenroom.actors.content.documents.kinds import Kind, UnreadableDocumentError
-from greenroom.actors.content.documents.sections import Section, Sections, bodies
-from greenroom.actors.content.documents.splitting import CODE, PROSE, pieces
+from greenroom.actors.content.documents.sections import (
+    CODE,
+    PROSE,
+    Block,
+    Blocks,
+    Section,
+    Sections,
+    bodies,
+    pack_blocks,
+    pieces,
+)
 
 MAX_TITLE: Final = 200
 _HEADINGS_FREE: Final = 262_144
@@ -63,12 +71,8 @@ def build_document(
 ) -> Document:
     """Build the document of a file.
 
-    Args:
-        path: Its name; the last part is the title if it has no other.
-        kind: Its kind, from `kind_of`.
-        data: Its bytes.
-        modified_at: Its last change, in microseconds.
-        shows: Transforms extracted text, such as that of a page or a cell, before it is split.
+    The last part of its path is the title if it has no other. ``shows`` transforms extracted text, such as
+    that of a page or a cell, before it is split.
 
     Raises:
         UnreadableDocumentError: it has no text.
@@ -134,32 +138,26 @@ def _cut(
 def _placed(source: SourceText, parts: list[Block], title: str) -> list[Chunk]:
     """Return the chunks of blocks with offsets in a text."""
     at = source.byte_offsets([offset for part in parts for offset in (part.first, part.last)])
+    lines = [(source.line_of(part.first), source.line_of(max(part.first, part.last - 1))) for part in parts]
     return [
-        Chunk(
-            text=replace_unreadable(part.text),
-            headings=[replace_unreadable(heading) for heading in part.headings],
-            title=title,
-            first_line=source.line_of(part.first),
-            last_line=source.line_of(max(part.first, part.last - 1)),
-            first_byte=at[part.first],
-            last_byte=at[part.last],
-        )
-        for part in parts
+        _chunk(part, title, own, (at[part.first], at[part.last]))
+        for part, own in zip(parts, lines, strict=True)
     ]
 
 
 def _paged(blocks: Blocks, title: str, size: int) -> list[Chunk]:
     """Return the chunks of a container, which may have pages but no lines."""
-    return [
-        Chunk(
-            text=replace_unreadable(block.text),
-            headings=[replace_unreadable(heading) for heading in block.headings],
-            title=title,
-            first_line=0,
-            last_line=0,
-            first_byte=0,
-            last_byte=size,
-            page=block.first or None,
-        )
-        for block in pack_blocks(blocks.all)
-    ]
+    return [_chunk(block, title, (0, 0), (0, size), block.first or None) for block in pack_blocks(blocks.all)]
+
+
+def _chunk(
+    part: Block, title: str, lines: tuple[int, int], span: tuple[int, int], page: int | None = None
+) -> Chunk:
+    return Chunk(
+        replace_unreadable(part.text),
+        [replace_unreadable(heading) for heading in part.headings],
+        title,
+        *lines,
+        *span,
+        page,
+    )

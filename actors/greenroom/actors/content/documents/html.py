@@ -9,9 +9,8 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from typing import Final
 
-from greenroom.actors.content.documents.blocks import Block, Blocks
 from greenroom.actors.content.documents.decode import SourceText
-from greenroom.actors.content.documents.sections import Outline, strip_markup
+from greenroom.actors.content.documents.sections import Block, Blocks, Outline, strip_markup
 
 _HIDDEN: Final = frozenset({"script", "style", "template", "noscript", "svg", "head"})
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
@@ -36,13 +35,7 @@ def read(source: SourceText) -> Blocks:
 
 
 class _Reader(HTMLParser):
-    """Collects the text between tags.
-
-    Attributes:
-        title: The title of the document.
-        outline: The headings above the present place.
-        blocks: The collected blocks.
-    """
+    """Collects the text between tags."""
 
     def __init__(self, source: SourceText) -> None:
         super().__init__(convert_charrefs=True)

@@ -46,16 +46,20 @@ class MissingReaderError(UnreadableDocumentError):
     """The reader for a kind is not installed; the sentence says what to do."""
 
 
+def suffix_of(path: str) -> str:
+    """Return a file's extension in small letters; empty for names such as ``.profile``."""
+    stem, _, suffix = path.rpartition("/")[2].rpartition(".")
+    return suffix.lower() if stem else ""
+
+
 def kind_by_name(name: str) -> Kind:
     """Return the kind of a file by its name; ``text`` by default."""
-    stem, dot, suffix = name.rpartition("/")[2].rpartition(".")
-    return _BY_SUFFIX.get(suffix.lower(), "text") if dot and stem else "text"
+    return _BY_SUFFIX.get(suffix_of(name), "text")
 
 
 def is_known_name(name: str) -> bool:
     """Return whether a file's extension is in the table."""
-    stem, dot, suffix = name.rpartition("/")[2].rpartition(".")
-    return bool(dot and stem) and suffix.lower() in _BY_SUFFIX
+    return suffix_of(name) in _BY_SUFFIX
 
 
 def kind_of(name: str, head: bytes) -> Kind | None:

@@ -106,15 +106,7 @@ def _by_first_character(rules: dict[str, tuple[Rule, ...]]) -> Rule:
 
 
 class _Ahead(NamedTuple):
-    """A cached search for the next underline, valid for all lines up to its result.
-
-    Attributes:
-        level: The nesting level of the block.
-        end: The end of the block.
-        begin: The first searched line.
-        stop: The first underline or empty line, or the end.
-        is_marked: Whether it was an underline.
-    """
+    """A cached search for the next underline, valid for all lines up to its ``stop``."""
 
     level: int
     end: int

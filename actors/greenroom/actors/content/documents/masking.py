@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from greenroom.actors.content.documents.decode import SourceText
-from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
-from greenroom.actors.content.secrets.in_code import spans_in_code
+from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS, spans_in_code
 from greenroom.actors.content.secrets.values import Span
 
 MASKING: Final = 1
@@ -32,13 +31,7 @@ class _Mark(NamedTuple):
 
 
 class Masked(NamedTuple):
-    """A masked file.
-
-    Attributes:
-        data: The masked bytes.
-        lines: The lines of masked values, from 1.
-        marks: The marks in order.
-    """
+    """A masked file."""
 
     data: bytes
     lines: list[int]
@@ -54,12 +47,7 @@ class Masked(NamedTuple):
 
 
 class Marks(msgspec.Struct, frozen=True, array_like=True):
-    """The marks of a file without its bytes.
-
-    Attributes:
-        places: The span of each value in the file's bytes, and its mark; in order.
-        lines: As `Masked.lines`.
-    """
+    """The marks of a file without its bytes, each with its value's span."""
 
     places: list[tuple[int, int, bytes]]
     lines: list[int]

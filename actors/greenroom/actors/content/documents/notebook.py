@@ -8,25 +8,22 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from greenroom.actors.content.documents import markdown
-from greenroom.actors.content.documents.blocks import Block, Blocks
 from greenroom.actors.content.documents.decode import SourceText
 from greenroom.actors.content.documents.kinds import UnreadableDocumentError
-from greenroom.actors.content.documents.sections import Outline, bodies
+from greenroom.actors.content.documents.sections import Block, Blocks, Outline, bodies
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
-def read(source: SourceText) -> Blocks:
-    """Return the blocks of a notebook, each with the offsets of its cell.
-
-    Raises:
-        UnreadableDocumentError: it is no notebook.
-    """
+def read(text: SourceText) -> Blocks:
+    """Return the blocks of a notebook, each with the offsets of its cell."""
     outline = Outline()
     blocks: list[Block] = []
     try:
-        for cell, first, last in _cells(source.text):
-            words = _source_of(cell)
+        for cell, first, last in _cells(text.text):
+            source = cell.get("source")
+            lines = source if isinstance(source, list) else [source]
+            words = "".join(line for line in lines if isinstance(line, str))  # skip other values
             if cell.get("cell_type") == "markdown":
                 blocks += _text_blocks(words, first, last, outline)
             elif words.strip():
@@ -44,18 +41,8 @@ def _text_blocks(words: str, first: int, last: int, outline: Outline) -> Iterato
             yield Block(body, first, last, headings)
 
 
-def _source_of(cell: dict[str, Any]) -> str:
-    source = cell.get("source")
-    lines = source if isinstance(source, list) else [source]
-    return "".join(line for line in lines if isinstance(line, str))  # skip other values
-
-
 def _cells(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
-    """Yield the cells and their offsets in the text.
-
-    Raises:
-        ValueError: the text is no notebook.
-    """
+    """Yield the cells and their offsets in the text."""
     decode = json.JSONDecoder().raw_decode
     place = _expect(text, 0, "{")
     while text[place : place + 1] != "}":

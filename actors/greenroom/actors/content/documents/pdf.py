@@ -7,21 +7,15 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from greenroom.actors.content.documents.blocks import Block, Blocks
 from greenroom.actors.content.documents.kinds import MissingReaderError, UnreadableDocumentError
-from greenroom.actors.content.documents.sections import strip_markup
+from greenroom.actors.content.documents.sections import Block, Blocks, strip_markup
 from greenroom.actors.core.base.optional_packages import Part
 
 PDF: Final = Part("reading PDF files", ("pypdf",))
 
 
 def read(data: bytes) -> Blocks:
-    """Return the pages of a PDF file as blocks, by their numbers.
-
-    Raises:
-        UnreadableDocumentError: it is no PDF, is encrypted or has no text.
-        MissingReaderError: the reader is not installed.
-    """
+    """Return the pages of a PDF file as blocks, by their numbers."""
     try:
         from pypdf import PdfReader  # noqa: PLC0415  slow to import
     except ImportError:

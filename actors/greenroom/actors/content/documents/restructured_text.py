@@ -45,12 +45,7 @@ def _heading_above(above: list[str], line: str) -> str | None:
         return None
     if len(words) > len(line) and (over or len(line) < _SHORT):
         return None
-    return words.strip() if over or not before.strip() or _ends_block(before) else None
-
-
-def _ends_block(line: str) -> bool:
-    """Return whether a heading may follow a line directly: the line is markup."""
-    return line.startswith(".. ")
+    return words.strip() if over or not before.strip() or before.startswith(".. ") else None
 
 
 def _is_ruler(line: str) -> bool:

@@ -1,4 +1,8 @@
-"""The sections of a text: their offsets and headings."""
+"""The sections and blocks of a text, and how they become chunks.
+
+A section is a part of the text itself. A block is extracted text, which does not occur in the file byte for
+byte; it has its offsets in the source, or its page, and its chunk reports these.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,63 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from greenroom.actors.content.documents.splitting import trim
+MAX_CHARACTERS: Final = 2_000
+"""Characters of a chunk at most, about 500 tokens."""
+
+MAX_INDENT: Final = 200
+"""White space before the first word that belongs to a piece at most; less than half of any piece."""
+
+_NO_SPACE: Final = re.compile(r"\S")
+_BLANK_LINE: Final = re.compile(r"\n[ \t]*\r?\n\s*")
+_SENTENCE: Final = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_`]*\s+|[\u3002\uff01\uff1f]")
+_LINE_END: Final = re.compile(r"\n")
+_SPACE: Final = re.compile(r"\s")
+_TOP_LEVEL: Final = re.compile(r"\n[ \t\r]*\n(?=[^\s})\]])")
+
+PROSE: Final = (_BLANK_LINE, _SENTENCE, _LINE_END, _SPACE)
+CODE: Final = (_TOP_LEVEL, _BLANK_LINE, _LINE_END, _SPACE)
+"""Separators, the best first; in code first blank lines before unindented ones."""
+
+
+def pieces(
+    text: str, first: int, last: int, separators: tuple[re.Pattern[str], ...] = PROSE
+) -> Iterator[tuple[int, int]]:
+    """Yield trimmed pieces of a part of a text, of about the same length."""
+    while (trimmed := trim(text, first, last)) is not None:
+        first, last = trimmed
+        size = last - first
+        if size <= MAX_CHARACTERS:
+            yield first, last
+            return
+        cut = _cut(text, first, size, separators)
+        end = trim(text, first, cut)
+        assert end is not None, "a piece does not begin with white space"
+        yield end
+        first = cut
+
+
+def trim(text: str, first: int, last: int) -> tuple[int, int] | None:
+    """Trim white space, but no indentation, around a part; None if it is empty."""
+    found = _NO_SPACE.search(text, first, last)
+    if found is None:
+        return None
+    begin = line = found.start()
+    while line > max(first, begin - MAX_INDENT) and text[line - 1] in " \t":
+        line -= 1
+    while text[last - 1].isspace():
+        last -= 1
+    return (line if line == 0 or text[line - 1] in "\r\n" else begin), last
+
+
+def _cut(text: str, first: int, size: int, separators: tuple[re.Pattern[str], ...]) -> int:
+    aim = first + size // -(-size // MAX_CHARACTERS)
+    least, most = first + (aim - first) // 2, first + MAX_CHARACTERS
+    for separator in separators:
+        ends = [found.end() for found in separator.finditer(text, least, most)]
+        if ends:
+            return min(ends, key=lambda end: abs(end - aim))
+    return aim
+
 
 MAX_HEADING: Final = 200
 _LINK: Final = re.compile(r"!?\[([^\[\]\n]*)\](?:\([^()\n]*\)|\[[^\[\]\n]*\])")
@@ -20,13 +80,7 @@ _MOST_READ: Final = 2_000
 
 
 class Section(NamedTuple):
-    """A part of a text.
-
-    Attributes:
-        first: Its start, with its heading.
-        body: The offset after its heading.
-        headings: Its headings, outermost first.
-    """
+    """A part of a text: where it starts, and where its heading ends."""
 
     first: int
     body: int
@@ -41,12 +95,7 @@ class Sections(NamedTuple):
 
 
 class Outline:
-    """The headings above the present place.
-
-    Attributes:
-        top: The first heading of all.
-        headings: The headings of the present section; the same tuple object until another begins.
-    """
+    """The headings above the present place; of one section they are the same tuple object."""
 
     def __init__(self) -> None:
         self._above: list[tuple[int, str]] = []
@@ -88,3 +137,57 @@ def bodies(text: str, sections: list[Section]) -> Iterator[tuple[int, int, tuple
                 continue
             begin = section.first
         yield begin, follower.first, section.headings
+
+
+class Block(NamedTuple):
+    """A paragraph, a cell or the like.
+
+    Attributes:
+        first: Its start in the source, or its page.
+        last: Its end in the source, exclusive, or the same page.
+        headings: Its headings; the same tuple in all blocks of a section.
+        begins: Whether it begins a section or a page.
+    """
+
+    text: str
+    first: int
+    last: int
+    headings: tuple[str, ...] = ()
+    begins: bool = False
+
+
+class Blocks(NamedTuple):
+    """All blocks of a document, and its title, which may be empty."""
+
+    title: str
+    all: list[Block]
+
+
+def pack_blocks(blocks: list[Block]) -> Iterator[Block]:
+    """Join the blocks of each section into chunk-sized ones; split long blocks."""
+    taken: list[Block] = []
+    size = 0
+    for block in blocks:
+        if taken and (
+            block.begins
+            or block.headings is not taken[-1].headings  # another section may have equal headings
+            or size + len(block.text) + 2 > MAX_CHARACTERS
+        ):
+            yield _together(taken)
+            taken, size = [], 0
+        if len(block.text) > MAX_CHARACTERS:
+            if taken:
+                yield _together(taken)
+                taken, size = [], 0
+            for first, last in pieces(block.text, 0, len(block.text), PROSE):
+                yield block._replace(text=block.text[first:last])
+            continue
+        taken.append(block)
+        size += len(block.text) + 2
+    if taken:
+        yield _together(taken)
+
+
+def _together(blocks: list[Block]) -> Block:
+    first, last = blocks[0], blocks[-1]
+    return Block("\n\n".join(block.text for block in blocks), first.first, last.last, first.headings)

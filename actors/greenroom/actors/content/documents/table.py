@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from greenroom.actors.content.documents.decode import SourceText
-from greenroom.actors.content.documents.sections import MAX_HEADING, Section, Sections
-from greenroom.actors.content.documents.splitting import MAX_CHARACTERS
+from greenroom.actors.content.documents.sections import MAX_CHARACTERS, MAX_HEADING, Section, Sections
 
 _SNIFFED: Final = 4_096
 _DELIMITERS: Final = ",;\t|"
@@ -21,8 +20,8 @@ def read(source: SourceText) -> Sections:
     offsets = _row_offsets(source)
     if len(offsets) < 2:  # noqa: PLR2004  (a row begins and ends)
         return Sections("", [Section(0, 0)])
-    names = _names(text[: offsets[1]], _delimiter(text))
-    headings = (column_heading(names),)
+    line = text[:_SNIFFED].split("\n", 1)[0]
+    headings = (column_heading(_names(text[: offsets[1]], max(_DELIMITERS, key=line.count))),)
     sections = [Section(0, offsets[1], headings)]
     for first, last in pairwise(offsets[1:]):
         if last - sections[-1].body > MAX_CHARACTERS and first > sections[-1].body:
@@ -53,8 +52,3 @@ def _names(row: str, delimiter: str) -> list[str]:
         return next(csv.reader(row.splitlines(keepends=True), delimiter=delimiter), [])
     except csv.Error:
         return row.split()
-
-
-def _delimiter(text: str) -> str:
-    line = text[:_SNIFFED].split("\n", 1)[0]
-    return max(_DELIMITERS, key=line.count)

@@ -16,10 +16,8 @@ from typing import Final
 from xml.etree import ElementTree as ET
 from zipfile import BadZipFile, ZipFile
 
-from greenroom.actors.content.documents.blocks import Block, Blocks
 from greenroom.actors.content.documents.kinds import UnreadableDocumentError
-from greenroom.actors.content.documents.sections import Outline
-from greenroom.actors.content.documents.splitting import MAX_CHARACTERS
+from greenroom.actors.content.documents.sections import MAX_CHARACTERS, Block, Blocks, Outline
 from greenroom.actors.content.documents.table import column_heading
 
 MAX_XML: Final = 64 << 20
@@ -44,11 +42,7 @@ _ROW_MARK: Final = " | "
 
 
 def read(data: bytes) -> Blocks:
-    """Return the text of a DOCX file.
-
-    Raises:
-        UnreadableDocumentError: it is no DOCX, or too large when unpacked.
-    """
+    """Return the text of a DOCX file."""
     try:
         with ZipFile(io.BytesIO(data)) as archive:
             return _Reader(_parts(archive)).read()

@@ -5,12 +5,11 @@ A line is scanned once from its first program on; quoted commands in it are scan
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
-from greenroom.actors.content.secrets.programs import OUTPUTS, PLACES, PROGRAMS, TAKES_INPUT, Program
+from greenroom.actors.content.secrets.programs import OUTPUTS, PLACES, PROGRAMS, TAKES_INPUT
 from greenroom.actors.content.secrets.values import Span, compile_pattern, is_placeholder
 
 _NAME: Final = r"(?<![a-z0-9_.-])[a-z0-9][a-z0-9_.-]*+(?=\\{0,3}[\"']?[ \t])"
@@ -62,21 +61,17 @@ class _Rules(NamedTuple):
 def _by_name() -> dict[str, list[_Rules]]:
     found: dict[str, list[_Rules]] = {}
     for program in PROGRAMS:
-        rules = _rules(program)
+        rules = _Rules(
+            frozenset(program.follows.split()),
+            tuple(program.joined.split()),
+            tuple(program.pairs.split()),
+            frozenset(program.words.split()),
+            program.separator,
+            program.leading,
+        )
         for name in program.names.split():
             found.setdefault(name, []).append(rules)
     return found
-
-
-def _rules(program: Program) -> _Rules:
-    return _Rules(
-        frozenset(program.follows.split()),
-        tuple(program.joined.split()),
-        tuple(program.pairs.split()),
-        frozenset(program.words.split()),
-        program.separator,
-        program.leading,
-    )
 
 
 def command_secrets(text: str) -> Iterator[Span]:
@@ -97,7 +92,8 @@ def command_secrets(text: str) -> Iterator[Span]:
 def _text_blocks(text: str) -> Iterator[Span]:
     """Find passwords on the standard input of commands."""
     if "|" in text and ("echo" in text or "printf" in text or "yes " in text):
-        yield from _piped(text, compile_pattern(_ECHO.replace(" ", r"[ \t]{1,9}")))
+        for found in compile_pattern(_ECHO.replace(" ", r"[ \t]{1,9}")).finditer(text):
+            yield from _read(text, found["to"], *found.span("value"))
     if "<<<" in text and compile_pattern(TAKES_INPUT).search(text):
         yield from _here_strings(text)
     if "<<" in text and "chpasswd" in text:
@@ -141,7 +137,11 @@ def _in_line(text: str, first: int, last: int, depth: int = 0) -> Iterator[Span]
             if found["end"]:
                 called = {}
             continue
-        if (" " in word or "\t" in word) and depth < _DEEPEST and _has_program(word):
+        if (
+            (" " in word or "\t" in word)
+            and depth < _DEEPEST
+            and not _called_names(word).isdisjoint(programs)
+        ):
             yield from _in_line(text, found.start() + 1, found.end() - 1, depth + 1)
             continue
         for calls in called.values():
@@ -160,10 +160,6 @@ def _in_line(text: str, first: int, last: int, depth: int = 0) -> Iterator[Span]
 def _program_name(word: str) -> str:
     """Return the program's name in a word with a path, quotes or an extension."""
     return word.strip("\\\"'").replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
-
-
-def _has_program(word: str) -> bool:
-    return not _by_name().keys().isdisjoint(_called_names(word))
 
 
 def _called_names(text: str) -> set[str]:
@@ -232,12 +228,6 @@ def _here_strings(text: str) -> Iterator[Span]:
             yield from _read(text, command, *found.span("value"))
         done = at + 3 if found is None else found.end()
         at = text.find("<<<", done)
-
-
-def _piped(text: str, pattern: re.Pattern[str]) -> Iterator[Span]:
-    """Yield passwords that are piped to a command."""
-    for found in pattern.finditer(text):
-        yield from _read(text, found["to"], *found.span("value"))
 
 
 def _read(text: str, command: str, first: int, last: int) -> Iterator[Span]:

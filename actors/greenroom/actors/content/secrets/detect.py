@@ -1,8 +1,11 @@
-"""Detect secrets in texts, by published shapes and by the text before a value.
+"""Detect secrets in texts and code, by published shapes and the text before a value.
 
 Every search takes linear time: rare parts are searched first, a pattern reads a bounded number of characters
 before it fails, and nothing is matched twice. Each run of a hook imports this module, so it imports little
 and compiles patterns only when a text has their first letters.
+
+In a conversation any word may be a password, even the name of a function. In code calls, indexed values,
+members and names of types are no secrets.
 
 Maintained detectors were tried instead. One in Python takes many times as long, and too long to import; those
 in Go and Rust weigh 25 to 54 MB. `python -m bench secrets` measures a detector.
@@ -56,12 +59,7 @@ def without_secrets(text: str) -> tuple[str, int]:
 
 
 def secret_spans(text: str, *, is_code: bool = False) -> list[Span]:
-    """Return the spans of the secrets in a text, in order, without overlaps.
-
-    Args:
-        text: The text.
-        is_code: Whether it is code: then no value is a password by its looks alone.
-    """
+    """Return the spans of the secrets in a text, in order, without overlaps."""
     masked = LEFT_OUT.sub(lambda mark: "\0" * len(mark[0]), text)
     return _merge(sorted(_secrets(masked, is_code=is_code), key=lambda span: (span.first, -span.last)))
 
@@ -162,3 +160,53 @@ def _first_line(text: str, least: int, end: int) -> int:
             break
         first = line.start()
     return first
+
+
+_MEMBER: Final = r"\*?(?:[A-Za-z_$][\w$]*(?:\??\.|::|->))+[A-Za-z_$][\w$]*(?<![0-9]{2})"
+_VARIABLE: Final = (
+    r"(?i:[a-z_]*(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|key|credentials?|auth)_?[0-9]{0,2})"
+)
+_TYPE: Final = (
+    r"(?:u?int|bytes|float|str|string|uuid|char|varchar|text|sha|array|vec|list)_?[0-9]{1,3}(?:_t)?"
+    r"|(?:[A-Z][a-z]*)+[0-9]{1,4}(?:[A-Z][a-z]+)*?(?:Hash|Hasher|Key|Token|Password|Secret|Type|String|Value|Params"
+    r"|Config|Options|Settings|Credentials?|Provider|Encoder|Generator|Data|Field|Input|Ref)"
+)
+_IDENTIFIER: Final = r"[A-Za-z_]\w*"
+_STATEMENT: Final = (
+    r"(?m)^[ \t]{0,40}+(?:(?:async )?(?:def|class|func|function|fn|struct|impl)[ \t]\w{1,80}[ \t]{0,4}[({<:]"
+    r"|(?:const|let|var)[ \t][\w{, }:]{1,80}=|(?:import|package)[ \t][\w.\"{]\S{0,80}[ \t]{0,4}$"
+    r"|from[ \t]\S{1,80}[ \t]import\b|#include\b|(?:if|for|while|else)\b[^\n]{0,200}[:{][ \t]{0,4}$)"
+)
+_SETTING: Final = r"[ \t]*(?:export[ \t]+|set[ \t]+)?[\w.-]+="
+_COMMENTS: Final = ("#", "//", "--", "*")
+_LONGEST_LINE: Final = 200
+"""Characters before a value that are read in its line."""
+
+
+def spans_in_code(text: str) -> list[Span]:
+    """Return the spans of the secrets in a file, in order, without overlaps."""
+    spans = secret_spans(text, is_code=True)
+    is_program = any(span.doubt for span in spans) and compile_pattern(_STATEMENT).search(text) is not None
+    return [span for span in spans if not (span.doubt and _is_named(text, span, is_program=is_program))]
+
+
+def _is_named(text: str, span: Span, *, is_program: bool) -> bool:
+    """Return whether a span is a call, member, type or variable, not a literal."""
+    if text.startswith(("(", "["), span.last):
+        return True
+    line = text[max(0, span.first - _LONGEST_LINE) : span.first].rpartition("\n")[2]
+    is_last = not text[span.last : span.last + 1].strip()
+    if not line.rstrip().endswith(("=", ":")) or (is_last and compile_pattern(_SETTING).fullmatch(line)):
+        return False
+    value = text[slice(*span[:2])]
+    if not text.startswith("@", span.last) and any(
+        compile_pattern(pattern).fullmatch(value) for pattern in (_MEMBER, _VARIABLE, _TYPE)
+    ):
+        return True
+    is_assigned = line.rstrip(" \t").endswith(" =") and line[-1:].isspace()
+    return (
+        is_program
+        and is_assigned
+        and not line.lstrip().startswith(_COMMENTS)
+        and compile_pattern(_IDENTIFIER).fullmatch(value) is not None
+    )

@@ -60,12 +60,7 @@ _FEWEST_SEEDS: Final = 12
 
 
 def personal_numbers(text: str, lowered: str) -> Iterator[Span]:
-    """Find numbers of people, accounts and recovery.
-
-    Args:
-        text: The text.
-        lowered: The same in lower case, of equal length.
-    """
+    """Find numbers of people, accounts and recovery; ``lowered`` has the length of the text."""
     stems = [stem for stem in _stems() if stem in lowered]
     if any(each in stems for each in _ACCOUNTS):
         stems.append("account")

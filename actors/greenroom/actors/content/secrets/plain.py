@@ -8,7 +8,7 @@ lines, and few of them are code.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from greenroom.actors.content.secrets.values import (
     Span,
@@ -73,10 +73,6 @@ _PHRASE: Final = (
     r"(?:[ \t]?:|[ \t](?:is|ist|est|es|was|with|to)\b:?)[ \t]{1,3}[\"'“`]?"
     rf"([a-z0-9'’-]{{1,16}}{_SPOKEN})(?=[\"'”`.,;!\n]|$)"
 )
-_PHRASE_WORD: Final = (
-    r"(?:pass[ -]?phrase|unlock phrase|secret phrase|recovery phrase|passphrase|frase secreta)"
-)
-_SAID_PHRASE: Final = 6
 _ACCESS: Final = (
     r"\b(?:log(?:ging|ged)?[ -]?in(?:to)?|login|sign(?:ing)?[ -]in|admin\w*|router|wi-?fi"
     r"|wlan|ssh|sudo|unlocks?"
@@ -178,13 +174,7 @@ _WINDOW: Final = 60
 
 
 def plain_secrets(text: str, lowered: str, words: list[tuple[int, int]]) -> Iterator[Span]:
-    """Find secrets of a conversation that would be none in code; see `is_talk`.
-
-    Args:
-        text: The text.
-        lowered: The same in lower case, of equal length.
-        words: The spans of words for a password.
-    """
+    """Find secrets of a conversation, see `is_talk`; ``lowered`` has the length of the text."""
     yield from _after_words(text, lowered, words)
     yield from _in_sentences(text, lowered, has_word=bool(words))
     if compile_pattern("[0-9]").search(text):
@@ -241,7 +231,8 @@ def _after_words(text: str, lowered: str, words: list[tuple[int, int]]) -> Itera
             continue
         before = lowered[max(0, start - 90) : start]
         is_used = compile_pattern(_USING).search(before) is not None
-        if found is None and (is_used or _follows_user(before)):
+        users = (_USERS + "$", _USERS_ELSEWHERE)
+        if found is None and (is_used or any(compile_pattern(each).search(before) for each in users)):
             found = compile_pattern(rf"[ \t:=：]{{1,3}}{_OPEN}{_VALUE}(?=[\"'`,;.\s]|$)").match(
                 lowered, first
             )
@@ -250,17 +241,12 @@ def _after_words(text: str, lowered: str, words: list[tuple[int, int]]) -> Itera
             and not (is_used and found[1].isalpha())
             and (word[0] < "\u3000" or found[1].isascii())
             and (not is_pass or has_digit(found[1]) or compile_pattern(_ACCESS).search(lowered))
-            and _is_plain(text[slice(*found.span(1))], _Sort(word[0] >= "\u3000", ":" in found[0]))
+            and _is_plain(
+                text[slice(*found.span(1))], is_eastern=word[0] >= "\u3000", is_labelled=":" in found[0]
+            )
         ):
             yield _span(*found.span(1))
             done = found.end()
-
-
-def _follows_user(before: str) -> bool:
-    """Return whether a user's name comes directly before a place."""
-    return bool(
-        compile_pattern(_USERS + "$").search(before) or compile_pattern(_USERS_ELSEWHERE).search(before)
-    )
 
 
 def _is_spoken(phrase: str, *, is_phrase: bool, is_label: bool) -> bool:
@@ -293,22 +279,15 @@ def describes_password(word: str) -> bool:
     return word in FOLLOWERS or (word.isalpha() and compile_pattern(ENDINGS).fullmatch(word) is not None)
 
 
-class _Sort(NamedTuple):
-    """Whether a value came after an East Asian word, or after a colon."""
-
-    is_eastern: bool = False
-    is_labelled: bool = False
-
-
-def _is_plain(value: str, sort: _Sort = _Sort()) -> bool:  # noqa: B008 - it cannot be changed
+def _is_plain(value: str, *, is_eastern: bool = False, is_labelled: bool = False) -> bool:
     """Return whether a value may be a password, even as a plain word."""
     bare = value.strip(".,;:!?*_").lower()
-    is_said = bare in FOLLOWERS if sort.is_eastern else describes_password(bare)
+    is_said = bare in FOLLOWERS if is_eastern else describes_password(bare)
     if len(bare) < _LEAST or is_said or bare in FUNCTION_WORDS or is_placeholder(value):
         return False
     if compile_pattern(TECHNICAL).fullmatch(value.rstrip(".!")) or value[0] in "/~$<%{-&#":
         return False
-    if "_" in value and not sort.is_labelled and value.islower() and value.isidentifier() and is_wordy(value):
+    if "_" in value and not is_labelled and value.islower() and value.isidentifier() and is_wordy(value):
         return False
     return not compile_pattern(r"[&?]\w+=").search(value)
 
@@ -365,12 +344,13 @@ def _cued(text: str) -> Iterator[Span]:
         which = "new" if found["new"] else "new_"
         new, old = found[which], found["old"] or found["old_"]
         is_spelling = compile_pattern("[^A-Za-z]+").sub("", new) != compile_pattern("[^A-Za-z]+").sub("", old)
-        if is_spelling and new[:_ALIKE].lower() == old[:_ALIKE].lower() and _is_corrected(new):
+        if (
+            is_spelling
+            and new[:_ALIKE].lower() == old[:_ALIKE].lower()
+            and has_digit(new)
+            and compile_pattern(TECHNICAL).fullmatch(new) is None
+        ):
             yield _span(*found.span(which))
-
-
-def _is_corrected(value: str) -> bool:
-    return has_digit(value) and compile_pattern(TECHNICAL).fullmatch(value) is None
 
 
 def _is_lone(value: str) -> bool:

@@ -13,7 +13,6 @@ class Program(NamedTuple):
     """Programs that take a password the same way; most members are lists separated by spaces.
 
     Attributes:
-        names: The programs.
         follows: Words before a password that is a word of its own.
         joined: Options to which the password is joined.
         pairs: Options with a pair of user and password, joined or as the next word.

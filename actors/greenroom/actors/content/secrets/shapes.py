@@ -17,7 +17,6 @@ class Pattern(NamedTuple):
     """Secrets without a common prefix.
 
     Attributes:
-        kind: Its name in the mark.
         part: A literal in each.
         pattern: A regular expression with bounded repetitions. Its group, if any, is the secret.
         is_spread: Whether it spans several runs of letters, digits and marks.
@@ -33,8 +32,6 @@ class Shape(NamedTuple):
     """Secrets with a common prefix.
 
     Attributes:
-        kind: Its name in the mark.
-        prefixes: Its possible prefixes.
         alphabet: The following characters, as in a regular expression's brackets.
         least: How many follow at least. All of them belong to the secret.
         alone: Whether the prefix is common: no letter may come before it, and no plain words after it.

@@ -147,12 +147,7 @@ _USERS_LINE: Final = (
 
 
 def stated_secrets(text: str, folded: str) -> Iterator[Span]:
-    """Find secrets in statements.
-
-    Args:
-        text: The text.
-        folded: The same in lower case, of equal length.
-    """
+    """Find secrets in statements; ``folded`` is the text in lower case, of equal length."""
     if "insert into" in folded:
         yield from _inserted(text, folded)
     if "password" in folded:

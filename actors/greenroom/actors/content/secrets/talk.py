@@ -165,10 +165,7 @@ def _before_words(text: str, words: list[_Found]) -> Iterator[Span]:
 
 
 def _with_ends(words: list[_Found], lowered: str) -> list[tuple[_Word, int]]:
-    """Return the words with enough text after them, and where their influence ends.
-
-    A word for a password governs up to the next such word.
-    """
+    """Return the words with enough text before the next such word, and where that ends."""
     found = []
     end = end_of_strong = len(lowered)
     for first, last, kind in reversed(words):
@@ -338,6 +335,7 @@ def _numbers(window: str, word: _Word) -> Iterator[Span]:
     for digits in compile_pattern(_DIGITS).finditer(window):
         before = window[: digits.start()]
         size = len(digits[0])
+        is_next = word.kind == "code" and not before.strip() and not word.is_place
         if done and window[done : digits.start()].strip(" \n,;-"):
             return
         if not done and (
@@ -345,7 +343,7 @@ def _numbers(window: str, word: _Word) -> Iterator[Span]:
             or before[-1:] in {"-", ".", "/", "#", "_", "+"}
             or size < (_LEAST if word.kind == "password" else _LEAST_DIGITS)
             or ("=" in before and before.strip() != "=")
-            or not (_introduced(before, right=True) or _is_next(before, word))
+            or not (_introduced(before, right=True) or is_next)
             or compile_pattern(_UNITS).search(before.lower())
         ):
             continue
@@ -353,10 +351,6 @@ def _numbers(window: str, word: _Word) -> Iterator[Span]:
         if word.kind != "code":
             return
         done = digits.end()
-
-
-def _is_next(before: str, word: _Word) -> bool:
-    return word.kind == "code" and not before.strip() and not word.is_place
 
 
 def _is_said(value: str, before: str, kind: _Kind, is_first: bool) -> bool:  # noqa: FBT001 - a private helper
@@ -375,13 +369,10 @@ def _is_said(value: str, before: str, kind: _Kind, is_first: bool) -> bool:  # n
         and value.islower()
     )
     if not is_first or (_introduced(before) and not is_name):
-        return is_mixed or (kind == "password" and _is_marked(value)) or _is_diceware(value)
+        is_marked = len(value) >= _LEAST_MARKED and compile_pattern(_MARKED).fullmatch(value[:-1]) is not None
+        return is_mixed or (kind == "password" and is_marked) or _is_diceware(value)
     is_next = not before.strip() and value[-2:].isdigit() and len(value) > _LEAST
     return is_mixed and kind != "key" and (is_next or _is_lone(value))
-
-
-def _is_marked(value: str) -> bool:
-    return len(value) >= _LEAST_MARKED and compile_pattern(_MARKED).fullmatch(value[:-1]) is not None
 
 
 def _is_diceware(value: str) -> bool:

@@ -50,14 +50,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 class Span(NamedTuple):
-    """A secret in a text.
-
-    Attributes:
-        first: Its start.
-        last: Its end, exclusive.
-        kind: Its kind.
-        doubt: The uncertainty of the kind: 0 by shape, 1 by name, 2 by context.
-    """
+    """A secret; its ``doubt`` is 0 by shape, 1 by name, 2 by context."""
 
     first: int
     last: int

@@ -4,10 +4,9 @@
 killed.
 """
 
-from greenroom.actors.content.syntax.dependencies import Reach as Reach
-from greenroom.actors.content.syntax.dependencies import Reached as Reached
-from greenroom.actors.content.syntax.dependencies import invert as invert
-from greenroom.actors.content.syntax.dependencies import reach as reach
+from greenroom.actors.content.syntax.graphs import Reached as Reached
+from greenroom.actors.content.syntax.graphs import invert as invert
+from greenroom.actors.content.syntax.graphs import reach as reach
 from greenroom.actors.content.syntax.grammars import MissingGrammarError as MissingGrammarError
 from greenroom.actors.content.syntax.grammars import part_of as part_of
 from greenroom.actors.content.syntax.languages import LANGUAGES as LANGUAGES
@@ -15,10 +14,9 @@ from greenroom.actors.content.syntax.languages import Language as Language
 from greenroom.actors.content.syntax.languages import language_named as language_named
 from greenroom.actors.content.syntax.languages import language_of as language_of
 from greenroom.actors.content.syntax.languages import unread_title as unread_title
-from greenroom.actors.content.syntax.similar_files import compare_by_imports as compare_by_imports
+from greenroom.actors.content.syntax.graphs import compare_by_imports as compare_by_imports
 from greenroom.actors.content.syntax.name_resolution import Meanings as Meanings
 from greenroom.actors.content.syntax.name_resolution import Node as Node
-from greenroom.actors.content.syntax.outlines import Outline as Outline
 from greenroom.actors.content.syntax.outlines import outline as outline
 from greenroom.actors.content.syntax.patterns import Found as Found
 from greenroom.actors.content.syntax.patterns import Pattern as Pattern
@@ -35,10 +33,5 @@ from greenroom.actors.content.syntax.parse import read_source as read_source
 from greenroom.actors.content.syntax.languages import resolve_import as resolve_import
 from greenroom.actors.content.syntax.search import EXPRESSIONS as EXPRESSIONS
 from greenroom.actors.content.syntax.search import search_bytes as search_bytes
-from greenroom.actors.content.syntax.source import CodeChunk as CodeChunk
 from greenroom.actors.content.syntax.source import Import as Import
-from greenroom.actors.content.syntax.source import Kind as Kind
-from greenroom.actors.content.syntax.source import Reference as Reference
-from greenroom.actors.content.syntax.source import Role as Role
 from greenroom.actors.content.syntax.source import Source as Source
-from greenroom.actors.content.syntax.source import Symbol as Symbol

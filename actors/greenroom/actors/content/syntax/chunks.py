@@ -12,9 +12,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from greenroom.actors.content.documents.splitting import CODE, pieces
-from greenroom.actors.content.syntax.lines import Lines
-from greenroom.actors.content.syntax.source import CodeChunk, Symbol
+from greenroom.actors.content.documents.sections import CODE, pieces
+from greenroom.actors.content.syntax.source import CodeChunk, Lines, Symbol
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -30,13 +29,7 @@ _ABOVE: Final = frozenset({"decorator", "attribute_item"})
 
 
 class _Part(NamedTuple):
-    """A part of a file that is not split.
-
-    Attributes:
-        first: Its first byte, directly after the part before.
-        last: The first byte after it.
-        size: Its characters, without blanks.
-    """
+    """A part of a file that is not split; ``size`` counts its characters without blanks."""
 
     first: int
     last: int
@@ -50,7 +43,7 @@ def size_of(data: bytes) -> int:
 
 def chunks_of_tree(data: bytes, root: Node, lines: Lines, symbols: list[Symbol]) -> list[CodeChunk]:
     """Return the chunks of a file with a tree; its symbols are in order."""
-    return _described(data, lines, symbols, _joined(data, _parts(data, root), _Edges(data, symbols)))
+    return _described(data, lines, symbols, _joined(data, _parts(data, root), symbols))
 
 
 def chunks_of_text(data: bytes, lines: Lines) -> list[CodeChunk]:
@@ -78,7 +71,8 @@ def _parts(data: bytes, root: Node) -> Iterator[_Part]:
         if node is None:
             levels.pop()
         else:
-            if _is_above(node) and (reached == 0 or b"\n" in data[reached : node.start_byte]):
+            is_above = node.is_extra or node.type in _ABOVE
+            if is_above and (reached == 0 or b"\n" in data[reached : node.start_byte]):
                 continue
             last = node.end_byte
             is_long = last - reached > MAX_CHARACTERS and size_of(data[reached:last]) > MAX_CHARACTERS
@@ -90,16 +84,14 @@ def _parts(data: bytes, root: Node) -> Iterator[_Part]:
             reached = last
 
 
-def _is_above(node: Node) -> bool:
-    return node.is_extra or node.type in _ABOVE
-
-
-def _joined(data: bytes, parts: Iterator[_Part], edges: _Edges) -> Iterator[tuple[int, int]]:
+def _joined(data: bytes, parts: Iterator[_Part], symbols: list[Symbol]) -> Iterator[tuple[int, int]]:
     """Join parts while they fit; yield the spans of the chunks."""
+    long = [each for each in symbols if each.last_byte - each.first_byte > MAX_CHARACTERS]
+    ends, begins = {each.last_byte for each in long}, sorted(each.first_byte for each in long)
     first = last = size = 0
     for part in parts:
         is_full = size + part.size > MAX_CHARACTERS or part.last - first > _MOST_BYTES
-        if is_full or (size >= _SHORT and edges.lies_between(last, part)):
+        if is_full or (size >= _SHORT and (last in ends or _begins_in(part, data, begins))):
             if size:
                 yield first, last
             first, size = part.first, 0
@@ -111,23 +103,12 @@ def _joined(data: bytes, parts: Iterator[_Part], edges: _Edges) -> Iterator[tupl
         yield first, last
 
 
-class _Edges:
-    """The starts and ends of definitions that are too long for a chunk."""
-
-    def __init__(self, data: bytes, symbols: list[Symbol]) -> None:
-        long = [each for each in symbols if each.last_byte - each.first_byte > MAX_CHARACTERS]
-        self._data = data
-        self._ends = {each.last_byte for each in long}
-        self._begins = sorted(each.first_byte for each in long)
-
-    def lies_between(self, last: int, part: _Part) -> bool:
-        """Return whether one lies between the end of a part and the next part."""
-        if last in self._ends:
-            return True
-        at = bisect_left(self._begins, part.first)
-        if at == len(self._begins) or self._begins[at] >= part.last:
-            return False
-        return not self._data[part.first : self._begins[at]].strip()
+def _begins_in(part: _Part, data: bytes, begins: list[int]) -> bool:
+    """Return whether one of the sorted places is the first of a part, after blanks."""
+    at = bisect_left(begins, part.first)
+    if at == len(begins) or begins[at] >= part.last:
+        return False
+    return not data[part.first : begins[at]].strip()
 
 
 def _described(

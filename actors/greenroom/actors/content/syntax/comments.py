@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from greenroom.actors.content.syntax.lines import Lines
+from greenroom.actors.content.syntax.source import Lines
 
 if TYPE_CHECKING:
     from tree_sitter import Node

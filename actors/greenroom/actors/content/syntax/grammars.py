@@ -34,11 +34,7 @@ def part_of(language: Language) -> Part:
 
 @cache
 def load_grammar(language: Language) -> tree_sitter.Language:
-    """Load the grammar of a language without its queries, which take longer.
-
-    Raises:
-        MissingGrammarError: it is missing or unusable.
-    """
+    """Load a grammar without its queries, which take longer, or raise `MissingGrammarError`."""
     try:
         import tree_sitter  # noqa: PLC0415  with the first file, and it may be missing
 
@@ -53,11 +49,7 @@ def load_grammar(language: Language) -> tree_sitter.Language:
 
 @cache
 def grammar_of(language: Language) -> Grammar:
-    """Load the grammar of a language with its queries.
-
-    Raises:
-        MissingGrammarError: it is missing or unusable.
-    """
+    """Load the grammar of a language with its queries."""
     grammar = load_grammar(language)
     import tree_sitter  # noqa: PLC0415  as above
 

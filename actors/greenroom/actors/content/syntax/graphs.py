@@ -1,13 +1,15 @@
-"""Graphs of a workspace: files by their imports, symbols by the names that they use."""
+"""Graphs of a workspace: files by imports, symbols by uses, and what is reachable."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
+from posixpath import dirname
 from typing import Final
 
 import msgspec
 
-from greenroom.actors.content.syntax.languages import resolve_import
+from greenroom.actors.content.syntax.languages import NO_LANGUAGE, language_named, resolve_import
 from greenroom.actors.content.syntax.places import Places
 from greenroom.actors.content.syntax.source import Import, Source
 
@@ -15,14 +17,7 @@ _ROLES: Final = frozenset({"call", "inherits", "type"})
 
 
 class Linked(msgspec.Struct, frozen=True):
-    """The part of a source file that graphs need.
-
-    Attributes:
-        language: Its language.
-        imports: Its imports.
-        lines: The line of each symbol, by path.
-        uses: The names that each symbol uses, and whether as a member.
-    """
+    """The part of a source file that graphs need: symbols' lines and used names."""
 
     language: str
     imports: list[Import]
@@ -57,10 +52,6 @@ def graph_of_symbols(files: Mapping[str, Linked], imported: Mapping[str, list[st
 
     A name means its definitions in the same file, else in imported files, else in all files of the same
     language. A name without a qualifier means members only if there is nothing else.
-
-    Args:
-        files: All files, by path.
-        imported: The files that each of them imports.
     """
     defined = {path: _by_name(file.lines) for path, file in files.items()}
     anywhere: dict[tuple[str, str], list[tuple[str, str]]] = {}
@@ -119,3 +110,104 @@ def _by_name(symbols: Iterable[str]) -> dict[str, list[str]]:
     for symbol in symbols:
         found.setdefault(symbol.rpartition(".")[2], []).append(symbol)
     return found
+
+
+class Reached(msgspec.Struct, frozen=True, array_like=True):
+    """A reachable file, and the file before it on a shortest path."""
+
+    path: str
+    depth: int
+    via: str
+
+
+class Reach(msgspec.Struct, frozen=True, array_like=True):
+    """The files that are reachable from a file.
+
+    Attributes:
+        files: The nearest first; of the same depth by path; without the file itself.
+        cycles: Shortest paths back to the file, each from the file to the last one before it.
+        is_cut: Whether limits left out some.
+    """
+
+    files: list[Reached]
+    cycles: list[list[str]]
+    is_cut: bool
+
+
+def invert(graph: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Invert a graph: return the predecessors of each file."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(graph):
+        for other in graph[path]:
+            found.setdefault(other, []).append(path)
+    return found
+
+
+def reach(graph: Mapping[str, Iterable[str]], path: str, depth: int, most: int = 1_000) -> Reach:
+    """Return the files reachable from a file: its dependencies, or dependents if inverted.
+
+    ``graph`` has the successors of each file; there are ``most`` files and ``most`` cycles at most.
+    """
+    known = {path: Reached(path, 0, "")}
+    cycles: list[list[str]] = []
+    following = deque([path])
+    while following:
+        at = following.popleft()
+        if known[at].depth >= depth:
+            continue
+        for other in sorted(set(graph.get(at, ()))):
+            if other == path and len(cycles) < most:
+                cycles.append(_way(known, at))
+            if other not in known:
+                if len(known) > most:
+                    return Reach(_files(known), cycles, is_cut=True)
+                known[other] = Reached(other, known[at].depth + 1, at)
+                following.append(other)
+    last = [each for each, found in known.items() if found.depth == depth]
+    is_cut = any(other not in known for each in last for other in graph.get(each, ()))
+    return Reach(_files(known), cycles, is_cut)
+
+
+def _way(known: Mapping[str, Reached], path: str) -> list[str]:
+    way = [path]
+    while known[way[-1]].via:
+        way.append(known[way[-1]].via)
+    return way[::-1]
+
+
+def _files(known: Mapping[str, Reached]) -> list[Reached]:
+    return sorted((each for each in known.values() if each.depth), key=lambda each: (each.depth, each.path))
+
+
+def compare_by_imports(path: str, files: Mapping[str, Source], places: Places) -> dict[str, dict[str, float]]:
+    """Compare a file with others by two signals from 0 to 1.
+
+    By path: ``imports``, the share of common imports, and ``linked``, 1 if one imports the other.
+    """
+    known: dict[tuple[str, str, str, str], list[str]] = {}
+    brought = {each: _brought(source, places, known) for each, source in files.items()}
+    own = brought.get(path, set())
+    found: dict[str, dict[str, float]] = {}
+    for other, theirs in brought.items():
+        if other != path:
+            every = len(own | theirs)
+            found[other] = {
+                "imports": len(own & theirs) / every if every else 0.0,
+                "linked": float(other in own or path in theirs),
+            }
+    return found
+
+
+def _brought(source: Source, places: Places, known: dict[tuple[str, str, str, str], list[str]]) -> set[str]:
+    """Return the imports of a file: files, and names of modules outside of the workspace."""
+    path, language = source.path, source.language
+    where = (
+        path if (language_named(language) or NO_LANGUAGE).imports_by_path else dirname(path)
+    )  # there the importer's name matters, too
+    found: set[str] = set()
+    for each in source.imports:
+        key = (where, language, each.module, each.name)
+        if key not in known:
+            known[key] = resolve_import(each, path, language, places)
+        found.update(known[key] or [each.module])
+    return found - {path}

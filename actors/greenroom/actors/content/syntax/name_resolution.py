@@ -18,7 +18,6 @@ from typing import Final, NamedTuple
 
 from greenroom.actors.content.syntax.languages import (
     NO_LANGUAGE,
-    Language,
     language_named,
     language_of,
     resolve_import,
@@ -44,13 +43,7 @@ _NONE: Final[Nodes] = frozenset()
 
 
 class _File:
-    """A file for lookups of names.
-
-    Attributes:
-        source: Its parsed source.
-        language: Its language.
-        symbols: Its symbols by path; of equal ones the first.
-    """
+    """A file for lookups of names."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -62,7 +55,8 @@ class _File:
         """Its imports by their local names."""
         found: dict[str, list[Import]] = {}
         for each in self.source.imports:
-            if name := _bound_name(each, self.language):
+            name = each.alias or each.name or self.language.binds(each.module)
+            if name and each.name != "*":
                 found.setdefault(name, []).append(each)
         return found
 
@@ -95,15 +89,7 @@ class _File:
 
 
 class Meanings:
-    """Resolves uses of names.
-
-    Args:
-        files: Parsed files by path; more may be added meanwhile.
-        places: All files of the workspace.
-
-    Attributes:
-        lacking: Files that must be parsed to follow a name further.
-    """
+    """Resolves uses of names; files that are ``lacking`` must be parsed to go on."""
 
     def __init__(self, files: Mapping[str, Source], places: Places) -> None:
         self.lacking: set[str] = set()
@@ -214,13 +200,6 @@ class Meanings:
     def _defined(self, path: str, parts: Sequence[str]) -> Nodes:
         file, name = self._file(path), _joined(*parts)
         return _NONE if file is None or name not in file.symbols else frozenset({Node(path, name)})
-
-
-def _bound_name(brought: Import, language: Language) -> str:
-    """Return the local name of an import; empty if it has none."""
-    if brought.name == "*":
-        return ""
-    return brought.alias or brought.name or language.binds(brought.module)
 
 
 def _module_name(path: str) -> str:

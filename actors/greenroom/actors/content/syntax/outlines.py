@@ -21,14 +21,7 @@ _KIND_RANKS: Final[Mapping[Kind, int]] = {kind: rank for rank, kinds in enumerat
 
 
 class Outline(msgspec.Struct, frozen=True, array_like=True):
-    """The symbols of files, a line each, below the line of their file.
-
-    Attributes:
-        text: Lines such as ``12-40 class Store(Rack)``, indented by scope.
-        shown: The number of symbols in it.
-        left_out: The number of omitted symbols.
-        tokens: The estimated tokens.
-    """
+    """The symbols of files, a line each, below the line of their file."""
 
     text: str
     shown: int
@@ -37,15 +30,7 @@ class Outline(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Line(NamedTuple):
-    """A possible line of an outline.
-
-    Attributes:
-        rank: The order of choice if there is too little room; always after its scope.
-        file: The index of its file.
-        path: The symbol's path, empty for a file.
-        above: The path of its scope.
-        text: Its text.
-    """
+    """A possible line of an outline; the lowest ``rank`` is chosen first, after its scope."""
 
     rank: tuple[int, ...]
     file: int

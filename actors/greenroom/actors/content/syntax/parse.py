@@ -9,10 +9,9 @@ from greenroom.actors.content.syntax.chunks import chunks_of_text, chunks_of_tre
 from greenroom.actors.content.syntax.comments import Above, summary_of
 from greenroom.actors.content.syntax.grammars import Grammar, MissingGrammarError, grammar_of, load_grammar
 from greenroom.actors.content.syntax.languages import Language, language_of
-from greenroom.actors.content.syntax.lines import Lines
-from greenroom.actors.content.syntax.source import Source
+from greenroom.actors.content.syntax.source import Lines, Source
 from greenroom.actors.content.syntax.symbols import Captures, Symbols, definitions_in
-from greenroom.actors.content.syntax.uses import Uses, imports_of
+from greenroom.actors.content.syntax.uses import imports_of, references_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Query, QueryCursor
@@ -39,10 +38,6 @@ def read_source(path: str, data: bytes) -> Source:
     Any bytes have a result. A file that is too long or without a parser has only chunks; one with syntax
     errors has what could be parsed. Lines end with a line feed. Byte offsets are those of the file if it is
     UTF-8, else of its text as UTF-8.
-
-    Args:
-        path: Its name, with the extension of its language.
-        data: Its bytes.
     """
     data = as_utf8(data)
     lines = Lines(data)
@@ -69,7 +64,7 @@ def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Gra
     imports = imports_of(
         data, lines, language, [each for _, each in matches if "import" in each], MAX_IMPORTS
     )
-    references = Uses(data, lines, language, makes.extents, makes.names_at).of(uses, imports, MAX_REFERENCES)
+    references = references_of(data, lines, language, uses, makes, imports, MAX_REFERENCES)
     is_cut = (
         len(symbols) == MAX_SYMBOLS
         or len(imports.imports) == MAX_IMPORTS
@@ -89,11 +84,7 @@ def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Gra
 
 
 def parse_tree(data: bytes, language: Language) -> Node | None:
-    """Return the root of the tree of UTF-8; None if too long or too broken.
-
-    Raises:
-        MissingGrammarError: the language's grammar is not installed.
-    """
+    """Return the root of the tree of UTF-8; None if too long or too broken."""
     grammar = load_grammar(language)
     import tree_sitter  # noqa: PLC0415  as in `grammars`
 

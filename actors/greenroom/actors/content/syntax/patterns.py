@@ -17,7 +17,7 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from greenroom.actors.content.syntax.source import Import, Kind, Reference, Role, Source, Symbol
+from greenroom.actors.content.syntax.source import Import, Kind, Role, Source
 from greenroom.actors.core.base.unicode_forms import compose
 
 What = Literal["symbols", "uses", "imports", "string", "regex", "query"]
@@ -39,15 +39,7 @@ class PatternError(ValueError):
 
 
 class Pattern(msgspec.Struct, frozen=True, array_like=True):
-    """A parsed pattern.
-
-    Attributes:
-        what: Its targets; `match_names` finds the first three, `search_bytes` the others.
-        text: The name, text, expression or query.
-        kinds: The kinds of symbols.
-        role: The role of a used name.
-        is_bare: Whether it was a name alone.
-    """
+    """A parsed pattern; `match_names` finds the first three targets, `search_bytes` the others."""
 
     what: What
     text: str
@@ -60,8 +52,6 @@ class Found(msgspec.Struct, frozen=True, array_like=True):
     """A match of a pattern.
 
     Attributes:
-        line: Its first line, from 1.
-        last_line: Its last line.
         name: The matched name, or the capture of a query; else empty.
         symbol: The path of its symbol, or of the enclosing one, if known.
         text: Its text: a signature, an import, a line.
@@ -75,11 +65,7 @@ class Found(msgspec.Struct, frozen=True, array_like=True):
 
 
 def parse_pattern(text: str) -> Pattern:
-    """Parse a pattern.
-
-    Raises:
-        PatternError: it is malformed.
-    """
+    """Parse a pattern."""
     text = text.strip()
     if len(text) > MAX_PATTERN:
         raise PatternError(f"the pattern has {len(text)} characters, and may have {MAX_PATTERN}")
@@ -103,19 +89,20 @@ def parse_pattern(text: str) -> Pattern:
 
 
 def match_names(pattern: Pattern, source: Source) -> Iterator[Found]:
-    """Yield the matches of a pattern of names in a file.
-
-    Raises:
-        PatternError: the pattern needs the file's bytes.
-    """
-    if pattern.what not in {"symbols", "uses", "imports"}:
-        raise PatternError(f"{pattern.what!r} is found in the bytes of a file")
+    """Yield the matches of a pattern of names in a file."""
     if pattern.what == "symbols":
-        yield from (_symbol(each) for each in source.symbols if _is_symbol(pattern, each))
+        for each in source.symbols:
+            if each.kind in pattern.kinds and is_path(pattern.text, each.path):
+                yield Found(each.line, each.last_line, each.name, each.path, each.signature)
     elif pattern.what == "uses":
-        yield from (_use(each) for each in source.references if _is_use(pattern, each))
-    else:
+        for use in source.references:
+            path = f"{use.qualifier}.{use.name}"
+            if use.role == pattern.role and is_path(pattern.text, path):
+                yield Found(use.line, use.line, use.name, use.symbol, path.removeprefix("."))
+    elif pattern.what == "imports":
         yield from (_import(each) for each in source.imports if _is_import(pattern, each))
+    else:
+        raise PatternError(f"{pattern.what!r} is found in the bytes of a file")
 
 
 def is_like(pattern: str, name: str) -> bool:
@@ -141,28 +128,11 @@ def is_path(pattern: str, path: str) -> bool:
     return is_like(pattern, ".".join(path.split(".")[-1 - pattern.count(".") :]))
 
 
-def _is_symbol(pattern: Pattern, symbol: Symbol) -> bool:
-    return symbol.kind in pattern.kinds and is_path(pattern.text, symbol.path)
-
-
-def _is_use(pattern: Pattern, use: Reference) -> bool:
-    return use.role == pattern.role and is_path(pattern.text, f"{use.qualifier}.{use.name}")
-
-
 def _is_import(pattern: Pattern, brought: Import) -> bool:
     module = brought.module.strip('"<>')
     whole = module.replace("::", ".")
     names = {module, brought.module, whole, brought.name, brought.alias, f"{whole}.{brought.name}"} - {""}
     return any(is_like(pattern.text, name) for name in names)
-
-
-def _symbol(symbol: Symbol) -> Found:
-    return Found(symbol.line, symbol.last_line, symbol.name, symbol.path, symbol.signature)
-
-
-def _use(use: Reference) -> Found:
-    text = f"{use.qualifier}.{use.name}" if use.qualifier else use.name
-    return Found(use.line, use.line, use.name, use.symbol, text)
 
 
 def _import(brought: Import) -> Found:

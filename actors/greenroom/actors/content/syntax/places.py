@@ -34,15 +34,10 @@ class Alias(NamedTuple):
 class Places:
     """The files of a workspace.
 
-    Args:
-        files: Their paths, with slashes, below the workspace's root.
-        manifests: The texts of `MANIFESTS` by path; malformed ones are ignored.
+    Paths have slashes and lie below the workspace's root. Malformed manifests are ignored.
 
     Attributes:
-        files: All of them.
-        modules: The folders of Go modules.
         crates: The folders of Rust packages, by their names in code.
-        packages: The folders of JavaScript packages.
         namespaces: The folders of PHP namespaces, from composer.json.
         aliases: The aliases of TypeScript's settings, those of the innermost folder first.
     """

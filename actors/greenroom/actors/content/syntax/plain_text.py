@@ -35,10 +35,7 @@ def lines_with(name: str, text: str) -> Iterator[TextLine]:
 
 
 def block_of(name: str, text: str) -> tuple[int, int] | None:
-    """Return the lines of the likeliest definition of a name; None without one.
-
-    It is the block below the least indented line with the name, of several the first.
-    """
+    """Return the lines of the block below the least indented line with a name."""
     lines = text.split("\n")
     having = [each.line for each in lines_with(name, text)]
     if not having:

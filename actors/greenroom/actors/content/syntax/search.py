@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from greenroom.actors.content.documents import mask_bytes
 from greenroom.actors.content.syntax.grammars import MissingGrammarError, load_grammar
 from greenroom.actors.content.syntax.languages import LANGUAGES, Language, language_of
-from greenroom.actors.content.syntax.lines import Lines
 from greenroom.actors.content.syntax.parse import as_utf8, cursor_of, parse_tree
 from greenroom.actors.content.syntax.patterns import Found, Pattern, PatternError, is_like
+from greenroom.actors.content.syntax.source import Lines
 from greenroom.actors.core.base.optional_packages import Part
 from greenroom.actors.core.base.unicode_forms import compose, compose_bytes
 
@@ -36,12 +36,6 @@ _PREFIX: Final = re.compile(r"^[a-zA-Z]{0,3}#*(?=[\"'`])")
 
 def search_bytes(pattern: Pattern, path: str, data: bytes, most: int = MAX_FOUND) -> list[Found]:
     """Return the matches of a pattern in a file's bytes, in order.
-
-    Args:
-        pattern: A pattern of texts, lines or captures.
-        path: The file's name, with the extension of its language.
-        data: Its bytes.
-        most: Matches at most.
 
     Raises:
         PatternError: the pattern is malformed.
@@ -66,12 +60,17 @@ def search_bytes(pattern: Pattern, path: str, data: bytes, most: int = MAX_FOUND
             if pattern.what == "string"
             else _captured(pattern, data, language)
         )
-        found = (_match_at(data, lines, *node.byte_range, name) for name, node in captured)
+        found = (
+            _match_in_lines(
+                data,
+                lines,
+                lines.of(node.start_byte),
+                lines.of(max(node.start_byte, node.end_byte - 1)),
+                name,
+            )
+            for name, node in captured
+        )
     return list(islice(found, most))
-
-
-def _match_at(data: bytes, lines: Lines, first: int, last: int, name: str) -> Found:
-    return _match_in_lines(data, lines, lines.of(first), lines.of(max(first, last - 1)), name)
 
 
 def _match_in_lines(data: bytes, lines: Lines, line: int, last_line: int, name: str) -> Found:
@@ -91,12 +90,7 @@ def _matched(expression: str, data: bytes) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=16)
 def compile_expression(expression: str) -> Any:
-    """Compile an expression by RE2; `^` and `$` match at lines.
-
-    Raises:
-        PatternError: RE2 refuses it.
-        MissingGrammarError: RE2 is not installed.
-    """
+    """Compile an expression by RE2; `^` and `$` match at lines."""
     try:
         import re2  # noqa: PLC0415  which may be missing
     except ImportError:

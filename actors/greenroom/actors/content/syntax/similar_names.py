@@ -23,14 +23,6 @@ def find_similar_names(wanted: str, paths: Iterable[str], most: int) -> list[str
     """Return the names that may be meant, the likeliest first.
 
     If some differ only in how words are joined, such as `dropAnchor` and `drop_anchor`, only these count.
-
-    Args:
-        wanted: A name, or one with its scope such as ``Class.method``.
-        paths: The paths of symbols.
-        most: How many names are returned.
-
-    Returns:
-        Ends of paths, with as many names as ``wanted``.
     """
     parts = wanted.split(".")
     tails = {tuple(path.split(".")[-len(parts) :]) for path in paths}

@@ -1,8 +1,10 @@
-"""Parsed source files. They are stored: add new fields only at the end."""
+"""Parsed source files and their lines. They are stored: new fields come at the end."""
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from bisect import bisect_right
+from typing import Final, Literal
 
 import msgspec
 
@@ -27,15 +29,11 @@ class Symbol(msgspec.Struct, frozen=True, array_like=True):
     """A definition or declaration that others may use; never a local variable.
 
     Attributes:
-        name: Its name.
         kind: Its kind; a function of a type is a method.
         scope: The names of its scopes, joined by dots in any language; empty at the top.
         line: The line of its name, from 1.
         first_line: Its first line, with a comment and decorators directly above.
-        last_line: Its last line.
         first_byte: Its start in the file, with the parts above.
-        last_byte: The first byte after it.
-        name_byte: The start of its name.
         signature: Its beginning up to the body, in one line.
         summary: The first sentence of its docstring or comment; often empty.
         is_public: Whether other files may use it, by the language or by convention.
@@ -64,10 +62,8 @@ class Reference(msgspec.Struct, frozen=True, array_like=True):
     """A use of a name.
 
     Attributes:
-        name: The name alone.
         role: Its use. Role ``other`` has names that the file defines or imports and capitalized names, once
             in each symbol.
-        line: Its line, from 1.
         symbol: The path of the innermost enclosing symbol, of Rust's ``impl`` that of its type; empty at the
             top.
         qualifier: The names before it, ``a.b`` of ``a.b.name``; empty without a chain of names.
@@ -87,7 +83,6 @@ class Import(msgspec.Struct, frozen=True, array_like=True):
         module: The module as written: ``..a.b``, ``./x``, ``crate::y``, ``<vector>``.
         name: The name in it; ``*`` for all, empty for the module itself.
         alias: Its local name, if different.
-        line: Its line, from 1.
     """
 
     module: str
@@ -97,17 +92,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CodeChunk(msgspec.Struct, frozen=True, array_like=True):
-    """A passage of a source file: whole definitions where they fit, else parts of one.
-
-    Attributes:
-        text: The passage.
-        scope: The path of the innermost enclosing symbol; empty at the top.
-        symbols: The paths of the symbols that it defines.
-        first_line: Its first line, from 1.
-        last_line: Its last line.
-        first_byte: Its start in the file.
-        last_byte: The first byte after it.
-    """
+    """A passage, a whole definition if it fits, and the symbols that it defines."""
 
     text: str
     scope: str
@@ -122,11 +107,7 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
     """A parsed source file.
 
     Attributes:
-        path: Its path, as passed.
         language: The name of its language, such as ``python``; empty if unknown.
-        symbols: In the order of their starts.
-        references: In the order of the file.
-        imports: In the order of the file.
         chunks: In the order of the file; together they cover all but blank lines.
         summary: The first sentence of its description; often empty.
         is_broken: Whether it has syntax errors.
@@ -142,3 +123,21 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
     summary: str = ""
     is_broken: bool = False
     notice: str = ""
+
+
+_LINE_END: Final = re.compile(rb"\n")
+
+
+class Lines:
+    """The lines of a file's bytes, from 1."""
+
+    def __init__(self, data: bytes) -> None:
+        self.starts = [0, *(end.end() for end in _LINE_END.finditer(data))]
+
+    def of(self, offset: int) -> int:
+        """Return the line of a byte."""
+        return bisect_right(self.starts, offset)
+
+    def start_of(self, line: int) -> int:
+        """Return the start of a line."""
+        return self.starts[line - 1]

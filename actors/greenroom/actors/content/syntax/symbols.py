@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
 from greenroom.actors.content.syntax.comments import Above, summary_of
 from greenroom.actors.content.syntax.languages import Language
-from greenroom.actors.content.syntax.lines import Lines
-from greenroom.actors.content.syntax.source import Kind, Symbol
+from greenroom.actors.content.syntax.source import Kind, Lines, Symbol
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -28,16 +27,7 @@ _MOST_SCOPES: Final = 20
 
 
 class Definition(NamedTuple):
-    """A definition that a query matched.
-
-    Attributes:
-        rank: The index of the matching pattern in the query.
-        capture: The name of its capture.
-        node: All of it.
-        name: The node of its name.
-        scope: The node of its stated owner.
-        doc: The node of its docstring.
-    """
+    """A definition that a query's pattern ``rank`` matched; the scope is its stated owner."""
 
     rank: int
     capture: str
@@ -48,14 +38,7 @@ class Definition(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """The span in which names are used by a definition.
-
-    Attributes:
-        first: The start of its name, or of a container: its scope uses the names above.
-        last: The first byte after it.
-        path: Its qualified name.
-        capture: The name of its capture.
-    """
+    """The span in which a definition, from its name, or a container uses names."""
 
     first: int
     last: int
@@ -86,12 +69,7 @@ def _definition_of(rank: int, captures: Captures) -> Definition | None:
 
 
 class Symbols:
-    """Builds symbols from definitions.
-
-    Attributes:
-        names_at: The starts of their names.
-        extents: The spans of symbols and containers, in order.
-    """
+    """Builds symbols from definitions."""
 
     def __init__(self, data: bytes, lines: Lines, above: Above, language: Language) -> None:
         self._data = data

@@ -9,9 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenroom.actors.content.syntax.languages import ImportedName, Language
-from greenroom.actors.content.syntax.lines import Lines
-from greenroom.actors.content.syntax.source import Import, Reference, Role
-from greenroom.actors.content.syntax.symbols import MAX_NAME, Captures, Extent
+from greenroom.actors.content.syntax.source import Import, Lines, Reference, Role
+from greenroom.actors.content.syntax.symbols import MAX_NAME, Captures, Extent, Symbols
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -63,13 +62,7 @@ def _names(data: bytes, language: Language, statement: Node, captures: Captures)
 
 
 class _Before(NamedTuple):
-    """The patterns for qualifiers in a language.
-
-    Attributes:
-        ends: The last characters of the operators.
-        reversed: A chain of names and operators, read backwards.
-        between: The operators.
-    """
+    """The operators before a name, and a chain of names and operators, read backwards."""
 
     ends: bytes
     reversed: re.Pattern[bytes]
@@ -88,71 +81,68 @@ def _before(joins: str) -> _Before:
     )
 
 
-class Uses:
-    """Builds references from captured names.
+def references_of(
+    data: bytes,
+    lines: Lines,
+    language: Language,
+    captures: Mapping[str, list[Node]],
+    symbols: Symbols,
+    brought: ImportsFound,
+    most: int,
+) -> list[Reference]:
+    """Return the references of a file in order, ``most`` at most."""
+    known = {each.path.rpartition(".")[2].encode() for each in symbols.extents}
+    known.update((each.alias or each.name or each.module).encode() for each in brought.imports)
+    taken = set(symbols.names_at)
+    found: list[tuple[int, bytes, Role]] = []
+    for role in _ROLES:
+        for node in captures.get(role, ()):
+            first, last = node.byte_range
+            name = data[first : min(last, first + MAX_NAME)]
+            if role == "other" and not (name in known or name[:1].isupper()):
+                continue
+            if first not in taken and not _is_within(brought.spans, first):
+                taken.add(first)
+                found.append((first, name, role))
+    found.sort()
+    before = _before(language.joins)
+    return [
+        Reference(
+            name.decode(errors="replace"), role, lines.of(first), symbol, _qualifier(data, before, first)
+        )
+        for symbol, first, name, role in _placed(symbols.extents, found[: 2 * most])
+    ][:most]
 
-    Args:
-        data: The bytes of the file.
-        lines: Its lines.
-        language: Its language.
-        extents: The spans of the definitions that use names, in order.
-        names_at: The starts of defined names, which are no uses.
-    """
 
-    def __init__(
-        self, data: bytes, lines: Lines, language: Language, extents: list[Extent], names_at: set[int]
-    ) -> None:
-        self._data = data
-        self._lines = lines
-        self._before = _before(language.joins)
-        self._extents = extents
-        self._taken = set(names_at)
+def _placed(
+    extents: list[Extent], found: list[tuple[int, bytes, Role]]
+) -> Iterator[tuple[str, int, bytes, Role]]:
+    """Yield names with their symbols; those of role ``other`` once in each."""
+    around: list[Extent] = []
+    seen: set[tuple[str, bytes]] = set()
+    following = iter([*extents, None])
+    upcoming = next(following)
+    for first, name, role in found:
+        while upcoming is not None and upcoming.first <= first:
+            around = [each for each in around if each.last > upcoming.first]
+            around.append(upcoming)
+            upcoming = next(following)
+        while around and around[-1].last <= first:
+            around.pop()
+        symbol = around[-1].path if around else ""
+        if role != "other" or (symbol, name) not in seen:
+            yield symbol, first, name, role
+        if role == "other":
+            seen.add((symbol, name))
 
-    def of(self, captures: Mapping[str, list[Node]], brought: ImportsFound, most: int) -> list[Reference]:
-        """Return the references of a file in order, ``most`` at most."""
-        known = {each.path.rpartition(".")[2].encode() for each in self._extents}
-        known.update((each.alias or each.name or each.module).encode() for each in brought.imports)
-        found: list[tuple[int, bytes, Role]] = []
-        for role in _ROLES:
-            for node in captures.get(role, ()):
-                first, last = node.byte_range
-                name = self._data[first : min(last, first + MAX_NAME)]
-                if role == "other" and not (name in known or name[:1].isupper()):
-                    continue
-                if first not in self._taken and not _is_within(brought.spans, first):
-                    self._taken.add(first)
-                    found.append((first, name, role))
-        found.sort()
-        return list(self._placed(found[: 2 * most]))[:most]
 
-    def _placed(self, found: list[tuple[int, bytes, Role]]) -> Iterator[Reference]:
-        around: list[Extent] = []
-        seen: set[tuple[str, bytes]] = set()
-        following = iter([*self._extents, None])
-        upcoming = next(following)
-        for first, name, role in found:
-            while upcoming is not None and upcoming.first <= first:
-                around = [each for each in around if each.last > upcoming.first]
-                around.append(upcoming)
-                upcoming = next(following)
-            while around and around[-1].last <= first:
-                around.pop()
-            symbol = around[-1].path if around else ""
-            if role == "other":
-                if (symbol, name) in seen:
-                    continue
-                seen.add((symbol, name))
-            yield Reference(
-                name.decode(errors="replace"), role, self._lines.of(first), symbol, self._qualifier(first)
-            )
-
-    def _qualifier(self, first: int) -> str:
-        if not first or self._data[first - 1] not in self._before.ends:
-            return ""
-        found = self._before.reversed.match(self._data[max(0, first - _MOST_BEFORE) : first][::-1])
-        if found is None:
-            return ""
-        return ".".join(self._before.between.split(found[0][::-1].decode(errors="replace"))[:-1])
+def _qualifier(data: bytes, before: _Before, first: int) -> str:
+    if not first or data[first - 1] not in before.ends:
+        return ""
+    found = before.reversed.match(data[max(0, first - _MOST_BEFORE) : first][::-1])
+    if found is None:
+        return ""
+    return ".".join(before.between.split(found[0][::-1].decode(errors="replace"))[:-1])
 
 
 def _is_within(spans: list[tuple[int, int]], offset: int) -> bool:

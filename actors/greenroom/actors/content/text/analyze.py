@@ -1,4 +1,4 @@
-"""Analysis of texts into tokens: words, and spellings that count as equal.
+"""Analysis of texts into sentences and tokens: words, and spellings that count as equal.
 
 Rules, in the order in which they apply:
 
@@ -22,7 +22,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from greenroom.actors.content.text.words import DATE, EMOJI_RANGES, MAX_TERM, CodeRules, TextRules
 from greenroom.actors.content.text.words import STOP_WORDS as STOP_WORDS
@@ -53,12 +53,7 @@ _END = 256  # characters searched for the end of a text
 
 @dataclass(frozen=True, slots=True)
 class TextSettings:
-    """The analysis rules of a store; see `current_settings` of the runtime.
-
-    Attributes:
-        rules: The rules for texts.
-        code: The rules for source code.
-    """
+    """The rules of a store for texts and source code; see the runtime's `current_settings`."""
 
     rules: TextRules
     code: CodeRules
@@ -66,15 +61,7 @@ class TextSettings:
 
 @lru_cache(maxsize=8)
 def text_settings(languages: tuple[str, ...], most_words: int | None = None) -> TextSettings:
-    """Return the rules for languages; stores with the same languages share their caches.
-
-    Args:
-        languages: As in `TextRules`.
-        most_words: The size of the cache of words; None: the default.
-
-    Raises:
-        ValueError: there is no stemmer for a language.
-    """
+    """Return the rules for languages, cached; a `ValueError` if one has no stemmer."""
     rules = TextRules(languages) if most_words is None else TextRules(languages, most_words)
     return TextSettings(rules, CodeRules(languages))
 
@@ -122,10 +109,7 @@ def tokens(text: str, rules: TextRules | None = None) -> list[Token]:
 
 
 def stretches(text: str, size: int) -> Iterator[str]:
-    """Cut a long text after white space into stretches of about ``size`` characters.
-
-    A stretch never exceeds twice that: a longer word is cut.
-    """
+    """Cut a long text after white space, into stretches of one or two times ``size``."""
     start = 0
     while len(text) - start > size:
         space = _SPACE.search(text, start + size, start + 2 * size)
@@ -167,3 +151,25 @@ def metadata_text(metadata: bytes | str) -> str:
         elif value is not None:
             lines.append(value)
     return "\n".join(lines)
+
+
+SENTENCE_STRETCH: Final = 2_000
+"""Characters searched for ends of sentences at once, about."""
+SENTENCE_END: Final = re.compile(
+    # Lookbehinds after the mark, so that few places are tried.
+    r"[.!?\u2026](?<!\b[A-Z].)(?<!\bMr.)(?<!\bMrs.)(?<!\bDr.)(?<!\bSt.)(?<!\bvs.)(?<!\be\.g.)(?<!\bi\.e.)"
+    r"[\"'\u201d\u2019)\]*_`]{0,4}(?:\[\d{1,4}\]){0,4}\s+(?=[^a-z\s])"
+    r"|[\u3002\uff01\uff1f]"
+)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text without the space around them."""
+    for stretch in stretches(text, SENTENCE_STRETCH):
+        first = 0
+        for found in SENTENCE_END.finditer(stretch):
+            if sentence := stretch[first : found.end()].strip():
+                yield sentence
+            first = found.end()
+        if rest := stretch[first:].strip():
+            yield rest

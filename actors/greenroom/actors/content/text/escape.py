@@ -31,14 +31,10 @@ class Section(NamedTuple):
 
 
 def escape_untrusted(text: str, most: int) -> str:
-    """Escape a text: one line without hidden characters, in which no tag begins.
+    """Escape a text: one line of ``most`` visible characters, in which no tag begins.
 
     Control characters, direction marks, zero-width and unassigned characters are dropped. White space
     becomes blanks.
-
-    Args:
-        text: The text.
-        most: The characters of the line at most.
     """
     plain = text[: 4 * most] if text.isascii() else _visible(text[: 4 * most])
     line = " ".join("".join(each if each.isprintable() else " " for each in plain).split())
@@ -49,16 +45,10 @@ def escape_untrusted(text: str, most: int) -> str:
 def delimit(
     nonce: str, sections: Iterable[Section], introduction: str = INTRODUCTION, mark: str = "- "
 ) -> str:
-    """Put sections between delimiters with a name that the contents cannot contain.
+    """Put sections between delimiters that their contents cannot contain; return "" without lines.
 
-    Args:
-        nonce: Hexadecimal digits for the name: random, or a digest of the contents.
-        sections: Sections of lines from `escape_untrusted`; those without lines are left out.
-        introduction: A text for the reader before the sections.
-        mark: The beginning of each line; empty where each begins with a trusted word.
-
-    Returns:
-        The text; empty without lines.
+    The name of the delimiters is from hexadecimal digits: random, or a digest of the contents. Each line
+    begins with ``mark``.
     """
     shown = [
         "\n".join([f"## {section.title}"] * bool(section.title) + [mark + line for line in section.lines])

@@ -31,10 +31,6 @@ class _Sentence(NamedTuple):
 def extract_sentences(text: str, most: int) -> str:
     """Return a short text unchanged, of a longer one the most informative sentences.
 
-    Args:
-        text: The text.
-        most: The characters of the result at most.
-
     Returns:
         The sentences in their order, with `GAP` for omissions. The score of a sentence is the weight of its
         words by its length; repeated words weigh more. Sentences without new words are left out.

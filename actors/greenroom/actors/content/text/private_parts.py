@@ -32,12 +32,7 @@ def cut_private_in(value: object) -> object:
 
 
 def _cut(text: str, depth: int) -> tuple[str, int]:
-    """Return a text without private parts, and the number of open parts at its end.
-
-    Args:
-        text: The text.
-        depth: The number of open parts at its beginning.
-    """
+    """Return a text without private parts; ``depth`` are open before it, and some after it."""
     if not depth and "<" not in text:
         return text, 0
     kept = [PRIVATE] if depth else []

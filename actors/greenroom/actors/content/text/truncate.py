@@ -21,13 +21,7 @@ def make_label(text: str) -> str:
 
 
 def truncate_middle(text: str, most: int, gap: str = "\u2026") -> str:
-    """Cut out the middle of a text that is too long.
-
-    Args:
-        text: The text.
-        most: The characters of the result at most.
-        gap: Replaces the middle.
-    """
+    """Cut out the middle of a text that is too long."""
     half = (most - len(gap)) // 2
     if len(text) <= most:
         return text

@@ -22,13 +22,7 @@ _STRETCH: Final = 8_192
 
 
 class Verbatim(NamedTuple):
-    """The words of a query as a phrase.
-
-    Attributes:
-        typed: The pattern of the words as typed.
-        folded: The pattern of the words in any case.
-        longest: The characters of a match at most.
-    """
+    """Patterns of a query's words as a phrase; a match has at most ``longest`` characters."""
 
     typed: re.Pattern[str]
     folded: re.Pattern[str]
@@ -50,12 +44,7 @@ class Verbatim(NamedTuple):
 
 
 def build_verbatim(query: str, rules: TextRules | None = None) -> Verbatim | None:
-    """Return the pattern for a query of stop words; None if it has indexed words.
-
-    Args:
-        query: As typed.
-        rules: The rules of the index; the current ones by default.
-    """
+    """Return the pattern for a query of stop words; None if it has indexed words."""
     rules = rules or current_rules()
     words: list[str] = []
     for _, _, word in spans(without_invisible(query)):

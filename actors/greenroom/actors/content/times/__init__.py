@@ -1,6 +1,5 @@
 """English expressions of time in searches: "last week", "between Monday and Wednesday"."""
 
-from greenroom.actors.content.times.finder import NamedTime as NamedTime
 from greenroom.actors.content.times.finder import times_in as times_in
 from greenroom.actors.content.times.finder import remove_times as remove_times
 from greenroom.actors.content.times.resolve import EXAMPLES as EXAMPLES

@@ -22,13 +22,7 @@ _DAYS: Final = {"day": 1, "week": 7, "weekend": 7, "fortnight": 14}
 
 @dataclass(frozen=True)
 class Days:
-    """Whole days, from `first` until before `end`.
-
-    Attributes:
-        first: The first day.
-        end: The day after the last.
-        floating: Whether the year or the week was chosen, not given.
-    """
+    """Whole days, until before `end`; ``floating`` if the year or week was not given."""
 
     first: date
     end: date
@@ -45,11 +39,8 @@ class Span:
     """Instants from `start` until before `end`, in UTC.
 
     Attributes:
-        start: The first instant.
-        end: The instant after the last.
         stop: The end of a range "until" this; `end`, except for a time of day.
         day: The local day on which it begins, for relative expressions.
-        floating: As in `Days`.
         begin: The begin of a range "since" this; `start` by default.
     """
 

@@ -226,13 +226,9 @@ def _half(reader: Reader, found: re.Match[str]) -> Days | None:
     nth = ORDINALS.get(found["ordinal"], 0)
     if rest is None or nth not in {1, 2, -1}:
         return None
-    return _halves(rest)[0 if nth == 1 else 1]
-
-
-def _halves(whole: Days) -> tuple[Days, Days]:
-    is_year = whole.end == add_months(whole.first, MONTHS_A_YEAR) and whole.first.day == 1
-    middle = add_months(whole.first, 6) if is_year else whole.first + (whole.end - whole.first + ONE_DAY) // 2
-    return Days(whole.first, middle), Days(middle, whole.end)
+    is_year = rest.end == add_months(rest.first, MONTHS_A_YEAR) and rest.first.day == 1
+    middle = add_months(rest.first, 6) if is_year else rest.first + (rest.end - rest.first + ONE_DAY) // 2
+    return Days(rest.first, middle) if nth == 1 else Days(middle, rest.end)
 
 
 def _third(reader: Reader, found: re.Match[str]) -> Days | None:
@@ -329,7 +325,11 @@ def _which_name(reader: Reader, found: re.Match[str]) -> Days | None:
             past = [days for days in occurrences if days.end <= today]
             return past[-1] if past else None
         case 0:  # the one we are in, else the nearest in time
-            return min(occurrences, key=lambda days: _distance(days, today), default=None)
+            return min(
+                occurrences,
+                key=lambda days: max((days.first - today).days, (today - days.end).days + 1, 0),
+                default=None,
+            )
         case _:
             return next((days for days in occurrences if days.first > today), None)
 
@@ -340,10 +340,6 @@ def _around(occurrence: Occurrence, day: date) -> list[Days]:
         min(day.year + LEAP_YEARS_APART, date.max.year - 1) + 1,
     )
     return [days for year in years if (days := occurrence(year)) is not None]
-
-
-def _distance(days: Days, day: date) -> int:
-    return max((days.first - day).days, (day - days.end).days + 1, 0)
 
 
 def _name_in_year(reader: Reader, found: re.Match[str]) -> Days | None:

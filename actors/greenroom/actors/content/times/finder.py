@@ -114,10 +114,6 @@ class NamedTime(NamedTuple):
     """A time that a text names.
 
     Attributes:
-        start: The start of its words in the text.
-        end: Their end.
-        after: Its first instant; None: unbounded.
-        before: The instant after its last; None: unbounded.
         fading: The distance outside at which relevance has mostly faded.
         is_subject: Whether its words may also be the subject of the text, or contain a plain date.
     """
@@ -141,14 +137,7 @@ class _Word(NamedTuple):
 
 
 def times_in(text: str, now: datetime, zone: tzinfo, *, day_first: bool = False) -> list[NamedTime]:
-    """Return the times in a text that have begun, in order, `MOST` at most.
-
-    Args:
-        text: Any text.
-        now: The present instant, aware.
-        zone: The time zone of days.
-        day_first: Whether 3/4/2026 is in April; if not, it may be either.
-    """
+    """Return the times in a text that have begun, in order, `MOST` at most."""
     text = text[:_CHARACTERS]
     was = _WAS.search(text) is not None
     dates = _numeric(text, zone, day_first=day_first)

@@ -135,12 +135,7 @@ VAGUE: Final = {"a few": (2, 5), "few": (2, 5), "several": (3, 7)}
 
 
 class Grammar(NamedTuple):
-    """The forms of expressions: patterns and what a match of each means.
-
-    Attributes:
-        days: The forms that mean whole days.
-        spans: The forms that mean instants; they are tried first.
-    """
+    """Patterns and what a match means; those of instants, `spans`, are tried first."""
 
     days: tuple[tuple[re.Pattern[str], DaysMeaning], ...]
     spans: tuple[tuple[re.Pattern[str], SpanMeaning], ...]
@@ -149,14 +144,8 @@ class Grammar(NamedTuple):
 class Reader:
     """Parses phrases relative to a present time and a time zone.
 
-    Args:
-        grammar: The forms.
-        now: The present instant, in UTC.
-        zone: The time zone of days.
-        anchor: The reference day of names without a year or week; by default today.
-        forward: Whether such names mean the next one from there, not the newest until there.
-        reasons: Collects why well-formed phrases have no meaning.
-        day_first: Whether 3/4/2026 is in April; if not, it is refused.
+    Names without a year or week mean the newest until ``anchor``, the next from there if ``forward``.
+    ``reasons`` collects why well-formed phrases have no meaning. 3/4/2026 is refused unless ``day_first``.
     """
 
     def __init__(

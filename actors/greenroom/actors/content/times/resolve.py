@@ -30,14 +30,11 @@ import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
 from functools import cache
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from greenroom.actors.content.times import days, spans
-from greenroom.actors.content.times.calendar import midnight
+from greenroom.actors.content.times.calendar import Span, midnight
 from greenroom.actors.content.times.reader import Grammar, Reader, halves_first
-
-if TYPE_CHECKING:
-    from greenroom.actors.content.times.calendar import Span
 
 Window = tuple[datetime | None, datetime | None]
 
@@ -81,14 +78,8 @@ _BEFORE_WORDS: Final = frozenset({"before", "prior to", "earlier than", "older t
 def resolve(expression: str, now: datetime, tz: tzinfo, *, day_first: bool = False) -> Window:
     """Resolve an expression of time to its window in UTC, with an exclusive end.
 
-    Args:
-        expression: English, up to 200 characters.
-        now: The present instant, with its time zone.
-        tz: The time zone in which days begin and clocks are read.
-        day_first: Whether 3/4/2026 is in April; if not, it is refused.
-
-    Returns:
-        The first instant and the one after the last; None if unbounded.
+    An end is None if unbounded. ``now`` needs a time zone; days begin and clocks are read in ``tz``. 3/4/2026
+    is refused unless ``day_first``.
 
     Raises:
         ValueError: the expression is not understood; the sentence gives examples.

@@ -169,12 +169,9 @@ def _night(reader: Reader, back: int) -> Span:
     return _daytime(reader.today - back * ONE_DAY, "night", reader)
 
 
-def _is_before_dawn(reader: Reader) -> bool:
-    return reader.now.astimezone(reader.zone).hour < DAWN
-
-
 def _tonight(reader: Reader, _: re.Match[str]) -> Span:
-    return _night(reader, 1 if _is_before_dawn(reader) else 0)
+    is_before_dawn = reader.now.astimezone(reader.zone).hour < DAWN
+    return _night(reader, 1 if is_before_dawn else 0)
 
 
 def _this_daytime(reader: Reader, found: re.Match[str]) -> Span:

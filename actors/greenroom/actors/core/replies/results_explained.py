@@ -1,18 +1,27 @@
-"""Replies that explain searches of documents, sessions and code, for people."""
+"""Replies that explain searches to people, and how every search's explanation is made.
+
+The search itself reports the signals, on request, so what is explained is what was ranked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from greenroom.actors.core.replies.replies import Reply
 
+NOTHING: Final = "it has nothing of the query"
+"""Why a result is missing that passes every filter, if it has no rank at all."""
+
 
 class SignalPart(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a signal in a result's strength: its value times its weight.
 
-    All shares add up to 1.
+    Attributes:
+        weight: From the table of weights; null if it has none.
+        share: Its share of the strength; all shares add up to 1.
     """
 
     name: str
@@ -38,7 +47,7 @@ def signal_parts(parts: Mapping[str, float], weights: Mapping[str, float]) -> li
 
 
 class NamedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A result requested by name, with its place from 1, if it matches."""
+    """A result requested by name; without a place if it does not match."""
 
     score: float
     place: int | None
@@ -56,8 +65,6 @@ class ResultExplained(msgspec.Struct, frozen=True, kw_only=True):
         score: Its measured relevance, 0-1.
         signals: The strongest first.
         decided: What else determined the score.
-        corpus: The corpus of a passage or a file; null for messages.
-        path: The path of the document or file; null for messages.
     """
 
     id: str
@@ -76,7 +83,6 @@ class ResultsOfMode(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         places: The ranks of the first fifty, by id.
-        milliseconds: How long it took.
         how: How the query was executed, in words.
         partial: Why it may be incomplete.
     """
@@ -91,7 +97,12 @@ class ResultsOfMode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WhyThatResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a requested item has its place in a mode, or none."""
+    """Why a requested item has its rank in a mode, or none.
+
+    Attributes:
+        place: Its rank; null if it is not among the first fifty.
+        hit: How it is ranked; null if it is unknown or has no rank.
+    """
 
     mode: str
     place: int | None
@@ -103,8 +114,7 @@ class ResultsExplained(Reply, frozen=True, kw_only=True):
     """Answers `ExplainDocuments`, `ExplainSessionSearch` and `ExplainCode`.
 
     Attributes:
-        corrected: Searched spellings for unknown words.
-        unknown: Unknown words without a similar one.
+        about: The requested item, by mode.
         meanings: The meaning of each signal that counted, by name.
     """
 
@@ -114,6 +124,39 @@ class ResultsExplained(Reply, frozen=True, kw_only=True):
     unknown: list[str] = msgspec.field(default_factory=list)
     about: list[WhyThatResult] = msgspec.field(default_factory=list)
     meanings: dict[str, str]
+
+
+def list_mode(
+    mode: str,
+    hits: Sequence[ResultExplained],
+    limit: int,
+    *,
+    total: int,
+    seconds: float,
+    how: str,
+    partial: str | None,
+) -> ResultsOfMode:
+    """Return all results of a mode, the first of them in full."""
+    return ResultsOfMode(
+        mode=mode,
+        hits=list(hits[:limit]),
+        places={hit.id: place for place, hit in enumerate(hits, 1)},
+        total=total,
+        milliseconds=round(seconds * 1_000, 3),
+        how=how,
+        partial=partial,
+    )
+
+
+def explain_place(mode: ResultsOfMode, hit: ResultExplained | None, why_not: str) -> WhyThatResult:
+    """Return the rank of a requested result in a mode, or why it has none."""
+    place = None if hit is None else mode.places.get(hit.id)
+    return WhyThatResult(
+        mode=mode.mode,
+        place=place,
+        reasons=[] if place is not None else [why_not],
+        hit=None if hit is None else msgspec.structs.replace(hit, place=place),
+    )
 
 
 def meanings_of(

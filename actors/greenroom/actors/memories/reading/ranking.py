@@ -35,8 +35,8 @@ from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.search.index.corpus import Corpus
-    from greenroom.actors.search.ranking import Ranked
     from greenroom.actors.search.ranking.intent import State
+    from greenroom.actors.search.ranking.rank import Ranked
     from greenroom.actors.search.ranking.supersession import Floats, Places
 
     Parts = npt.NDArray[np.float32]

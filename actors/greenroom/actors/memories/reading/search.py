@@ -29,7 +29,9 @@ from greenroom.runtime import Context, Slices
 if TYPE_CHECKING:
     from greenroom.actors.memories.storage.vector_filters import RowFilter
     from greenroom.actors.search.index.corpus import Corpus
-    from greenroom.actors.search.ranking import Ranked, RankQuery, View
+    from greenroom.actors.search.ranking.query import RankQuery
+    from greenroom.actors.search.ranking.rank import Ranked
+    from greenroom.actors.search.ranking.view import View
 
 ANSWER_BYTES = 4 * 1_048_576
 """About the size of the contents in one reply; later memories come without their content."""
@@ -39,7 +41,7 @@ COUNTED = 10_000
 _NEEDED = (
     "greenroom.actors.memories.storage.vector_filters",
     "greenroom.actors.memories.reading.ranking",
-    "greenroom.actors.search.ranking",
+    "greenroom.actors.search.ranking.rank",
 )
 _COMPOSED_AT_ONCE = 16_384  # characters: about a millisecond
 _SIGNS = str.maketrans(dict.fromkeys('{}[]:,"', " "))
@@ -331,9 +333,10 @@ def _rank(
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     from greenroom.actors.memories.reading import ranking  # noqa: PLC0415 - needs numpy, loaded by now
-    from greenroom.actors.search.ranking import RankQuery, rank  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.intent import detect_state  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.negation import is_negated  # noqa: PLC0415 - as above
+    from greenroom.actors.search.ranking.query import RankQuery  # noqa: PLC0415 - as above
+    from greenroom.actors.search.ranking.rank import rank  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.relevance import RIVALS, match_of, rivals  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.supersession import COMPARED  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.weights import KINDS  # noqa: PLC0415 - as above

@@ -5,7 +5,7 @@ It searches like the tools, but counts no memory as used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
@@ -15,7 +15,7 @@ from msgspec import Meta
 from greenroom.actors.core.auth.namespaces import is_below, memory_address, root_of, user_namespace
 from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies import memory_types as kinds
-from greenroom.actors.core.replies.results_explained import signal_parts
+from greenroom.actors.core.replies.results_explained import NOTHING, signal_parts
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.core.validation.times import optional_datetime
@@ -29,12 +29,12 @@ from greenroom.actors.memories.recall.memory_search import (
 )
 from greenroom.actors.memories.recall.query import load_time_words
 from greenroom.actors.memories.recall.recall_context import RecallContext
-from greenroom.actors.memories.recall.replies import TimeWindow
 from greenroom.actors.memories.recall.scatter_gather import Root, relevance_among, sum_counts
 from greenroom.actors.memories.recall.search import MILLISECONDS, SearchResult, SearchSpec, chance_of, find
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters, TermRead
 from greenroom.actors.memories.requests.requests import LookUpMemories
 from greenroom.actors.memories.storage.directory import RootOfMemory
+from greenroom.actors.search.ranking.weights import KINDS, SIGNALS, VECTOR_SETS, weights
 from greenroom.runtime import Procedure, ProcedureContext, Refusal
 
 PLACES: Final = 100
@@ -102,6 +102,7 @@ class ExplainSearch(
         memory = [] if self.memory_id is None else await self._about(context, self.memory_id, done)
         hits = [hit for each in modes for hit in each.hits]
         hits += [each.hit for each in memory if each.hit is not None]
+        counted = {part.name for hit in hits for part in hit.signals}
         return schemas.SearchExplained(
             query=self.query,
             text=query.text or "",
@@ -110,10 +111,10 @@ class ExplainSearch(
                 for each in query.times
             ],
             terms=_terms(each.outcome for each in done.values()),
-            window=None if window is None else _within(window),
+            window=None if window is None else schemas.TimeRead(after=window.after, before=window.before),
             modes=modes,
             memory=memory,
-            meanings=_meanings(hits),
+            meanings={name: why for name, why in SIGNALS.items() if name in counted},
         )
 
     def _searches(
@@ -188,14 +189,7 @@ class ExplainSearch(
 
 
 class _One(NamedTuple):
-    """The memory to explain.
-
-    Attributes:
-        context: Where to search.
-        memory_id: Its id.
-        alone: Filters that only it passes, with all that has its key.
-        root: The root of its namespace.
-    """
+    """The memory to explain, and filters that only its key passes."""
 
     context: ProcedureContext
     memory_id: str
@@ -255,7 +249,7 @@ class _One(NamedTuple):
 def _why_too_weak(hit: FoundMemory | None, search: SearchSpec, outcome: SearchResult) -> str:
     """Return why a memory that passes every filter is not among the best."""
     if hit is None:
-        return "it has nothing of the query" if search.mode != "exact" else "it does not hold this text"
+        return NOTHING if search.mode != "exact" else "it does not hold this text"
     if outcome.is_nothing:
         return "nothing that was found is relevant enough to be shown, it neither"
     relevance = _among(hit, outcome).relevance
@@ -306,20 +300,8 @@ def _weights(found: FoundMemory) -> Mapping[str, float]:
     """Return the weights that ranked a memory; none if it was not ranked."""
     if found.weighed_as is None:
         return {}
-    from greenroom.actors.search.ranking.weights import KINDS, VECTOR_SETS, weights  # noqa: PLC0415 - needs numpy, loaded by now
-
     kind, vectors = found.weighed_as
     return weights(KINDS[KINDS.index(kind)], VECTOR_SETS[VECTOR_SETS.index(vectors)])
-
-
-def _meanings(hits: Sequence[schemas.HitExplained]) -> dict[str, str]:
-    """Return the purpose of each signal of some hits."""
-    names = {part.name for hit in hits for part in hit.signals}
-    if not names:  # nothing was ranked, so numpy may not be loaded
-        return {}
-    from greenroom.actors.search.ranking.weights import SIGNALS  # noqa: PLC0415 - as above
-
-    return {name: why for name, why in SIGNALS.items() if name in names}
 
 
 def _terms(outcomes: Iterable[SearchResult]) -> list[TermRead]:
@@ -340,7 +322,3 @@ def _terms(outcomes: Iterable[SearchResult]) -> list[TermRead]:
         if read:
             return list(read.values())
     return []
-
-
-def _within(window: TimeWindow) -> schemas.TimeRead:
-    return schemas.TimeRead(after=window.after, before=window.before)

@@ -215,7 +215,7 @@ class RootRanking:
         best = np.zeros(len(self._wanted), np.float32)
         vectors = self._query.vectors
         for each in () if vectors is None else (vectors, *vectors.older):
-            weights = word_weights(self, each.words, set(), counts, in_context=False)
+            weights = word_weights(self.count, each.words, set(), counts, in_context=False)
             query = query_vector(each, weights)
             found = None if query is None else (yield from self._sight.closest(each.space, query))
             if found is not None:

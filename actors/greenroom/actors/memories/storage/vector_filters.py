@@ -15,7 +15,7 @@ from greenroom.actors.core.base.unicode_forms import compose
 from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.actors.search.index import FOREVER, UNREVIEWED
 from greenroom.actors.search.index.corpus import Corpus
-from greenroom.actors.search.ranking import View
+from greenroom.actors.search.ranking.view import View
 from greenroom.runtime import Slices
 
 Mask = npt.NDArray[np.bool_]

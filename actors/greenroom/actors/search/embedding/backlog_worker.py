@@ -23,11 +23,7 @@ class Backoff:
         self._failures = 0
 
     def after_failure(self, asked_for: float | None = None) -> float:
-        """Return the seconds to wait now.
-
-        Args:
-            asked_for: The delay in seconds that the other side requires.
-        """
+        """Return the seconds to wait now, at least those that the other side requires."""
         seconds = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0**self._failures)
         self._failures = min(self._failures + 1, 16)
         return min(LONGEST_SECONDS, max(seconds, asked_for or 0.0))
@@ -41,12 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class EmbeddingWorker:
-    """A queue of actors that have texts without vectors, and the loop that embeds them.
-
-    Attributes:
-        embedded: The number of embedded texts.
-        trouble: Why the embedder cannot be loaded or does not embed; None without a problem.
-    """
+    """A queue of actors that have texts without vectors, and the loop that embeds them."""
 
     def __init__(self, runtime: RuntimeClient) -> None:
         self._runtime = runtime
@@ -146,11 +137,7 @@ class EmbeddingWorker:
         self._backoff.after_success()
 
     async def _embed_some(self, address: Address, embedder: Embedder) -> int | None:
-        """Embed some texts of one actor.
-
-        Returns:
-            About how many are left; None if the actor stored nothing.
-        """
+        """Embed some texts; return about how many are left, None if the actor stored nothing."""
         wanted = TextsToEmbed(space=embedder.space, limit=embedder.batch)
         found = await self._runtime.ask(address, wanted)
         if not found.texts:

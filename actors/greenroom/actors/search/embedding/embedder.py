@@ -31,8 +31,6 @@ class LocalEmbedder(Protocol):
 
     Attributes:
         space: The name of its vector space. Embedders with incomparable vectors have different spaces.
-        dimensions: The number of numbers in a vector.
-        has_tokens: Whether it also makes vectors of a text's tokens.
         is_quick: Whether a text takes so little time that the event loop can embed it.
         batch: The number of texts from one commit to the next, which take some seconds.
         group: The number of texts of about the same length in one call, so that it returns soon.
@@ -41,11 +39,11 @@ class LocalEmbedder(Protocol):
 
     space: str
     dimensions: int
-    has_tokens: bool
-    is_quick: bool
+    has_tokens: bool = False
+    is_quick: bool = False
     batch: int
     group: int
-    threads: int
+    threads: int = 1
 
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of stored texts; a text without a word has vectors of zeros."""
@@ -55,15 +53,7 @@ class LocalEmbedder(Protocol):
 
 
 class Embedder(Protocol):
-    """An asynchronous embedder: in a thread of this process, or an endpoint.
-
-    Attributes:
-        space: As in `LocalEmbedder`.
-        dimensions: As in `LocalEmbedder`.
-        has_tokens: As in `LocalEmbedder`.
-        batch: As in `LocalEmbedder`.
-        quick: The embedder itself if its `LocalEmbedder.is_quick` is true, otherwise None.
-    """
+    """An asynchronous embedder, as `LocalEmbedder`: in a thread of this process, or an endpoint."""
 
     space: str
     dimensions: int
@@ -72,22 +62,25 @@ class Embedder(Protocol):
     quick: LocalEmbedder | None
 
     async def embed(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return the vectors of stored texts.
-
-        Raises:
-            TextRefusedError: One of the texts cannot be embedded.
-            EmbedderError: Nothing can be embedded now.
-        """
+        """Return the vectors of stored texts, or raise an `EmbedderError`."""
 
     async def query(self, text: str) -> QueryVectors:
-        """Return the vectors of a query.
-
-        Raises:
-            EmbedderError: Nothing can be embedded now.
-        """
+        """Return the vectors of a query, or raise an `EmbedderError`."""
 
     async def aclose(self) -> None:
         """Release its resources."""
+
+
+def group_by_length(lengths: Sequence[int], most: int, total: int) -> list[list[int]]:
+    """Group texts by length, ``most`` of them or ``total`` if padded; return their numbers."""
+    groups: list[list[int]] = []
+    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
+        fits = groups and len(groups[-1]) < most
+        if fits and (len(groups[-1]) + 1) * lengths[number] <= total:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups
 
 
 class Word(NamedTuple):
@@ -106,13 +99,7 @@ def words_of(text: str) -> list[Word]:
 def words_of_tokens(
     words: list[Word], offsets: list[tuple[int, int]], prompt: int = 0
 ) -> tuple[list[str], list[int]]:
-    """Return the tokens that are part of a word: the words, and the tokens' numbers.
-
-    Args:
-        words: The text's words, in order.
-        offsets: The positions of the tokens, in order.
-        prompt: The number of characters before the text.
-    """
+    """Return the words and numbers of tokens within words, after ``prompt`` characters."""
     spellings: list[str] = []
     chosen: list[int] = []
     place = 0
@@ -134,8 +121,6 @@ class EmbedderChoice:
             ``static`` for the bundled word vectors, ``onnx`` for a model in a folder, ``http`` for an
             endpoint, ``python`` for a class, ``none`` for none.
         place: The folder (or the ``.onnx`` file in it), the URL, or module and class.
-        model: The name of the endpoint's model.
-        key: The API key for the endpoint.
         models: The folder of installed models; None for the user's.
     """
 
@@ -154,12 +139,8 @@ def read_choice(
 ) -> EmbedderChoice:
     """Parse a choice such as ``onnx:/models/minilm`` or ``http://127.0.0.1:11434/v1``.
 
-    Args:
-        text: ``auto``, ``minilm``, ``static``, ``none``, ``onnx:DIR``, ``http:URL`` or
-            ``python:MODULE:CLASS``; a URL may stand alone.
-        model: The name of the endpoint's model; ignored for the others.
-        key: The API key for the endpoint; ignored for the others.
-        models: The folder of installed models; None for the user's.
+    A URL may stand alone. ``model`` and ``key`` are those of an endpoint; ``models`` is the folder of
+    installed models, None for the user's.
 
     Raises:
         ValueError: It is none of these, or an endpoint has no model.

@@ -15,14 +15,14 @@ import outcome
 import trio
 
 from greenroom.actors.core.base.optional_packages import install_command
-from greenroom.actors.search.embedding.embedder import Embedder, EmbedderChoice, LocalEmbedder
-from greenroom.actors.search.embedding.errors import EmbedderError, ModelMissingError
-from greenroom.actors.search.embedding.models.installed_models import (
-    MINILM,
-    add_remedy,
-    find_fault,
-    models_folder,
+from greenroom.actors.search.embedding.embedder import (
+    Embedder,
+    EmbedderChoice,
+    LocalEmbedder,
+    group_by_length,
 )
+from greenroom.actors.search.embedding.errors import EmbedderError, ModelMissingError
+from greenroom.actors.search.embedding.models import installed_models
 from greenroom.actors.search.embedding.models.onnx_export import read_export
 from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
@@ -41,12 +41,8 @@ class InThread:
     """A local embedder behind the asynchronous interface; see `Embedder`.
 
     It has one thread for queries, so that they do not wait for stored texts. For these it has as many threads
-    as the embedder allows, but only one while there are searches.
-
-    Args:
-        local: The embedder.
-        leaves: Whether to abandon a thread after cancellation, because the embedder's code may never end: the
-            thread of a query at once, the thread of texts after a moment.
+    as the embedder allows, but only one while there are searches. If it ``leaves``, it abandons threads
+    with code that may never end: that of a query at once, that of texts after a moment.
     """
 
     def __init__(self, local: LocalEmbedder, *, leaves: bool = False) -> None:
@@ -63,7 +59,7 @@ class InThread:
 
     async def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of stored texts."""
-        groups = iter(_groups(texts, self._local.group))
+        groups = iter(group_by_length([*map(len, texts)], self._local.group, _GROUP_CHARACTERS))
         made: dict[int, Vectors] = {}
         error: EmbedderError | None = None
 
@@ -132,24 +128,8 @@ async def _run_abandonable(
     return made.unwrap()
 
 
-def _groups(texts: Sequence[str], most: int) -> list[list[int]]:
-    """Return the numbers of texts in groups of similar length, limited in number and characters."""
-    groups: list[list[int]] = []
-    for number in sorted(range(len(texts)), key=lambda number: len(texts[number])):
-        fits = groups and len(groups[-1]) < most
-        if fits and (len(groups[-1]) + 1) * len(texts[number]) <= _GROUP_CHARACTERS:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    return groups
-
-
 def check_choice(choice: EmbedderChoice) -> None:
-    """Check for missing files and libraries, without loading anything.
-
-    Raises:
-        EmbedderError: The model's files, or the library that runs it, are missing.
-    """
+    """Raise an `EmbedderError` for missing files and libraries, without loading anything."""
     if choice.kind == "minilm":
         _check_minilm(choice)
     if choice.kind != "onnx":
@@ -162,17 +142,13 @@ def check_choice(choice: EmbedderChoice) -> None:
 
 
 def _check_minilm(choice: EmbedderChoice, *, looks_inside: bool = False) -> None:
-    lack = find_fault(models_folder(choice), looks_inside=looks_inside)
+    lack = installed_models.find_fault(installed_models.models_folder(choice), looks_inside=looks_inside)
     if lack is not None:
-        raise ModelMissingError(add_remedy(lack))
+        raise ModelMissingError(installed_models.add_remedy(lack))
 
 
 async def load(choice: EmbedderChoice) -> Embedder:
-    """Load the configured embedder, ready for use.
-
-    Raises:
-        EmbedderError: It cannot be loaded, or not now.
-    """
+    """Load the configured embedder, ready for use."""
     if choice.kind == "http":
         return await _connect(choice)
     if choice.kind == "python":
@@ -218,7 +194,7 @@ def _load_local(choice: EmbedderChoice, check: Callable[[], object]) -> LocalEmb
         check()
         from greenroom.actors.search.embedding.models.minilm import load_minilm  # noqa: PLC0415 - as above
 
-        return load_minilm(models_folder(choice) / MINILM, check)
+        return load_minilm(installed_models.models_folder(choice) / installed_models.MINILM, check)
     if choice.kind == "static":
         from greenroom.actors.search.embedding.models.static import load_static  # noqa: PLC0415 - as above
 

@@ -25,15 +25,7 @@ from greenroom.actors.search.embedding.backlog_worker import EmbeddingWorker
 from greenroom.actors.search.embedding.embedder import Embedder, EmbedderChoice, read_choice
 from greenroom.actors.search.embedding.embedder_loader import load
 from greenroom.actors.search.embedding.errors import EmbedderError, TextRefusedError
-from greenroom.actors.search.embedding.lru_cache import LruCache
 from greenroom.actors.search.embedding.models.installed_models import resolve_auto
-from greenroom.actors.search.embedding.rows import (
-    FindUnfinished,
-    NoteEmbedder,
-    Space,
-    Unfinished,
-    registry_address,
-)
 from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 from greenroom.runtime import (
     Address,
@@ -57,13 +49,9 @@ class EmbeddingStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         embedder: The embedder in use, as for `--embedder`; never ``auto``, which `wanted` may be.
-        wanted: The configured embedder.
-        reason: Why this one is in use.
         state: ``off``: none is wanted; ``idle``: none was needed so far; then ``loading``, ``ready``, or
             ``failing`` if it cannot be loaded or does not embed now.
         space: The name of its vector space, once it was ready.
-        trouble: Why it fails.
-        embedded: The number of texts embedded by the worker.
         texts_waiting: About how many texts lack vectors of this space, now.
         actors_waiting: How many actors have such texts, now.
         older_spaces: The spaces of earlier embedders in which some actors still search, now.
@@ -118,7 +106,7 @@ class EmbeddingService:
         self._embedder: Embedder | None = None
         self._older: dict[str, Embedder] = {}
         self._worker = EmbeddingWorker(runtime)
-        self._queries: LruCache[tuple[str, str], QueryVectors] = LruCache(QUERIES_KEPT)
+        self._queries: dict[tuple[str, str], QueryVectors] = {}
         self._needed = trio.Event()
         self._tried = trio.Event()
         self._older_tried = trio.Event()
@@ -129,7 +117,7 @@ class EmbeddingService:
 
     def _take(self, choice: EmbedderChoice, reason: str) -> None:
         self._choice, self._reason = choice, reason
-        self._source = Space(str(choice), choice.model)
+        self._source = rows.Space(str(choice), choice.model)
 
     @property
     def space(self) -> str | None:
@@ -160,10 +148,7 @@ class EmbeddingService:
         return f"the embedder {self._choice} is being loaded"
 
     def embed_nowait(self, text: str) -> Vectors | None:
-        """Return the vectors of a stored text, if the embedder is ready and quick.
-
-        Otherwise return None; the actor then calls `add_pending`.
-        """
+        """Return a stored text's vectors if the embedder is ready and quick; else call `add_pending`."""
         if self._embedder is None or self._embedder.quick is None:
             self._needed.set()
             return None
@@ -192,12 +177,9 @@ class EmbeddingService:
     async def query(self, text: str, *, wait: bool = False) -> QueryVectors | None:
         """Return the vectors of a query; if None, `absence` says why.
 
-        It waits a moment until the embedder is loaded and older texts have vectors. While actors still search
-        in the spaces of earlier embedders, `QueryVectors.older` has the query in these spaces.
-
-        Args:
-            text: The query.
-            wait: Whether to wait without a limit until the embedder is loaded or has failed.
+        It waits a moment until the embedder is loaded and older texts have vectors, with ``wait`` without a
+        limit. While actors still search in the spaces of earlier embedders, `QueryVectors.older` has the
+        query in these spaces.
         """
         await self._wait_for_embedder(without_end=wait)
         self._asked += 1
@@ -276,9 +258,9 @@ class EmbeddingService:
         for address in unfinished.addresses:
             self._worker.add(address)
         if not unfinished.is_known:
-            note = NoteEmbedder(embedder=self._source.embedder, model=self._source.model)
+            note = rows.NoteEmbedder(embedder=self._source.embedder, model=self._source.model)
             try:
-                await self._runtime.ask(registry_address(embedder.space), note)
+                await self._runtime.ask(rows.registry_address(embedder.space), note)
             except GreenroomError as error:  # a full store, in which nothing is embedded now anyway
                 logger.warning("the embedder of the space %s cannot be recorded: %s", embedder.space, error)
         nursery.start_soon(self._release_older, embedder.space)
@@ -324,7 +306,7 @@ class EmbeddingService:
         own = SHARE * (trio.current_effective_deadline() - now)
         return min(min(self._loading_since, now) + seconds, now + own)
 
-    async def _load_older(self, spaces: Mapping[str, Space | None]) -> None:
+    async def _load_older(self, spaces: Mapping[str, rows.Space | None]) -> None:
         """Load the earlier embedders in whose spaces actors still search."""
         for space, made in spaces.items():
             if made == self._source or self.keeps(space):
@@ -356,9 +338,9 @@ class EmbeddingService:
             if self._older:
                 await trio.sleep(LOOK_SECONDS)  # some actors could not store their vectors yet
 
-    async def _unfinished(self, space: str | None) -> Unfinished:
+    async def _unfinished(self, space: str | None) -> rows.Unfinished:
         try:
-            return await self._runtime.query(FindUnfinished(space=space, maker=self._source))
+            return await self._runtime.query(rows.FindUnfinished(space=space, maker=self._source))
         except (RuntimeClosedError, StoreFailedError):  # the runtime is about to cancel this task
             await trio.sleep_forever()
 
@@ -366,8 +348,9 @@ class EmbeddingService:
         if embedder.quick is not None:
             return embedder.quick.query(text)
         key = (embedder.space, text)
-        known = self._queries.get(key)
+        known = self._queries.pop(key, None)
         if known is not None:
+            self._queries[key] = known  # the query that was used last comes last
             return known
         if embedder is not self._embedder:
             made = await _in_time(embedder, text)
@@ -377,7 +360,9 @@ class EmbeddingService:
         made = await _in_time(embedder, text)
         if not isinstance(made, EmbedderError):
             self._worker.record_success()
-            self._queries.put(key, made)
+            self._queries[key] = made
+            if len(self._queries) > QUERIES_KEPT:
+                del self._queries[next(iter(self._queries))]
             return made
         if not isinstance(made, TextRefusedError):
             self._worker.record_failure(made)
@@ -413,7 +398,7 @@ async def _in_time(embedder: Embedder, text: str) -> QueryVectors | EmbedderErro
         return error
 
 
-def _choice_of(space: str, made: Space | None, present: EmbedderChoice) -> EmbedderChoice | None:
+def _choice_of(space: str, made: rows.Space | None, present: EmbedderChoice) -> EmbedderChoice | None:
     """Return the embedder that made a space, if it may be loaded.
 
     A store may come from someone else, or from a modified backup, so its records are not trusted. Only

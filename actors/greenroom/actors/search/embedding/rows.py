@@ -36,12 +36,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class Space(msgspec.Struct, frozen=True):
-    """The embedder that made a vector space.
-
-    Attributes:
-        embedder: The embedder, as for `--embedder`.
-        model: The name of an endpoint's model.
-    """
+    """The embedder that made a vector space."""
 
     embedder: str
     model: str | None = None
@@ -74,13 +69,7 @@ def is_kept(context: Context, space: str) -> bool:
 
 
 class Unfinished(msgspec.Struct, frozen=True):
-    """The remaining work for a space.
-
-    Attributes:
-        addresses: The actors with texts that lack vectors, or with vectors of other spaces.
-        older: These other spaces, each with its embedder if that is known.
-        is_known: Whether the embedder of the wanted space is recorded.
-    """
+    """The actors with work left for a space, and the spaces that they use."""
 
     addresses: list[Address]
     older: dict[str, Space | None]
@@ -88,12 +77,7 @@ class Unfinished(msgspec.Struct, frozen=True):
 
 
 class FindUnfinished(Procedure[Unfinished], frozen=True, kw_only=True):
-    """Find the remaining work for a space, in the owner of the store.
-
-    Attributes:
-        space: The wanted space; None while it is unknown, for the recorded space of ``maker``.
-        maker: The wanted embedder.
-    """
+    """Find the remaining work for a space, by default that recorded for its maker."""
 
     runs = "snapshot"
 

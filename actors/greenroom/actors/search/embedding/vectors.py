@@ -8,14 +8,7 @@ from greenroom.runtime import Message
 
 
 class Vectors(msgspec.Struct, frozen=True, kw_only=True):
-    """The vectors of one text, as small integers.
-
-    Attributes:
-        scale: The factor of ``values`` that gives the vector unit length.
-        values: The sentence's vector, int8.
-        tokens: The vectors of its tokens, int8, one after the other; None if the embedder has none.
-        token_scale: The factor of ``tokens``.
-    """
+    """The vectors of a text and of its tokens, int8; scaled they have unit length."""
 
     scale: float
     values: bytes
@@ -28,7 +21,6 @@ class QueryVectors(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         space: The space of its vectors: the embedder's name, version and dimensions.
-        words: The query's words.
         rows: Their vectors, float32, one after the other.
         sentence: The whole query's vector, float32; None for the mean of the words' vectors, weighed by
             their rarity among the searched memories.

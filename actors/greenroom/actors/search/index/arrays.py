@@ -11,11 +11,9 @@ import numpy.typing as npt
 
 from greenroom.actors.core.base.zstd import compress_bytes, decompress_bytes
 from greenroom.actors.search.embedding.vectors import Vectors
-from greenroom.actors.search.index.columns import CHANGING, NAMED, TYPES
 from greenroom.actors.search.index.records import BlockRecord, ChunkRecord, TokenVectors, VectorChunk
-from greenroom.actors.search.index.rows import Rows
-from greenroom.actors.search.index.segment import Chunk
-from greenroom.actors.search.index.terms import JoinedTerms, join_terms
+from greenroom.actors.search.index.rows import CHANGING, NAMED, TYPES, Rows
+from greenroom.actors.search.index.segment import Chunk, JoinedTerms, join_terms
 from greenroom.runtime import Slices
 
 LASTING = tuple(name for name in TYPES if name not in CHANGING and name not in NAMED)
@@ -160,11 +158,7 @@ def vectors(
 
 
 class VectorMatrix:
-    """An int8 vector per row, with its scale; zeros for a row without a vector.
-
-    Attributes:
-        dimensions: The dimensions of each vector.
-    """
+    """An int8 vector per row, with its scale; zeros for a row without a vector."""
 
     __slots__ = ("_has", "_scales", "_values", "dimensions")
 

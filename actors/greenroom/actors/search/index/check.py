@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,20 +13,16 @@ import numpy.typing as npt
 from greenroom.actors.content.text.words import TextRules, rules_named
 from greenroom.actors.core.replies.damage import filter_damage
 from greenroom.actors.search.index import arrays, records
-from greenroom.actors.search.index.columns import NAMED, TYPES
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.document import (
     FIELDS,
-    FOREVER,
-    NEVER,
-    NO_POSITION,
     Document,
     Field,
     analyse,
 )
 from greenroom.actors.search.index.loader import LoadedIndex, load, take_vectors
 from greenroom.actors.search.index.memtable import MOST_TIMES
-from greenroom.actors.search.index.segment import Segment
+from greenroom.actors.search.index.rows import NAMED, TYPES, plain_columns
 from greenroom.runtime import Context, RecordDamagedError, Slices, StoreDamagedError
 
 Prints = Mapping[Field, npt.NDArray[np.uint64]]
@@ -38,12 +35,7 @@ _REPLACED = (records.ROWS, records.MORE, records.PATCHES, records.SEGMENTS)
 
 
 class _Problems:
-    """Sentences about differences, of which the first are kept.
-
-    Attributes:
-        sentences: The first sentences.
-        called: What a sentence calls a memory.
-    """
+    """Sentences about differences, of which the first are kept; ``called`` names a memory there."""
 
     def __init__(self, called: str) -> None:
         self.called = called
@@ -69,12 +61,8 @@ def check(
 ) -> Slices[list[str]]:
     """Compare an index with ``documents``; return a sentence for each difference.
 
-    Args:
-        context: Where its records are.
-        documents: The memories, and None to yield.
-        kept: The index in RAM, if it is loaded.
-        partition: Decodes partitions.
-        called: What a sentence calls one of the ``documents``.
+    Among the memories are Nones to yield. ``kept`` is the index in RAM, if it is loaded; ``called`` names a
+    memory in sentences.
     """
     try:
         manifest = context.get(records.MANIFEST, records.Manifest)
@@ -171,20 +159,8 @@ def _compare_memory(corpus: Corpus, prints: Prints, kept: Corpus, found: _Proble
 
 
 def _wrong_columns(corpus: Corpus, row: int, document: Document, flags: int) -> list[str]:
-    expected: dict[str, Any] = {
-        "created": document.created_at,
-        "updated": document.updated_at,
-        "position": NO_POSITION if document.position is None else document.position,
-        "flags": flags,
-        "number": document.number,
-        "supersedes": document.supersedes or 0,
-        "importance": np.float32(document.importance),
-        "rating": np.float32(document.rating),
-        "uses": document.uses,
-        "last_used": NEVER if document.last_used is None else document.last_used,
-        "expires": FOREVER if document.expires_at is None else document.expires_at,
-    }
-    wrong = [name for name, value in expected.items() if corpus.column(name)[row] != value]
+    expected = plain_columns(document) | {"flags": flags}
+    wrong = [name for name, value in expected.items() if corpus.column(name)[row] != TYPES[name](value)]
     for name in NAMED:
         number = int(corpus.column(name)[row])
         if (None if number < 0 else corpus.names[name].names[number]) != getattr(document, name):
@@ -198,20 +174,16 @@ def _fingerprints(corpus: Corpus) -> Slices[Prints]:
     low = 0
     segments = yield from corpus.all_segments()
     for segment in segments:
-        yield from _add_fingerprints(segment, low, found)
+        for field, chunks in segment.chunks.items():
+            for chunk in chunks:
+                terms = map(partial(_of_term, field), chunk.terms)
+                numbers = np.fromiter(terms, np.uint64, len(chunk.terms))
+                postings = np.repeat(numbers, chunk.counts())
+                postings *= chunk.times.astype(np.uint64) * np.uint64(2) + np.uint64(1)
+                np.add.at(found[field], chunk.rows + low, postings)
+                yield
         low += segment.size
     return found
-
-
-def _add_fingerprints(segment: Segment, low: int, found: Prints) -> Slices[None]:
-    for field, chunks in segment.chunks.items():
-        for chunk in chunks:
-            terms = (_of_term(field, term) for term in chunk.terms)
-            numbers = np.fromiter(terms, np.uint64, len(chunk.terms))
-            postings = np.repeat(numbers, chunk.counts())
-            postings *= chunk.times.astype(np.uint64) * np.uint64(2) + np.uint64(1)
-            np.add.at(found[field], chunk.rows + low, postings)
-            yield
 
 
 def _fingerprint(field: Field, counts: Mapping[str, int]) -> Slices[int]:
@@ -235,15 +207,7 @@ def rebuild(
     *,
     packed: bool,
 ) -> Slices[tuple[records.Manifest, LoadedIndex]]:
-    """Stage a new index of ``documents`` in place of the old one.
-
-    Args:
-        context: Where its records are.
-        old: The old manifest; its vectors are kept.
-        documents: The memories, and None to yield.
-        rules: The rules by which texts become terms.
-        packed: Whether to store segments compressed.
-    """
+    """Stage a new index of ``documents`` instead of the old one; keep its vectors."""
     for prefix in _REPLACED:
         for key in context.keys(prefix):
             context.delete(key)

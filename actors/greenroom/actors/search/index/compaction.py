@@ -40,13 +40,10 @@ class _NewSegment:
     """A segment that is being written.
 
     Attributes:
-        number: Its number in the keys of its records.
         start: The first segment that it replaces.
         end: The first segment after those.
         kept: Which of their rows it has.
         steps: Yields the chunks of its postings; None after the last.
-        chunks: The written chunks.
-        block: The next block of columns.
         touched: The ids of memories that changed since the start.
     """
 
@@ -82,12 +79,7 @@ class Compactor:
         return True
 
     def step(self, context: Context, *, is_quiet: bool = False) -> Slices[bool]:
-        """Do one step, and return whether there was one.
-
-        Args:
-            context: Where to stage it.
-            is_quiet: Whether no more rows come for now, so that even a few runs are merged.
-        """
+        """Do one step, if there is one; if it ``is_quiet`` even merge a few runs."""
         many = FEW if is_quiet else MANY
         if self._building is not None:
             yield from self._build(context, self._building)

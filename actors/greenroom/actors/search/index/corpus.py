@@ -4,19 +4,109 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.content.text.words import TextRules
 from greenroom.actors.search.index.arrays import VectorMatrix
-from greenroom.actors.search.index.document import FIELDS, Analysed, Document, Field, analyse
+from greenroom.actors.search.index.document import FIELDS, NO_POSITION, Analysed, Document, Field, analyse
 from greenroom.actors.search.index.memtable import Memtable
 from greenroom.actors.search.index.merge import TAIL_POSTINGS, TAIL_ROWS, first_merged, merged_chunks
-from greenroom.actors.search.index.neighbours import ConversationOrder, Neighbours, neighbours
 from greenroom.actors.search.index.rows import Rows
 from greenroom.actors.search.index.segment import Chunk, Postings, Segment, seal, unpack
 from greenroom.runtime import Slices
+
+RowNumbers = npt.NDArray[np.int32]
+Positions = npt.NDArray[np.int64]
+
+_FEW = 256
+"""Up to this many new rows it is cheaper to insert them than to sort everything (8 ms for 100,000)."""
+
+
+class Neighbours(NamedTuple):
+    """The neighbours and the place of each row in its conversation; -1 for none."""
+
+    previous: npt.NDArray[np.int32]
+    following: npt.NDArray[np.int32]
+    place: npt.NDArray[np.int32]
+    order: npt.NDArray[np.int32]
+
+
+class ConversationOrder:
+    """The rows of conversations, by conversation, position and row; rows without a position come last."""
+
+    __slots__ = ("_rows", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        """The number of sorted rows."""
+        self._rows: RowNumbers = np.empty(0, np.int32)
+
+    def rows(self, conversation: RowNumbers, position: Positions) -> RowNumbers:
+        """Return the order of all rows, from their columns; known rows have not changed."""
+        size = len(conversation)
+        if size > self.size + _FEW or not self.size:
+            self._rows = _sort_rows(np.arange(size, dtype=np.int32), conversation, position)
+        elif size > self.size:
+            self._insert(
+                _sort_rows(np.arange(self.size, size, dtype=np.int32), conversation, position),
+                conversation,
+                position,
+            )
+        self.size = size
+        return self._rows
+
+    def renumber(self, places: RowNumbers) -> None:
+        """Apply new row numbers, -1 for rows that are gone."""
+        known = places[: self.size]
+        moved = known[self._rows]
+        self._rows = moved[moved >= 0]
+        self.size = int((known >= 0).sum())
+
+    def resident_bytes(self) -> int:
+        """Return the memory in use."""
+        return self._rows.nbytes
+
+    def _insert(self, fresh: RowNumbers, conversation: RowNumbers, position: Positions) -> None:
+        """Insert sorted rows into their places."""
+        rows = self._rows
+        groups = conversation[rows]
+        ends = np.searchsorted(groups, conversation[fresh], "right")
+        places = ends.copy()
+        for number, row in enumerate(fresh):
+            if position[row] != NO_POSITION:
+                start = int(np.searchsorted(groups, conversation[row]))
+                keys = _keys(position[rows[start : ends[number]]])
+                places[number] = start + np.searchsorted(keys, position[row], "right")
+        self._rows = np.insert(rows, places, fresh)
+
+
+def _keys(position: Positions) -> Positions:
+    return np.where(position == NO_POSITION, np.iinfo(np.int64).max, position)
+
+
+def _sort_rows(rows: RowNumbers, conversation: RowNumbers, position: Positions) -> RowNumbers:
+    rows = rows[conversation[rows] >= 0]
+    return rows[np.lexsort((_keys(position[rows]), conversation[rows]))]
+
+
+def neighbours(order: RowNumbers, conversation: RowNumbers, mask: npt.NDArray[np.bool_]) -> Neighbours:
+    """Return the neighbours among the rows of ``mask``; ``order`` is of `ConversationOrder.rows`."""
+    size = len(conversation)
+    previous, following, place = (np.full(size, -1, np.int32) for _ in range(3))
+    seen = order if mask.all() else order[mask[order]]
+    if len(seen):
+        group = conversation[seen]
+        same = group[1:] == group[:-1]
+        previous[seen[1:]] = np.where(same, seen[:-1], np.int32(-1))
+        following[seen[:-1]] = np.where(same, seen[1:], np.int32(-1))
+        index = np.arange(len(seen), dtype=np.int32)
+        first = np.where(np.concatenate(([True], ~same)), index, np.int32(0))
+        place[seen] = index - np.maximum.accumulate(first)
+    return Neighbours(previous, following, place, seen)
+
 
 _POSTED = 1_024  # terms posted without a pause (0.5 ms)
 _FREQUENT = 4  # count so many times as many terms as are wanted
@@ -25,12 +115,7 @@ _NO_TIMES = np.empty(0, np.uint16)
 
 
 class Corpus(Rows):
-    """Rows with their postings, neighbours and vectors.
-
-    Attributes:
-        segments: Postings of the older rows, in order; the tail has the rest.
-        fetch_tokens: Reads a memory's token vectors from the store, by space and id.
-    """
+    """Rows with their postings, neighbours and vectors."""
 
     def __init__(self) -> None:
         """Make an empty corpus."""
@@ -62,11 +147,11 @@ class Corpus(Rows):
         place = row - self._tail_start
         for field, terms in counts.items():
             remaining = iter(terms.items())
-            total = int(self.columns.arrays[f"length.{field}"][row])
+            total = int(self.arrays[f"length.{field}"][row])
             while step := list(islice(remaining, _POSTED)):
                 total += self._tail.post(field, place, step)
                 yield
-            self.columns.arrays[f"length.{field}"][row] = min(total, 2**32 - 1)
+            self.arrays[f"length.{field}"][row] = min(total, 2**32 - 1)
 
     def attach_segment(self, segment: Segment) -> None:
         """Add the postings of the newest rows, while the tail is empty."""
@@ -146,14 +231,7 @@ class Corpus(Rows):
         return self.alive[low:high].copy()
 
     def replace(self, start: int, end: int, segment: Segment, kept: npt.NDArray[np.bool_]) -> Slices[None]:
-        """Replace the segments ``start`` to ``end - 1`` by the merged one.
-
-        Args:
-            start: The first merged segment.
-            end: The first segment after them.
-            segment: The new segment.
-            kept: Which of their rows it has.
-        """
+        """Replace the segments ``start`` to ``end - 1`` by one of their ``kept`` rows."""
         low, high = self.span(start, end)
         self.segments[start:end] = [segment] if segment.size else []
         if not kept.all():
@@ -215,10 +293,7 @@ class Corpus(Rows):
         return sum(segment.count(field, term) for segment in self.segments) + self._tail.count(field, term)
 
     def vocabulary(self, field: Field) -> Iterator[Sequence[str]]:
-        """Yield the terms of a field in blocks, none empty, each block in order.
-
-        A term may come in several blocks, and may have no living row.
-        """
+        """Yield a field's terms in sorted blocks, none empty; some twice or without living rows."""
         for segment in self.segments:
             for chunk in segment.chunks[field]:
                 yield chunk.terms[:]
@@ -263,10 +338,7 @@ class Corpus(Rows):
         return None if matrix is None else matrix.view(self.size)
 
     def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]:
-        """Read the token vectors of each row from the store; None for a row without.
-
-        They are int8, one per row of the matrix, all with one scale.
-        """
+        """Read the rows' token vectors, int8 with one scale, from the store; None without."""
         fetch = self.fetch_tokens
         return [None if fetch is None else fetch(space, int(self.ids[row])) for row in rows]
 

@@ -54,21 +54,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: Unique in the actor; the entry's update number.
         partition: The visibility class: hashable, and of the type given to `MemoryIndex`.
-        namespace: The whole namespace.
-        text: The text.
         key: The key; empty for a generated one.
-        author: The author's name.
-        tags: The tags.
-        kind: The kind of memory.
-        conversation: The conversation.
         position: Its place in the conversation; None for last.
         number: The number of the memory, the same for all versions.
-        created_at: When the memory was first written.
-        updated_at: When this version was written.
         expires_at: When it expires; None for never.
         importance: 0 to 1.
-        uses: How often it was used.
-        last_used: When it was last used.
         rating: The mean rating, -1 to 1; 0 for none.
         supersedes: The ``number`` of the memory that it supersedes; None for none.
         unreviewed: Whether a rule found it and no one has reviewed it since.
@@ -97,24 +87,14 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Analysed(NamedTuple):
-    """The terms and flags of a document.
-
-    Attributes:
-        counts: How often each term occurs, by field, without empty fields.
-        flags: QUESTION, TEMPORAL and UNREVIEWED.
-    """
+    """How often each term of a document occurs, by field, and its flags."""
 
     counts: Mapping[Field, Mapping[str, int]]
     flags: int
 
 
 def analyse(document: Document, rules: TextRules | None = None) -> Slices[Analysed]:
-    """Analyse a document into terms.
-
-    Args:
-        document: The document.
-        rules: The rules by which texts become terms; None for the current ones.
-    """
+    """Analyse a document into terms."""
     rules = rules or current_rules()
     text: Counter[str] = Counter()
     for stretch in stretches(document.text, _STRETCH):

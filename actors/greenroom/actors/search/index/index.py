@@ -16,7 +16,7 @@ from greenroom.actors.core.base.threads import import_in_thread
 from greenroom.actors.search.embedding.vectors import Vectors
 from greenroom.actors.search.index import records
 from greenroom.actors.search.index.document import FOREVER, Analysed, Document, Field, analyse
-from greenroom.actors.search.index.prepared_terms import Run
+from greenroom.actors.search.index.memtable import Run
 from greenroom.runtime import Context, Message, RecordDamagedError, Slices, StoreDamagedError
 
 if TYPE_CHECKING:
@@ -86,11 +86,7 @@ class MemoryIndex:
     # -- writing -----------------------------------------------------------
 
     def add(self, context: Context, document: Document) -> Slices[Analysed]:
-        """Add a memory with an id that was never used.
-
-        Returns:
-            Its terms and flags.
-        """
+        """Add a memory with an id that was never used; return its terms and flags."""
         analysed = yield from analyse(document, self._rules())
         self._begin(context)
         parts = yield from _stage_row(context, document, analysed)
@@ -102,30 +98,16 @@ class MemoryIndex:
         return analysed
 
     def read_run(self, run: Run, kept: Sequence[bool]) -> Slices[ReadRun]:
-        """Check a run from an untrusted source.
-
-        Args:
-            run: Terms of rows, see `memtable.run_of`.
-            kept: Whether to add each of these rows.
-
-        Raises:
-            ValueError: It is not a run of so many rows.
-        """
+        """Check an untrusted run, keep some of its rows; a `ValueError` if it is none."""
         yield from import_in_thread("greenroom.actors.search.index.runs")
         from greenroom.actors.search.index.runs import read  # noqa: PLC0415 - needs numpy, loaded by now
 
         return (yield from read(run, kept))
 
     def add_run(self, context: Context, ids: Sequence[int], like: Document, run: ReadRun) -> Slices[None]:
-        """Add rows that differ only in their ids and terms.
+        """Add rows that differ only in their ids and terms; ``like`` has the common columns.
 
-        An index has either single rows or runs.
-
-        Args:
-            context: Where to stage them.
-            ids: Ascending ids, above all earlier ones; at least one.
-            like: The common columns; its id and text are ignored.
-            run: Their terms.
+        Their ids ascend, above all earlier ones. An index has either single rows or runs.
         """
         from greenroom.actors.search.index import arrays, merge, runs  # noqa: PLC0415 - needs numpy, loaded by now
         from greenroom.actors.search.index.segment import Segment  # noqa: PLC0415 - as above
@@ -197,11 +179,7 @@ class MemoryIndex:
     def set_vectors(
         self, context: Context, space: str, vectors: Sequence[tuple[int, Vectors]]
     ) -> Slices[int]:
-        """Store vectors of memories in ``space``; skip unknown and removed memories.
-
-        Returns:
-            The number of stored vectors.
-        """
+        """Store vectors in a space, except of unknown and removed memories; return how many."""
         corpus = yield from self.loaded(context)
         known = [(number, vector) for number, vector in vectors if corpus.row(number) is not None]
         if not known:
@@ -236,7 +214,9 @@ class MemoryIndex:
         if found is None:
             return
         for kind in (records.VECTORS, records.TOKENS):
-            yield from _delete_all(context, records.space_prefix(kind, found.number))
+            for key in context.keys(records.space_prefix(kind, found.number)):
+                context.delete(key)
+                yield
         context.put(records.MANIFEST, manifest)
         if self._loaded is not None:
             self._loaded.chunks.pop(space, None)
@@ -316,9 +296,7 @@ class MemoryIndex:
     def loaded_in_time(self, context: Context, least: float) -> Slices[Corpus | None]:
         """Return the index as `loaded`; None if that takes too long, and load it soon.
 
-        Args:
-            context: The context of the message.
-            least: The seconds that must be left of the message's time; 0 for no limit.
+        ``least`` is how many seconds must be left of the message's time; 0 is no limit.
         """
         if self._loaded is None:
             yield from self._load(context, least)
@@ -363,14 +341,10 @@ class MemoryIndex:
             context.put(records.MANIFEST, manifest)
             self._is_stored = True
 
-    def _wants(self, context: Context) -> bool:
-        """Return whether there are memories that belong in the index."""
-        return self._documents is not None and any(self._documents(context))
-
     def _load(self, context: Context, least: float) -> Slices[None]:
         try:
             manifest = self._read_manifest(context)
-            if self._documents is None or self.is_current(context) or not self._wants(context):
+            if self._documents is None or self.is_current(context) or not any(self._documents(context)):
                 reading = self._read(context, manifest)
                 for _ in reading:
                     if least and context.seconds_left() < least:
@@ -476,9 +450,3 @@ def _parts(counts: records.Counts) -> Iterator[records.Counts]:
         while step := dict(islice(remaining, _PART)):
             part: dict[Field, dict[str, int]] = {field: step}
             yield part
-
-
-def _delete_all(context: Context, prefix: bytes) -> Slices[None]:
-    for key in context.keys(prefix):
-        context.delete(key)
-        yield

@@ -20,8 +20,6 @@ class LoadedIndex:
     """The index in RAM, with facts about its records.
 
     Attributes:
-        corpus: The rows.
-        patched: The ids with a patch.
         long: By id, the number of further records with terms of a row of the tail, if any.
         chunks: By space and number of a chunk, the number of its vectors in use.
     """
@@ -35,11 +33,7 @@ class LoadedIndex:
 def load(
     context: Context, manifest: records.Manifest, partition: Callable[[bytes], Any]
 ) -> Slices[LoadedIndex]:
-    """Load the stored index.
-
-    Raises:
-        StoreDamagedError: A record is missing or inconsistent.
-    """
+    """Load the stored index."""
     corpus = Corpus()
     found = LoadedIndex(corpus)
     for segment in manifest.segments:
@@ -56,27 +50,18 @@ def load(
         with _whole(key):
             corpus.change(number, patch)
         yield
-    yield from load_vectors(context, manifest, found)
-    return found
-
-
-def load_vectors(context: Context, manifest: records.Manifest, found: LoadedIndex) -> Slices[None]:
-    """Read the vectors of all spaces."""
     for name, space in manifest.spaces.items():
         prefix = records.space_prefix(records.VECTORS, space.number)
         for key, chunk in context.scan(records.VectorChunk, prefix=prefix):
             take_vectors(key, chunk, name, space, found)
             yield
+    return found
 
 
 def take_vectors(
     key: bytes, chunk: records.VectorChunk, name: str, space: records.Space, found: LoadedIndex
 ) -> None:
-    """Add the vectors of one chunk.
-
-    Raises:
-        StoreDamagedError: They do not fit their space.
-    """
+    """Add the vectors of one chunk."""
     with _whole(key):
         used = found.corpus.set_vectors(name, *arrays.vectors(chunk, space.dimensions))
     found.chunks.setdefault(name, {})[records.chunk_of(key)] = used

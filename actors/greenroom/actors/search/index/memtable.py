@@ -1,6 +1,7 @@
 """Postings of the newest rows, cheap to extend, also in the form of a *run*.
 
-A run is plain bytes, which another process may make. This module does not need numpy.
+A run is plain bytes, as this machine has numbers in memory, made by the process that parsed the documents;
+`runs` checks it. This module does not need numpy.
 """
 
 from __future__ import annotations
@@ -10,11 +11,34 @@ from array import array
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+import msgspec
+
 from greenroom.actors.content.text.analyze import current_rules
 from greenroom.actors.content.text.words import TextRules
 from greenroom.actors.search.index.document import FIELDS, Document, Field, analyse
-from greenroom.actors.search.index.prepared_terms import Run, Terms
 from greenroom.runtime import Slices
+
+
+class Terms(msgspec.Struct, frozen=True, array_like=True):
+    """The terms of one field of several rows, and where they occur.
+
+    Attributes:
+        ends: Where the postings of each end (uint32).
+        postings: The row, shifted by 16 bits, and how often the term occurs there (uint64); in order of rows.
+    """
+
+    terms: list[str]
+    ends: bytes
+    postings: bytes
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True):
+    """The terms of several rows, counted from 0."""
+
+    rules: str
+    flags: bytes
+    fields: dict[str, Terms]
+
 
 BLOCK = 4_096
 """The most terms of one block of the vocabulary, which is sorted without a pause (1 ms)."""
@@ -31,8 +55,6 @@ class Memtable:
     Attributes:
         fields: A term with one posting has the posting itself, as half of a vocabulary does; other terms have
             an array.
-        size: The number of rows, which are counted from the first of the tail.
-        postings: The number of postings of all fields.
     """
 
     __slots__ = ("_blocks", "fields", "postings", "resident_bytes", "size")
@@ -115,12 +137,7 @@ class Memtable:
 
 
 def run_of(documents: Iterable[Document], rules: TextRules | None = None) -> Slices[Run]:
-    """Return the run of documents that get consecutive rows.
-
-    Args:
-        documents: The documents.
-        rules: The rules by which texts become terms; None for the current ones.
-    """
+    """Return the run of documents that get consecutive rows."""
     rules = rules or current_rules()
     memtable = Memtable()
     flags = bytearray()

@@ -69,12 +69,7 @@ _LEAST = 64
 def merged_chunks(
     segments: Sequence[Segment], kept: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[Field, Chunk] | None]:
-    """Yield the chunks of the merged segment; None after a step without one.
-
-    Args:
-        segments: The segments, in order of their rows.
-        kept: Whether the new segment has each of their rows.
-    """
+    """Yield the chunks of the merged segment's ``kept`` rows; None after a step without."""
     places = np.cumsum(kept, dtype=np.int32) - np.int32(1)
     places[~kept] = -1
     starts = np.cumsum([0, *(segment.size for segment in segments)])

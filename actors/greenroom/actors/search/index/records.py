@@ -42,14 +42,7 @@ Patch = dict[str, Any]
 
 
 class Space(msgspec.Struct, array_like=True):
-    """A space of vectors.
-
-    Attributes:
-        number: Its number in keys.
-        dimensions: The dimensions of its vectors.
-        next_chunk: The number of the next chunk.
-        has_tokens: Whether there may be vectors of tokens.
-    """
+    """A space of vectors."""
 
     number: int
     dimensions: int
@@ -58,14 +51,7 @@ class Space(msgspec.Struct, array_like=True):
 
 
 class SegmentRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A segment.
-
-    Attributes:
-        number: Its number in keys.
-        rows: The number of rows.
-        chunks: The number of chunks of postings, by field.
-        block_rows: The number of rows in each block except the last.
-    """
+    """A segment; every block but the last has ``block_rows`` rows."""
 
     number: int
     rows: int
@@ -84,10 +70,7 @@ class Manifest(msgspec.Struct, array_like=True):
     Attributes:
         format: The `FORMAT` of the program that made it.
         analysis: The name of the rules by which texts became terms.
-        spaces: The spaces by name.
-        next_space: The number of the next space.
         segments: The segments in order of their rows, which are older than those of the tail.
-        next_segment: The number of the next segment.
         building: The number of a segment that is not complete.
         doomed: The numbers of segments to delete.
     """
@@ -103,12 +86,7 @@ class Manifest(msgspec.Struct, array_like=True):
 
 
 class RowRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A stored row of the tail; ``partition`` is msgpack, the rest is as in `Document`.
-
-    Attributes:
-        counts: The first part of its terms.
-        parts: The number of records with the other parts.
-    """
+    """A stored row of the tail, with a first part of its terms; see `Document`."""
 
     partition: bytes
     namespace: str

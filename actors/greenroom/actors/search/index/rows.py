@@ -1,4 +1,4 @@
-"""The rows of the index, without terms and vectors."""
+"""The rows of the index, a growing array for each column, without terms and vectors."""
 
 from __future__ import annotations
 
@@ -9,27 +9,90 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.search.index.columns import NAMED, Columns, NameTable
 from greenroom.actors.search.index.document import FOREVER, NEVER, NO_POSITION, Analysed, Document, Field
+
+D = TypeVar("D", bound=np.generic)
+N = TypeVar("N", bound=Hashable)
+
+NAMED = ("partition", "namespace", "author", "kind", "conversation")
+"""Columns that hold numbers of names."""
+CHANGING = ("alive", "supersedes", "importance", "rating", "uses", "last_used", "expires")
+"""The mutable columns; all others never change."""
+TYPES: Mapping[str, Any] = {
+    "id": np.uint64,
+    "created": np.int64,
+    "updated": np.int64,
+    "position": np.int64,
+    "number": np.uint64,
+    **dict.fromkeys(NAMED, np.int32),
+    "flags": np.uint8,
+    "length.text": np.uint32,
+    "length.key": np.uint32,
+    "length.tags": np.uint32,
+    "length.author": np.uint32,
+    "length.labels": np.uint32,
+    "alive": np.bool_,
+    "supersedes": np.uint64,
+    "importance": np.float32,
+    "rating": np.float32,
+    "uses": np.uint32,
+    "last_used": np.int64,
+    "expires": np.int64,
+}
+_LEAST = 16
+_ROW_BYTES: int = sum(np.dtype(kind).itemsize for kind in TYPES.values())
+
+
+class NameTable(Generic[N]):
+    """Numbers for names, in order of appearance."""
+
+    __slots__ = ("_numbers", "names")
+
+    def __init__(self) -> None:
+        self.names: list[N] = []
+        self._numbers: dict[N, int] = {}
+
+    def number(self, name: N) -> int:
+        """Return the number of ``name``; a new one if it has none."""
+        number = self._numbers.setdefault(name, len(self.names))
+        if number == len(self.names):
+            self.names.append(name)
+        return number
+
+    def find(self, name: N) -> int | None:
+        """Return the number of ``name``, or None."""
+        return self._numbers.get(name)
+
+
+def plain_columns(document: Document) -> dict[str, Any]:
+    """Return the columns of a document that hold neither names, terms nor flags."""
+    return {
+        "created": document.created_at,
+        "updated": document.updated_at,
+        "number": document.number,
+        "position": NO_POSITION if document.position is None else document.position,
+        "supersedes": document.supersedes or 0,
+        "importance": document.importance,
+        "rating": document.rating,
+        "uses": document.uses,
+        "last_used": NEVER if document.last_used is None else document.last_used,
+        "expires": FOREVER if document.expires_at is None else document.expires_at,
+    }
+
 
 _ID_BYTES = 130  # a dictionary entry and two integers
 _BEGINNINGS = count(step=1 << 40)  # so that two corpora never have the same numbers
 _OF_VIEWS = frozenset({"alive", "expires", "supersedes"})
 
 
-D = TypeVar("D", bound=np.generic)
-N = TypeVar("N", bound=Hashable)
-
-
 class _Column(Generic[D]):
-    """A column of `columns.TYPES` as an attribute."""
+    """A column of `TYPES` as an attribute."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __get__(self, rows: Rows, _: type[Rows]) -> npt.NDArray[D]:
-        columns = rows.columns
-        return columns.arrays[self._name][: columns.size]
+        return rows.arrays[self._name][: rows.size]
 
 
 class _Names(Generic[N]):
@@ -45,66 +108,53 @@ class _Names(Generic[N]):
 class Rows:
     """Rows in order of insertion; a removed row is dead until rows are renumbered.
 
-    All arrays are views: they are valid until the next change, and read-only.
+    All columns are views: they are valid until the next change, and read-only. One such as `author` has
+    numbers of the names in `authors`. The values are those of `Document`.
 
     Attributes:
         arrangement: Grows when rows are added, removed or renumbered, or change their expiry or supersession.
             While it stays, visibility and neighbours stay as well.
-        columns: The columns by name, and the number of rows.
+        arrays: The columns by name, with room for more rows.
+        size: The number of rows, dead ones included.
         names: The names for the numbers in the columns of `NAMED`.
     """
 
     ids = _Column[np.uint64]("id")
-    """The memories' ids."""
     alive = _Column[np.bool_]("alive")
-    """Whether a row's memory still exists."""
     numbers = _Column[np.uint64]("number")
     """The numbers of the memories, the same for all versions."""
     supersedes = _Column[np.uint64]("supersedes")
     """The numbers of the memories that each supersedes, 0 for none."""
     partition = _Column[np.int32]("partition")
-    """Numbers of `partitions`."""
     partitions = _Names[Any]("partition")
-    """The visibility classes."""
     namespace = _Column[np.int32]("namespace")
-    """Numbers of `namespaces`."""
     namespaces = _Names[str]("namespace")
-    """The namespaces."""
     author = _Column[np.int32]("author")
-    """Numbers of `authors`."""
     authors = _Names[str]("author")
-    """The authors' names."""
     kind = _Column[np.int32]("kind")
-    """Numbers of `kinds`."""
     kinds = _Names[str]("kind")
-    """The kinds of memories."""
     conversation = _Column[np.int32]("conversation")
-    """Numbers of `conversations`, -1 for none."""
+    """-1 for none."""
     conversations = _Names[str]("conversation")
-    """The conversations."""
     position = _Column[np.int64]("position")
-    """Places in the conversation, `NO_POSITION` for none."""
+    """The place in the conversation; `NO_POSITION` for none."""
     created = _Column[np.int64]("created")
-    """When the entry was first written, in microseconds since 1970."""
     updated = _Column[np.int64]("updated")
-    """When this version was written, in microseconds since 1970."""
     expires = _Column[np.int64]("expires")
-    """When it expires, in microseconds since 1970; `FOREVER` for never."""
+    """`FOREVER` for never."""
     last_used = _Column[np.int64]("last_used")
-    """When it was last used, in microseconds since 1970; `NEVER` for never."""
+    """`NEVER` for never."""
     importance = _Column[np.float32]("importance")
-    """0 to 1."""
     rating = _Column[np.float32]("rating")
     """-1 to 1, 0 for none."""
     uses = _Column[np.uint32]("uses")
-    """How often it was used."""
     flags = _Column[np.uint8]("flags")
-    """QUESTION, TEMPORAL and UNREVIEWED."""
 
     def __init__(self) -> None:
         self.arrangement = next(_BEGINNINGS)
         self.names: dict[str, NameTable[Any]] = {name: NameTable() for name in NAMED}
-        self.columns = Columns()
+        self.arrays = {name: np.empty(_LEAST, dtype) for name, dtype in TYPES.items()}
+        self.size = 0
         self._row_of: dict[int, int] | None = None  # only when ids do not ascend
 
     # -- writing -----------------------------------------------------------
@@ -116,11 +166,8 @@ class Rows:
         assert self._row_of is None or document.id not in self._row_of, f"memory {document.id} is known"
         conversation, names = document.conversation, self.names
         values: dict[str, Any] = {
+            **plain_columns(document),
             "id": document.id,
-            "created": document.created_at,
-            "updated": document.updated_at,
-            "number": document.number,
-            "position": NO_POSITION if document.position is None else document.position,
             "partition": names["partition"].number(document.partition),
             "namespace": names["namespace"].number(document.namespace),
             "author": names["author"].number(document.author),
@@ -133,17 +180,15 @@ class Rows:
             "length.author": 0,
             "length.labels": 0,
             "alive": True,
-            "supersedes": document.supersedes or 0,
-            "importance": document.importance,
-            "rating": document.rating,
-            "uses": document.uses,
-            "last_used": NEVER if document.last_used is None else document.last_used,
-            "expires": FOREVER if document.expires_at is None else document.expires_at,
         }
-        row = self.columns.append(values.items())
+        row = self.size
+        self._reserve(row + 1)
+        for name, value in values.items():
+            self.arrays[name][row] = value
+        self.size += 1
         if self._row_of is not None:
             self._row_of[document.id] = row
-        self._rearranged()
+        self.arrangement += 1
         return row
 
     def extend(self, size: int, columns: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -157,8 +202,11 @@ class Rows:
             self._row_of.update(
                 (int(number), self.size + place) for place, number in enumerate(columns["id"])
             )
-        self.columns.extend(size, columns.items())
-        self._rearranged()
+        self._reserve(self.size + size)
+        for name, values in columns.items():
+            self.arrays[name][self.size : self.size + size] = values
+        self.size += size
+        self.arrangement += 1
 
     def remove(self, id: int) -> bool:
         """Mark a memory's row as dead; return False if there is none."""
@@ -170,23 +218,20 @@ class Rows:
         if row is None:
             return False
         for name, value in values.items():
-            self.columns.arrays[name][row] = value
+            self.arrays[name][row] = value
         self.arrangement += not _OF_VIEWS.isdisjoint(values)
         return True
 
     def keep(self, rows: npt.NDArray[np.intp]) -> None:
         """Keep only ``rows``, which are sorted, and renumber them."""
-        self.columns.keep(rows)
+        for array in self.arrays.values():
+            array[: len(rows)] = array[rows]
+        self.size = len(rows)
         if self._row_of is not None:
             self._row_of = self._rows_by_id()
-        self._rearranged()
+        self.arrangement += 1
 
     # -- reading -----------------------------------------------------------
-
-    @property
-    def size(self) -> int:
-        """The number of rows, dead ones included."""
-        return self.columns.size
 
     def row(self, id: int) -> int | None:
         """Return the row of a living memory, or None."""
@@ -200,7 +245,7 @@ class Rows:
             if known is None:
                 return None
             row = known
-        return row if self.columns.arrays["alive"][row] else None
+        return row if self.arrays["alive"][row] else None
 
     def rows_of(self, ids: npt.NDArray[np.uint64], *, dead: bool = False) -> npt.NDArray[np.intp]:
         """Return the rows of living memories, or of dead ones too, -1 for others."""
@@ -216,8 +261,8 @@ class Rows:
         return found
 
     def column(self, name: str) -> npt.NDArray[Any]:
-        """Return a column by its name in `columns.TYPES`."""
-        return self.columns.arrays[name][: self.columns.size]
+        """Return a column by its name in `TYPES`."""
+        return self.arrays[name][: self.size]
 
     def lengths(self, field: Field) -> npt.NDArray[np.uint32]:
         """Return the number of posted occurrences of a field, by row."""
@@ -226,10 +271,17 @@ class Rows:
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use, in bytes."""
         ids = 0 if self._row_of is None else _ID_BYTES * len(self._row_of)
-        return self.columns.resident_bytes() + ids
+        return self.size * _ROW_BYTES + ids
 
-    def _rearranged(self) -> None:
-        self.arrangement += 1
+    def _reserve(self, size: int) -> None:
+        """Make room for ``size`` rows in all."""
+        room = len(self.arrays["id"])
+        if size > room:
+            # Untouched pages take no memory, and copying 100,000 rows takes 2 ms.
+            room = max(size, room + room // 2)
+            for name, array in self.arrays.items():
+                self.arrays[name] = grown = np.empty(room, array.dtype)
+                grown[: self.size] = array[: self.size]
 
     def _rows_by_id(self) -> dict[int, int]:
         return {int(number): row for row, number in enumerate(self.ids)}

@@ -5,28 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 from operator import lt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.search.index import arrays, records
-from greenroom.actors.search.index.columns import NAMED, TYPES
-from greenroom.actors.search.index.document import FIELDS, FOREVER, NO_POSITION, Document, Field
-from greenroom.actors.search.index.prepared_terms import Run, Terms
+from greenroom.actors.search.index.document import FIELDS, Document, Field
+from greenroom.actors.search.index.memtable import Run, Terms
+from greenroom.actors.search.index.rows import NAMED, TYPES, plain_columns
 from greenroom.actors.search.index.segment import Chunk, Postings, cut, unpack
 from greenroom.runtime import Slices
 
 
 class ReadRun(NamedTuple):
-    """A checked run.
-
-    Attributes:
-        chunks: Its postings.
-        lengths: The number of occurrences in each row, by field.
-        flags: The flags of each row.
-    """
+    """A checked run: its postings, its rows' occurrences by field, and their flags."""
 
     chunks: dict[Field, list[Chunk]]
     lengths: dict[Field, npt.NDArray[np.uint32]]
@@ -34,15 +28,7 @@ class ReadRun(NamedTuple):
 
 
 def read(run: Run, kept: Sequence[bool]) -> Slices[ReadRun]:
-    """Check a run.
-
-    Args:
-        run: The run.
-        kept: Whether each of its rows is wanted; the wanted ones are renumbered.
-
-    Raises:
-        ValueError: It is not a run of so many rows.
-    """
+    """Check a run, keep and renumber its wanted rows; a `ValueError` if it is another."""
     mask = np.array(kept, np.bool_)
     flags = np.frombuffer(run.flags, np.uint8)
     if len(flags) != len(mask) or not run.fields.keys() <= set(FIELDS):
@@ -100,14 +86,7 @@ def _select(
 def blocks(
     ids: Sequence[int], like: Document, run: ReadRun, *, packed: bool
 ) -> list[tuple[records.BlockRecord, dict[str, bytes]]]:
-    """Return the columns of rows that differ only in their ids, as records.
-
-    Args:
-        ids: Their ascending ids.
-        like: The common columns; its id and text are ignored.
-        run: Their terms.
-        packed: Whether to compress the records.
-    """
+    """Return the records of columns of rows that differ from ``like`` in ids and terms."""
     size = len(ids)
     columns = {name: np.zeros(size, kind) for name, kind in TYPES.items()}
     columns["id"][:] = ids
@@ -115,19 +94,7 @@ def blocks(
     columns["alive"][:] = True
     for field, lengths in run.lengths.items():
         columns[f"length.{field}"][:] = lengths
-    values: dict[str, Any] = {
-        "created": like.created_at,
-        "updated": like.updated_at,
-        "number": like.number,
-        "position": NO_POSITION if like.position is None else like.position,
-        "supersedes": like.supersedes or 0,
-        "importance": like.importance,
-        "rating": like.rating,
-        "uses": like.uses,
-        "last_used": like.last_used or 0,
-        "expires": FOREVER if like.expires_at is None else like.expires_at,
-    }
-    for name, value in values.items():
+    for name, value in plain_columns(like).items():
         columns[name][:] = value
     names = {name: [getattr(like, name)] for name in NAMED if name != "partition"}
     if like.conversation is None:

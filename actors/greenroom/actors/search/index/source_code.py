@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -58,17 +58,7 @@ def source_document(
     symbols: Sequence[str],
     scope: str,
 ) -> Document:
-    """Return the document of a passage.
-
-    Args:
-        id: The passage's id.
-        number: The file's number.
-        path: The file's path, with slashes.
-        language: The file's language; may be empty.
-        passage: The text.
-        symbols: The paths of the symbols that it names, such as ``Class.method``.
-        scope: The path of the symbol that contains it; empty at the top level.
-    """
+    """Return the document of a passage."""
     return Document(
         id=id,
         partition="",
@@ -76,13 +66,7 @@ def source_document(
         text=passage,
         key=stem_of(path),
         author=path,
-        tags=tuple(_tags(symbols, scope)),
+        tags=(*dict.fromkeys(symbols), *([f"{scope}."] if scope else [])),
         kind=role_of(path, language),
         number=number,
     )
-
-
-def _tags(symbols: Sequence[str], scope: str) -> Iterator[str]:
-    yield from dict.fromkeys(symbols)
-    if scope:
-        yield f"{scope}."

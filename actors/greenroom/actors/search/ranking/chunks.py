@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.ranking.lexical import FEW, idf
-from greenroom.actors.search.ranking.view import View
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.index.corpus import Corpus
-    from greenroom.actors.search.ranking.spelling import Correction
-    from greenroom.actors.search.ranking.view import Floats, Mask, Rows
-
-    Postings = tuple[Rows, Floats]
+from greenroom.actors.search.ranking.spelling import Correction
+from greenroom.actors.search.ranking.view import Floats, Postings, View
 
 FACTORS: Final[Mapping[str, float]] = {"text": 1.2, "key": 0.8, "tags": 0.8, "author": 0.8}
 """The saturation of BM25 for each field with terms: how much a repeated word adds."""
@@ -25,10 +20,10 @@ _B: Final = 0.6
 
 
 class Chunks(View):
-    """The living chunks, or those of a mask, with what every query needs."""
+    """The living chunks, with what every query needs."""
 
-    def __init__(self, corpus: Corpus, mask: Mask | None = None) -> None:
-        super().__init__(corpus, corpus.alive.copy() if mask is None else corpus.alive & mask)
+    def __init__(self, corpus: Corpus) -> None:
+        super().__init__(corpus, corpus.alive.copy())
         self._fields: dict[str, Floats] = {}
         self._norms: dict[str, Floats] = {}
         self._corpus = corpus
@@ -74,15 +69,7 @@ class Chunks(View):
 
 
 class Group(NamedTuple):
-    """A term of the query with its postings.
-
-    Attributes:
-        term: The term itself.
-        chunks: How many chunks have it, or its corrections.
-        counts: Its importance in the query.
-        weight: Its rarity times that.
-        found: The chunks that have it, by field.
-    """
+    """A term of the query, its importance, its weight by rarity, and its postings."""
 
     term: str
     chunks: int
@@ -91,15 +78,9 @@ class Group(NamedTuple):
     found: Mapping[str, Postings]
 
 
-def group_of(view: Chunks, term: str, meant: Sequence[Correction], counts: float = 1.0) -> Group:
-    """Look a term up in every field.
-
-    Args:
-        view: The chunks.
-        term: The term.
-        meant: The terms to look up: itself, or its corrections.
-        counts: Its importance in the query.
-    """
+def group_of(view: Chunks, term: str, meant: Sequence[Correction] = (), counts: float = 1.0) -> Group:
+    """Look a term of the query, or its corrections ``meant``, up in every field."""
+    meant = meant or [Correction(term, 1.0, 0)]
     found = {field: _postings(view, field, meant) for field in FACTORS}
     count = max(len(found["text"][0]), len(found["key"][0])) or len(found["author"][0])
     there = {field: postings for field, postings in found.items() if len(postings[0])}

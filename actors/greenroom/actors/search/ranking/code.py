@@ -15,25 +15,18 @@ as well as weights fitted to the other twelve (`bench.tune_code`). Vectors are n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from greenroom.actors.core.replies.grades import NONE_LEAST, Least
+from greenroom.actors.search.ranking import code_signals
 from greenroom.actors.search.ranking.chunks import best_places
-from greenroom.actors.search.ranking.code_query import CodeQuery
-from greenroom.actors.search.ranking.code_signals import (
-    SourceView,
-    file_signals,
-    read_terms,
-    score_passages,
-)
+from greenroom.actors.search.ranking.code_signals import CodeQuery, SourceView
 from greenroom.actors.search.ranking.sums import RankedRow, find_place, logistic, weigh
+from greenroom.actors.search.ranking.view import Floats, Mask
 from greenroom.actors.search.ranking.weights import CODE_WEIGHTS
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.view import Floats, Mask
 
 PASSAGES: Final = 3
 """The most passages of a file that are returned."""
@@ -53,7 +46,6 @@ class RankedFile(NamedTuple):
     """A file that was found.
 
     Attributes:
-        path: Its path.
         score: Its measured relevance, 0 to 1.
         match: How well it matches, 0 to 1.
         rows: Its best passages, best first, as rows of the index.
@@ -66,21 +58,14 @@ class RankedFile(NamedTuple):
     rows: Sequence[int]
     parts: Mapping[str, float]
 
-    @property
-    def signals(self) -> dict[str, float]:
-        """What the signals in its favour added."""
-        return {name: value for name, value in self.parts.items() if value > 0}
-
 
 class RankedFiles(NamedTuple):
     """The best files, best first.
 
     Attributes:
-        files: The files.
         total: How many files have a word of the query and the least score.
         corrected: What was looked for in place of words that no file has.
         unknown: Words that no file has, without a similar one.
-        worth: What the query's words are worth together.
         about: The file that the caller named, its row a file's number; None for none.
     """
 
@@ -103,17 +88,12 @@ def rank_files(
 ) -> Slices[RankedFiles]:
     """Return the ``limit`` best files.
 
-    Args:
-        view: The passages.
-        query: The query.
-        limit: The most files to return.
-        least: The least match and score of a file.
-        below: The files to look at, by number; None for all.
-        about: The number of a file to report, even if it is not among the best.
+    ``below`` are the files to look at, by number. The file ``about`` is reported even if it is not among the
+    best.
     """
-    groups, corrected, unknown = yield from read_terms(view, query)
-    passages = yield from score_passages(view, groups)
-    values = yield from file_signals(view, query, groups, passages)
+    groups, corrected, unknown = yield from code_signals.read_terms(view, query)
+    passages = yield from code_signals.score_passages(view, groups)
+    values = yield from code_signals.file_signals(view, query, groups, passages)
     strength = np.zeros(len(view.corpus.authors), np.float32)
     for _, part in weigh(values, CODE_WEIGHTS):
         strength += part
@@ -151,13 +131,6 @@ def rank_files(
 def _parts(values: Mapping[str, Floats], number: int) -> dict[str, float]:
     """Return what each signal added to the strength of a file."""
     return {name: float(part) for name, part in weigh(values, CODE_WEIGHTS, number) if part}
-
-
-def signals(view: SourceView, query: CodeQuery) -> Slices[dict[str, Floats]]:
-    """Return the signals of each file, by its number, to fit weights to."""
-    groups, _, _ = yield from read_terms(view, query)
-    passages = yield from score_passages(view, groups)
-    return (yield from file_signals(view, query, groups, passages))
 
 
 def _best_passages(view: SourceView, strength: Floats, number: int) -> list[int]:

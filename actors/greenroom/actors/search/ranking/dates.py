@@ -87,12 +87,7 @@ def _is_date(match: re.Match[str]) -> bool:
 
 
 class Calendar:
-    """The creation times of memories as calendar days.
-
-    Args:
-        times: Microseconds since 1970.
-        offset: How far the caller's clock is ahead of UTC, in microseconds.
-    """
+    """Creation times as calendar days of a clock that is ``offset`` ahead of UTC."""
 
     def __init__(self, times: npt.NDArray[np.int64], offset: int) -> None:
         days = (times + offset).astype("datetime64[us]").astype("datetime64[D]")
@@ -105,7 +100,8 @@ class Calendar:
         """Return 1 for times in a month, or else a year, of ``dates``."""
         found = np.zeros(len(self._days), np.bool_)
         for date in dates:
-            found |= self._in_month(date)
+            is_year = date.year is None or self._year == date.year
+            found |= is_year & (date.month is None or self._month == date.month)
         return found.astype(np.float32)
 
     def close_to(self, dates: tuple[Date, ...]) -> Floats:
@@ -120,22 +116,9 @@ class Calendar:
                 np.maximum(best, np.exp(np.where(away >= 0, away / -_AFTER, away / _BEFORE)), out=best)
         return best
 
-    def _in_month(self, date: Date) -> npt.NDArray[np.bool_]:
-        within = np.ones(len(self._days), np.bool_)
-        if date.year is not None:
-            within &= self._year == date.year
-        if date.month is not None:
-            within &= self._month == date.month
-        return within
-
 
 def closeness(made: npt.NDArray[np.int64], times: tuple[TimeSpan, ...]) -> Floats:
-    """Return 1 for instants within one of ``times``, and less the farther outside.
-
-    Args:
-        made: The instants, in microseconds since 1970.
-        times: The spans, in the same unit.
-    """
+    """Return 1 for instants within one of ``times``, and less the farther outside."""
     best = np.zeros(len(made), np.float32)
     for each in times:
         outside = np.zeros(len(made), np.float64)

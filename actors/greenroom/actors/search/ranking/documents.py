@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,15 +38,11 @@ from greenroom.actors.search.ranking.chunks import (
     saturate,
 )
 from greenroom.actors.search.ranking.query import RankQuery
-from greenroom.actors.search.ranking.spelling import Correction, find_corrections
+from greenroom.actors.search.ranking.spelling import find_corrections
 from greenroom.actors.search.ranking.sums import RankedRow, SignalSum, find_place, logistic, weigh
+from greenroom.actors.search.ranking.view import Floats
 from greenroom.actors.search.ranking.weights import DOCUMENT_WEIGHTS
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.view import Floats, Rows
-
-    Postings = tuple[Rows, Floats]
 
 _SCALES: Final[Mapping[str, tuple[float, float]]] = {
     "words": (1.42, 0.325),
@@ -89,7 +85,6 @@ class RankedChunks(NamedTuple):
     """The best rows, best first.
 
     Attributes:
-        rows: Their numbers in the index.
         shares: The strength of each, divided by what the query is worth.
         scores: The measured relevance of each, 0 to 1.
         matches: How well each matches, 0 to 1.
@@ -97,7 +92,6 @@ class RankedChunks(NamedTuple):
             least the number of returned rows.
         corrected: What was looked for in place of terms that no chunk has.
         unknown: Terms that no chunk has, without a similar one.
-        has_vectors: Whether meaning was compared.
         is_nothing: Whether all rows are too weak for an answer.
         parts: What each signal added to the strength of each row, on request.
         about: The row that the caller named; None for none.
@@ -111,7 +105,6 @@ class RankedChunks(NamedTuple):
     total: int
     corrected: Mapping[str, tuple[str, ...]]
     unknown: Sequence[str]
-    has_vectors: bool
     is_nothing: bool
     parts: Sequence[Mapping[str, float]] = ()
     about: RankedRow | None = None
@@ -145,14 +138,8 @@ def rank_chunks(
 ) -> Slices[RankedChunks]:
     """Return the ``limit`` best chunks.
 
-    Args:
-        view: The chunks.
-        query: The query.
-        limit: The most rows to return.
-        least: The least match and score of a row.
-        only: ``words`` or ``meaning``, to compare by these alone.
-        explain: Whether to return what each signal added.
-        about: Rows the strongest of which is reported, even if it is not among the best.
+    ``only`` compares by ``words`` or by ``meaning`` alone. The strongest row of ``about`` is reported even if
+    it is not among the best.
     """
     groups, corrected, unknown = yield from _read(view, query)
     towards = None if only == "words" else _query_vector(view, query, groups)
@@ -200,7 +187,6 @@ def rank_chunks(
         total=total,
         corrected=corrected,
         unknown=unknown,
-        has_vectors=cosine is not None,
         is_nothing=is_nothing,
         parts=[strengths.parts(row) for row in best.tolist()] if explain else (),
         about=named,
@@ -273,9 +259,9 @@ def _read(
     corrected: dict[str, tuple[str, ...]] = {}
     unknown: list[str] = []
     for term in query.terms:
-        found = [group_of(view, term.term, [Correction(term.term, 1.0, 0)])]
+        found = [group_of(view, term.term)]
         if not found[0].chunks:
-            parts = [group_of(view, part, [Correction(part, 1.0, 0)]) for part in term.instead]
+            parts = [group_of(view, part) for part in term.instead]
             parts = [group for group in parts if group.chunks]
             if parts:
                 corrected[term.word] = tuple(part.term for part in parts)
@@ -297,6 +283,6 @@ def _query_vector(view: Chunks, query: RankQuery, groups: Sequence[Group]) -> Fl
         return None
     counts = {group.term: group.chunks for group in groups}
     weights = meaning.word_weights(
-        view, vectors.words, frozenset(), counts, in_context=vectors.sentence is not None
+        view.count, vectors.words, frozenset(), counts, in_context=vectors.sentence is not None
     )
     return meaning.query_vector(vectors, weights)

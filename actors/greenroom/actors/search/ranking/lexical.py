@@ -17,18 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from greenroom.actors.search.ranking.view import AFTER, BEFORE
+from greenroom.actors.search.ranking.spelling import Correction
+from greenroom.actors.search.ranking.view import AFTER, BEFORE, Floats, Rows, View
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.spelling import Correction
-    from greenroom.actors.search.ranking.view import Floats, Rows, View
-
-    Postings = tuple[Rows, Floats]
 
 FEW = 50
 """The least number of texts assumed for rarity: a word that a dozen texts share is not yet common."""
@@ -43,14 +38,7 @@ _ABREAST = 16_384  # the same if each term takes all rows (0.2 ms)
 
 
 class TermVariants(NamedTuple):
-    """A term of the query with its variants and their postings.
-
-    Attributes:
-        term: The term itself.
-        meant: What counts as the term: itself, or its corrections.
-        rows: The visible rows that hold any of these.
-        times: How often each row holds them.
-    """
+    """A term of the query, what counts as it, and the visible rows with that."""
 
     term: str
     meant: tuple[str, ...]
@@ -58,8 +46,9 @@ class TermVariants(NamedTuple):
     times: Floats
 
 
-def matching_rows(view: View, term: str, meant: Sequence[Correction]) -> TermVariants:
+def matching_rows(view: View, term: str, meant: Sequence[Correction] = ()) -> TermVariants:
     """Return the rows that hold a term or one of its corrections."""
+    meant = meant or [Correction(term, 1.0, 0)]
     names = tuple(correction.term for correction in meant)
     if len(meant) == 1:
         rows, times = view.postings("text", meant[0].term)
@@ -97,13 +86,7 @@ def own_score(view: View, groups: Sequence[TermVariants]) -> Slices[Floats]:
 
 
 def coverage(view: View, groups: Sequence[TermVariants], unknown: int) -> Slices[Floats]:
-    """Return the share of the query, by rarity, in the memories' own texts.
-
-    Args:
-        view: The visible memories.
-        groups: The query's terms.
-        unknown: The number of its terms that no visible memory holds.
-    """
+    """Return the share of the query, with ``unknown`` further terms, in the memories' own texts."""
     count = view.count + pseudo_documents(view)
     own = np.zeros(len(view.visible), np.float32)
     total = unknown * idf(0, count)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,10 @@ from greenroom.actors.search.index.source_code import stem_of
 from greenroom.actors.search.ranking.chunks import FACTORS, add_files, best_places, group_of
 from greenroom.actors.search.ranking.code_signals import SourceView
 from greenroom.actors.search.ranking.lexical import FEW, idf
-from greenroom.actors.search.ranking.spelling import Correction
 from greenroom.actors.search.ranking.sums import weigh
+from greenroom.actors.search.ranking.view import Floats, Mask
 from greenroom.actors.search.ranking.weights import LIKENESS_WEIGHTS
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.view import Floats, Mask
 
 TELLING: Final = 25
 """The number of a file's terms that are looked up."""
@@ -84,21 +81,13 @@ def find_like_files(
     limit: int,
     below: Mask | None = None,
 ) -> Slices[list[LikeFile]]:
-    """Return the files most like one, by their terms and names.
-
-    Args:
-        view: The passages of all files.
-        path: The path of the file, as the view has it.
-        terms: Its terms.
-        limit: The most files to return.
-        below: The files to look at, by number; None for all.
-    """
+    """Return the files most like one, of those ``below`` alone, by their terms and names."""
     authors = view.corpus.authors
     total = np.zeros(len(authors), np.float32)
     by_term: dict[str, Floats] = {}
     for term in (yield from _characteristic_terms(view, terms)):
         times = terms[term].times
-        group = group_of(view, term, [Correction(term, 1.0, 0)], times / (times + FACTORS["text"]))
+        group = group_of(view, term, counts=times / (times + FACTORS["text"]))
         found = by_term[term] = np.zeros(len(authors), np.float32)
         if "text" in group.found:
             add_files(view, found, group)
@@ -141,7 +130,7 @@ def _name_likeness(view: SourceView, path: str) -> Floats:
     shared, count = (np.zeros(len(view.corpus.authors), np.float32) for _ in range(2))
     own = 0.0
     for term in _words(stem_of(path)):
-        group = group_of(view, term, [Correction(term, 1.0, 0)])
+        group = group_of(view, term)
         if "key" in group.found:
             files = np.unique(view.corpus.author[group.found["key"][0]])
             weight = idf(len(files), max(FEW, view.files))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,8 @@ import numpy.typing as npt
 from greenroom.actors.content.text.analyze import tokens
 from greenroom.actors.search.embedding.vectors import QueryVectors
 from greenroom.actors.search.ranking.lexical import idf
+from greenroom.actors.search.ranking.view import Floats, View
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.view import Floats, View
 
 BLOCK = 4_096
 """Vectors compared without a pause (1 ms with 256 dimensions)."""
@@ -33,38 +31,29 @@ _NAME = 0.3
 _EPSILON = 1e-9
 
 
-class Counted(Protocol):
-    """A collection with a size: rows, or namespace roots."""
-
-    @property
-    def count(self) -> int:
-        """Its size."""
-
-
 def word_weights(
-    view: Counted, words: list[str], names: AbstractSet[str], counts: Mapping[str, int], *, in_context: bool
+    count: int, words: list[str], names: AbstractSet[str], counts: Mapping[str, int], *, in_context: bool
 ) -> Floats:
     """Return the weight of each word of a query.
 
-    Args:
-        view: The visible rows.
-        words: The words into which the embedder split the query.
-        names: Terms that name an author, which is a signal of its own.
-        counts: In how many rows each known term occurs; 0 for a mistyped one.
-        in_context: Whether a word's vector depends on the sentence: then even a stop word has a meaning.
+    ``names`` have a signal of their own. ``counts`` says in how many rows each known term occurs, 0 for a
+    mistyped one. Words ``in_context`` have vectors that depend on the sentence, and even a stop word has a
+    meaning.
     """
-    return np.array([_weight(view, word, names, counts, in_context=in_context) for word in words], np.float32)
+    return np.array(
+        [_weight(count, word, names, counts, in_context=in_context) for word in words], np.float32
+    )
 
 
 def _weight(
-    view: Counted, word: str, names: AbstractSet[str], counts: Mapping[str, int], *, in_context: bool
+    count: int, word: str, names: AbstractSet[str], counts: Mapping[str, int], *, in_context: bool
 ) -> float:
     terms = [term for token in tokens(word) for term, _ in token.terms]
     if not terms:
         return _STOP_WORD if in_context else 0.0
     if not names.isdisjoint(terms):
         return _NAME if in_context else 0.0
-    return sum(idf(counts.get(term, 0), view.count) for term in terms) / len(terms)
+    return sum(idf(counts.get(term, 0), count) for term in terms) / len(terms)
 
 
 def query_vector(vectors: QueryVectors, weights: Floats) -> Floats | None:

@@ -15,16 +15,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.content.text.analyze import tokens
 
-if TYPE_CHECKING:
-    Floats = npt.NDArray[np.floating]
-    Places = npt.NDArray[np.intp]
+Floats = npt.NDArray[np.floating]
+Places = npt.NDArray[np.intp]
 
 COMPARED: Final = 10
 """Best matches whose texts are read. No other note joins them, so a misread query loses nothing."""
@@ -88,12 +87,7 @@ _SENTENCE: Final = re.compile(r"[.!?;]+\s+|\n+")
 
 
 class SentenceTerms(NamedTuple):
-    """The most terms of the query that one sentence of a note has.
-
-    Attributes:
-        negated: In a sentence with a negation.
-        plain: In a sentence without.
-    """
+    """The most terms of a query in one negated, and one other, sentence."""
 
     negated: frozenset[str]
     plain: frozenset[str]
@@ -133,13 +127,7 @@ def _weight(terms: frozenset[str], weights: Mapping[str, float]) -> float:
 
 
 def find_order(odds: Floats, notes: Sequence[SentenceTerms], weights: Mapping[str, float]) -> Places:
-    """Return the order of the matches for a query with a negation.
-
-    Args:
-        odds: The log-odds of the matches, best first.
-        notes: The terms of each.
-        weights: The weight of each term of the query.
-    """
+    """Return the order of matches, given best first, for a query with a negation."""
     most = max((_weight(terms, weights) for each in notes for terms in each), default=0.0)
     order: list[int] = []
     for place, each in enumerate(notes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from greenroom.actors.content.text.analyze import spans, tokens, without_invisib
 from greenroom.actors.core.replies.memory_types import TimeSpan
 from greenroom.actors.search.embedding.vectors import QueryVectors
 from greenroom.actors.search.ranking.dates import Date, find_dates
+from greenroom.actors.search.ranking.view import View
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.view import View
 
 MOST_TERMS = 64
 """The first so many different terms of a query are looked for."""
@@ -28,13 +26,7 @@ _WHEN = re.compile(
 
 
 class Term(NamedTuple):
-    """A term of a query.
-
-    Attributes:
-        term: The term in the index.
-        instead: Terms that can replace it if no memory has it, see `text.analyze.Token`.
-        word: The word as typed.
-    """
+    """A term of a query, its word, and what can replace it, see `Token`."""
 
     term: str
     instead: tuple[str, ...]
@@ -46,12 +38,9 @@ class RankQuery:
     """A parsed query.
 
     Attributes:
-        text: The query as typed.
-        terms: Its terms in order, each once.
         dates: The days, months and years that it names.
         times: The times that it describes in words, such as "two weeks ago".
         wants_time: Whether it asks when something was.
-        vectors: Its vectors; None to compare words alone.
         offset: How far the caller's clock is ahead of UTC, in microseconds.
     """
 
@@ -72,14 +61,7 @@ class RankQuery:
         times: tuple[TimeSpan, ...] = (),
         offset: int = 0,
     ) -> RankQuery:
-        """Read a query.
-
-        Args:
-            text: The query as typed, without the words of ``times``.
-            vectors: As in the class.
-            times: As in the class.
-            offset: As in the class.
-        """
+        """Read a query as typed, without the words of ``times``."""
         terms: dict[str, Term] = {}
         for word in dict.fromkeys(word for _, _, word in spans(without_invisible(text))):
             for token in tokens(word):

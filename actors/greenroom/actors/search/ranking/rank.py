@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.search.ranking import signals as ranking_signals
+from greenroom.actors.search.ranking.query import RankQuery
 from greenroom.actors.search.ranking.relevance import A_FEW, RIVALS, SCALES, log_odds
+from greenroom.actors.search.ranking.signals import QueryReading, Values
 from greenroom.actors.search.ranking.sums import is_nothing, weigh
+from greenroom.actors.search.ranking.view import Floats, Mask, View
 from greenroom.actors.search.ranking.weights import KINDS, VectorSet, weights
 from greenroom.runtime import Slices
 
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.query import RankQuery
-    from greenroom.actors.search.ranking.signals import QueryReading, Values
-    from greenroom.actors.search.ranking.view import Floats, View
-
-    Mask = npt.NDArray[np.bool_]
-    Places = npt.NDArray[np.intp]
+Places = npt.NDArray[np.intp]
 
 FINALISTS = 100
 """The least number of best rows to compare token by token."""
@@ -35,17 +32,13 @@ class Ranked(NamedTuple):
     """The best rows, best first.
 
     Attributes:
-        rows: Their numbers in the corpus.
         log_odds: The logarithm of the odds of each against no answer; independent of the other rows.
         strengths: The sum of the signals of each, each times its weight.
         signals: The values of each signal for the rows, by its name.
-        visible: How many rows the caller sees.
         total: How many rows have anything in common with the query.
-        vectors: The vectors that were compared: the column of the weights.
         kinds: The place of each row's kind in `weights.KINDS`: the table of the weights.
         corrected: What was looked for in place of terms that no visible memory holds.
         unknown: Terms that no visible memory holds, without a similar one.
-        reading: The query's terms, resolved.
         gains: By how much rows were raised or lowered afterwards, by the reason.
     """
 
@@ -103,12 +96,7 @@ class Ranked(NamedTuple):
         return gained | dict(weigh(self.signals, of_rows, places))
 
     def reorder(self, order: Places, reason: str) -> Ranked:
-        """Return the rows in another order; each place keeps its score, which rates the subject.
-
-        Args:
-            order: The present place of each row.
-            reason: Under this name `gains` gets what each row gains or loses.
-        """
+        """Return another order; each place keeps its score, and `gains` tells the reason."""
         gained = (self.strengths - self.strengths[order]).astype(np.float32)
         return self._replace(
             rows=self.rows[order],
@@ -121,11 +109,7 @@ class Ranked(NamedTuple):
 def rank(view: View, query: RankQuery, wanted: Mask, *, limit: int) -> Slices[Ranked]:
     """Return the ``limit`` best of the rows that are visible and ``wanted``.
 
-    Args:
-        view: The rows that the caller may see. All statistics are of them alone.
-        query: The query.
-        wanted: The rows that pass the filters. Filters change no score.
-        limit: The most rows to return.
+    All statistics are of the visible rows alone, so filters change no score.
     """
     yield from view.prepare()
     reading = yield from ranking_signals.read(view, query)

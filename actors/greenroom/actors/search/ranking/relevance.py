@@ -18,17 +18,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from greenroom.actors.search.ranking.lexical import FEW
+from greenroom.actors.search.ranking.view import Floats
 from greenroom.actors.search.ranking.weights import KINDS, Kind, VectorSet
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from greenroom.actors.search.ranking.view import Floats
 
 RIVALS: Final = 10
 """How many of the best memories share the relevance of a list."""
@@ -81,14 +78,7 @@ SCALES: Final[Mapping[Kind, Mapping[VectorSet, Scale]]] = {
 
 
 def log_odds(strength: Floats, kinds: npt.NDArray[np.uint8], vectors: VectorSet, count: int) -> Floats:
-    """Return the logarithm of the odds of memories against no answer.
-
-    Args:
-        strength: The strength of each memory.
-        kinds: The place of each memory's kind in `KINDS`.
-        vectors: The vectors that were compared.
-        count: How many memories the caller sees.
-    """
+    """Return the logarithm of the odds of memories against no answer; ``count`` are visible."""
     larger = math.log(max(count, FEW) / FEW)
     scales = [SCALES[kind][vectors] for kind in KINDS]
     slopes = np.array([scale.slope for scale in scales], np.float32)

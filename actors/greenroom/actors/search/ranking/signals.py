@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +16,14 @@ import numpy.typing as npt
 from greenroom.actors.search.ranking import lexical
 from greenroom.actors.search.ranking import meaning as ranking_meaning
 from greenroom.actors.search.ranking.dates import Calendar, closeness
-from greenroom.actors.search.ranking.query import match_names
-from greenroom.actors.search.ranking.spelling import Correction, find_corrections
+from greenroom.actors.search.ranking.lexical import TermVariants
+from greenroom.actors.search.ranking.query import RankQuery, match_names
+from greenroom.actors.search.ranking.spelling import find_corrections
 from greenroom.actors.search.ranking.sums import is_nothing
+from greenroom.actors.search.ranking.view import Floats, Mask, View
 from greenroom.runtime import Slices
 
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.lexical import TermVariants
-    from greenroom.actors.search.ranking.query import RankQuery, Term
-    from greenroom.actors.search.ranking.view import Floats, View
-
-    Mask = npt.NDArray[np.bool_]
-    Values = dict[str, Floats]
+Values = dict[str, Floats]
 
 
 TOKENS_BEFORE, TOKENS_AFTER = (1.0, 0.9), (0.9, 0.8)
@@ -40,8 +36,6 @@ class QueryReading(NamedTuple):
     """A query resolved against the visible memories: its terms, names and corrections.
 
     Attributes:
-        groups: The terms to look for in texts.
-        mentions: The terms that name an author.
         authors: The rows by each author that the query names in full.
         unknown: Terms that no visible memory holds, without a similar one.
         counts: In how many visible rows each term of the query occurs as it was typed.
@@ -67,15 +61,15 @@ def read(view: View, query: RankQuery) -> Slices[QueryReading]:
     unknown: list[str] = []
     counts: dict[str, int] = {}
     for term in query.terms:
-        meant = [Correction(term.term, 1.0, 0)]
-        group = lexical.matching_rows(view, term.term, meant)
+        group = lexical.matching_rows(view, term.term)
         counts[term.term] = len(group.rows)
         if term.term in names:
             mentions.append(group)
         elif len(group.rows) or len(view.postings("tags", term.term)[0]):
             groups.append(group)
         else:
-            found = _alternatives(view, term)
+            parts = [lexical.matching_rows(view, part) for part in term.instead]
+            found = [each for each in parts if len(each.rows)]
             if not found:
                 meant = yield from find_corrections(view, term)
                 found = [lexical.matching_rows(view, term.term, meant)] if meant else []
@@ -84,12 +78,6 @@ def read(view: View, query: RankQuery) -> Slices[QueryReading]:
                 unknown.append(term.term)
         yield
     return QueryReading(groups, mentions, authors, unknown, counts)
-
-
-def _alternatives(view: View, term: Term) -> list[TermVariants]:
-    """Return replacements of an unknown term: parts of a compound, a month's name."""
-    found = [lexical.matching_rows(view, part, [Correction(part, 1.0, 0)]) for part in term.instead]
-    return [group for group in found if len(group.rows)]
 
 
 def _find_authors(view: View, query: RankQuery) -> Slices[tuple[list[Mask], set[str]]]:
@@ -171,7 +159,7 @@ def query_weights(view: View, query: RankQuery, reading: QueryReading) -> Floats
     # The vector of a mistyped word means nothing. But the word may also be right, and in no memory.
     counts = reading.counts | dict.fromkeys(reading.corrected, view.count // _MISTYPED)
     return ranking_meaning.word_weights(
-        view, query.vectors.words, names, counts, in_context=query.vectors.sentence is not None
+        view.count, query.vectors.words, names, counts, in_context=query.vectors.sentence is not None
     )
 
 

@@ -13,7 +13,7 @@ import string
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from rapidfuzz import process
@@ -21,11 +21,9 @@ from rapidfuzz.distance import OSA
 
 from greenroom.actors.content.text.analyze import current_rules, is_unspaced, tokens
 from greenroom.actors.content.text.words import TextRules
+from greenroom.actors.search.ranking.query import Term
+from greenroom.actors.search.ranking.view import View
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.query import Term
-    from greenroom.actors.search.ranking.view import View
 
 MOST = 3
 """The most corrections of one word."""

@@ -34,13 +34,7 @@ def is_nothing(signal: Any) -> bool:
 
 
 class SignalSum:
-    """The sum of signals, by row.
-
-    Args:
-        size: The number of rows.
-        explain: Whether to keep what each signal adds.
-        dtype: The type of the sums.
-    """
+    """The sum of signals, by row; to explain it, what each signal adds is kept."""
 
     def __init__(self, size: int, *, explain: bool, dtype: Any = np.float32) -> None:
         self.total: Numbers = np.zeros(size, dtype)
@@ -74,8 +68,6 @@ class RankedRow(NamedTuple):
 
     Attributes:
         row: The strongest of the rows that have the name.
-        score: Its measured relevance.
-        match: How well it matches.
         place: Its place among all results, from 1; None if it has nothing in common with the query.
         parts: What each signal added to its strength.
     """

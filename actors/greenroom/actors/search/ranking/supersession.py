@@ -24,20 +24,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.content.text.analyze import tokens
+from greenroom.actors.search.ranking.intent import State
 from greenroom.actors.search.ranking.lexical import idf
+from greenroom.actors.search.ranking.weights import VectorSet
 
-if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.intent import State
-    from greenroom.actors.search.ranking.weights import VectorSet
-
-    Floats = npt.NDArray[np.floating]
-    Places = npt.NDArray[np.intp]
+Floats = npt.NDArray[np.floating]
+Places = npt.NDArray[np.intp]
 
 COMPARED: Final = 50
 """The number of best matches that are compared."""
@@ -96,14 +94,7 @@ _CHANGE: Final = re.compile(
 
 
 class Statement(NamedTuple):
-    """The parts of a note that are compared.
-
-    Attributes:
-        terms: The terms of its text and tags.
-        has_change: Whether it states that something changed.
-        made: When it was made, in microseconds since 1970.
-        is_imported: Whether that time came with an import.
-    """
+    """The parts of a note that are compared; its time may come with an import."""
 
     terms: frozenset[str]
     has_change: bool
@@ -125,13 +116,7 @@ def states_change(text: str) -> bool:
 def estimate_supersessions(
     statements: Sequence[Statement], cosines: Floats | None, vectors: VectorSet
 ) -> Floats:
-    """Return the probability that the note of each line supersedes the note of each column.
-
-    Args:
-        statements: The notes.
-        cosines: The cosines of their vectors; None without vectors.
-        vectors: The kind of these vectors.
-    """
+    """Return the probability that each line's note supersedes each column's."""
     weights = _WORDS if cosines is None else _TABLES[vectors]
     shared, overlap = _compare_terms(statements)
     changes = np.array([each.has_change for each in statements], np.float64)
@@ -171,16 +156,7 @@ def compute_gains(
     vectors: VectorSet,
     state: State,
 ) -> Floats:
-    """Return by how much each note's strength changes for a state.
-
-    Args:
-        strengths: The strength of each note, as log-odds.
-        places: The place of each note among all matches, from 0.
-        statements: The notes.
-        probabilities: The result of `estimate_supersessions`.
-        vectors: The vectors that were compared.
-        state: The state that the query is about.
-    """
+    """Return by how much each note's strength, as log-odds, changes for a state."""
     sharp, is_present = _SHARP[vectors], state == "present"
     partners, parts = _find_partners(probabilities if is_present else probabilities.T)
     own = np.exp(sharp * (strengths - strengths.max()))

@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.search.index import QUESTION, TEMPORAL
-from greenroom.actors.search.index.neighbours import Neighbours
+from greenroom.actors.search.index.corpus import Neighbours
 from greenroom.actors.search.ranking.weights import KINDS
 from greenroom.runtime import Slices
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
+Postings = tuple[Rows, Floats]
 
 BEFORE = (0.6, 0.45, 0.3, 0.2)
 """The weight of a word 1, 2, 3, 4 memories before: it shows what the conversation is about."""
@@ -53,61 +54,33 @@ _BYTES_A_ROW = 53
 """Bytes that a view keeps for each row after a search."""
 
 
-class Corpus(Protocol):
-    """The interface of an index that ranking reads: rows 0..size-1, in order of insertion."""
+class _Corpus(Protocol):
+    """What ranking reads of an index, by row in the order of insertion; see `index.corpus.Corpus`."""
 
     @property
-    def size(self) -> int:
-        """How many rows there are."""
-
+    def size(self) -> int: ...
     @property
-    def author(self) -> Rows:
-        """The number of each row's author."""
-
+    def author(self) -> Rows: ...
     @property
-    def authors(self) -> Sequence[str]:
-        """The names of the authors, by number."""
-
+    def authors(self) -> Sequence[str]: ...
     @property
-    def conversation(self) -> Rows:
-        """The number of each row's conversation."""
-
+    def conversation(self) -> Rows: ...
     @property
-    def created(self) -> npt.NDArray[np.int64]:
-        """When each row was created, in microseconds since 1970."""
-
+    def created(self) -> npt.NDArray[np.int64]: ...
     @property
-    def flags(self) -> npt.NDArray[np.uint8]:
-        """The bits of each row; see `index.document`."""
-
-    def lengths(self, field: Any) -> npt.NDArray[np.uint32]:
-        """Return how many terms each row has in a field."""
-
-    def postings(self, field: Any, term: str) -> tuple[Rows, npt.NDArray[Any]]:
-        """Return the rows that have a term in a field, and how often."""
-
-    def vocabulary(self, field: Any) -> Iterator[Sequence[str]]:
-        """Return the terms of a field, part by part."""
-
-    def neighbours(self, mask: Mask) -> Neighbours:
-        """Return the neighbours among the rows of a mask."""
-
-    def vectors(self, space: str) -> tuple[npt.NDArray[np.int8], Floats, Mask] | None:
-        """Return vectors, scales, and which rows have one; None for an unknown space."""
-
-    def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]:
-        """Return the vectors of the words of some rows; None for a row without."""
+    def flags(self) -> npt.NDArray[np.uint8]: ...
+    def lengths(self, field: Any) -> npt.NDArray[np.uint32]: ...
+    def postings(self, field: Any, term: str) -> tuple[Rows, npt.NDArray[Any]]: ...
+    def vocabulary(self, field: Any) -> Iterator[Sequence[str]]: ...
+    def neighbours(self, mask: Mask) -> Neighbours: ...
+    def vectors(self, space: str) -> tuple[npt.NDArray[np.int8], Floats, Mask] | None: ...
+    def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]: ...
 
 
 class View:
-    """The visible rows of a corpus, valid for many queries until it changes.
+    """The visible rows of a corpus, valid for many queries until it changes."""
 
-    Args:
-        corpus: The index.
-        visible: The living rows that the caller may see.
-    """
-
-    def __init__(self, corpus: Corpus, visible: Mask) -> None:
+    def __init__(self, corpus: _Corpus, visible: Mask) -> None:
         self.corpus = corpus
         self.visible = visible
         self.count = int(np.count_nonzero(visible))

@@ -9,9 +9,11 @@ from msgspec import UNSET
 from greenroom.actors.core.replies import paging, replies
 from greenroom.actors.core.replies.damage import read_undamaged
 from greenroom.actors.core.replies.results_explained import (
+    NOTHING,
     ResultExplained,
-    ResultsOfMode,
     WhyThatResult,
+    explain_place,
+    list_mode,
     signal_parts,
 )
 from greenroom.actors.search.embedding.vectors import (
@@ -37,6 +39,7 @@ HIGH, MEDIUM = 80, 60
 SHOWN: Final = 240_000
 """Characters that the previews of one search scan for single words: 0.1 s."""
 _UNKNOWN = "there is no such message in this session, or you may not see it"
+_OLDER = "it is older than the searched messages"
 _PREVIEW = 20_000  # characters that a preview scans for single words
 
 
@@ -127,24 +130,28 @@ def explain(
     matches, about = yield from looked.messages.explain(looked.wanted, request.about)
     hits: list[ResultExplained] = []
     for match, reasons in matches:
-        hits += _explain_hit(context, looked, match, reasons, len(hits) + 1)
+        if (hit := _explain_hit(context, looked, match, reasons, len(hits) + 1)) is not None:
+            hits.append(hit)
         yield
-    places = {hit.id: place for place, hit in enumerate(hits, 1)}
     record_search(context, "search_context", len(hits), query_characters=len(search_request.query))
-    return requests.MessagesExplained(
-        mode=ResultsOfMode(
-            mode="",
-            hits=hits,
-            places=places,
-            total=len(hits),
-            how=f"from a score of {search_request.fuzzy_threshold:g} on, "
-            f"among the newest {looked.window.scanned:,} messages",
-            partial=looked.partial,
-        ),
-        about=None
-        if request.about is None
-        else _explain_place(context, looked, request.about, about, places),
+    mode = list_mode(
+        "",
+        hits,
+        len(hits),
+        total=len(hits),
+        seconds=0.0,
+        how=f"from a score of {search_request.fuzzy_threshold:g} on, "
+        f"among the newest {looked.window.scanned:,} messages",
+        partial=looked.partial,
     )
+    named: WhyThatResult | None = None
+    if request.about is not None and about is not None:
+        hit = _explain_hit(context, looked, *about, None)
+        named = explain_place(mode, hit, _why_not(about[0].score, looked.wanted.threshold, len(hits)))
+    elif request.about is not None:
+        is_older = message_log.find(context, looked.partitions, request.about) is not None
+        named = explain_place(mode, None, _OLDER if is_older else _UNKNOWN)
+    return requests.MessagesExplained(mode=mode, about=named)
 
 
 def _explain_hit(
@@ -153,46 +160,25 @@ def _explain_hit(
     match: Match,
     reasons: Reasons,
     place: int | None,
-) -> list[ResultExplained]:
-    """Return a message as a result; none if it is older than the window."""
+) -> ResultExplained | None:
+    """Return a message as a result; None if it is older than the window."""
     entry = message_log.find(context, looked.partitions, match.id)
     if entry is None or entry.message.timestamp < looked.since:
-        return []
-    shown = preview(entry.message.content, looked.wanted.text, looked_at=_PREVIEW)
-    return [
-        ResultExplained(
-            id=str(match.id),
-            title=entry.message.sender,
-            text=shown.text,
-            place=place,
-            score=round(match.score / 100, 4),
-            signals=signal_parts(reasons.parts, {}),
-            decided=reasons.decided,
-        )
-    ]
+        return None
+    return ResultExplained(
+        id=str(match.id),
+        title=entry.message.sender,
+        text=preview(entry.message.content, looked.wanted.text, looked_at=_PREVIEW).text,
+        place=place,
+        score=round(match.score / 100, 4),
+        signals=signal_parts(reasons.parts, {}),
+        decided=reasons.decided,
+    )
 
 
-def _explain_place(
-    context: Context,
-    looked: PreparedSearch,
-    message_id: int,
-    about: tuple[Match, Reasons] | None,
-    places: dict[str, int],
-) -> WhyThatResult:
-    """Explain the rank of a message, or why it is not among the results."""
-    place = places.get(str(message_id))
-    if about is None:
-        is_older = message_log.find(context, looked.partitions, message_id) is not None
-        why = "it is older than the searched messages" if is_older else _UNKNOWN
-        return WhyThatResult(mode="", place=None, reasons=[why], hit=None)
-    match, reasons = about
-    reasons_why: list[str] = []
-    least = looked.wanted.threshold
-    if place is None and not match.score:
-        reasons_why.append("it has nothing of the query")
-    elif place is None and match.score < least:
-        reasons_why.append(f"its score is {match.score:g}, and {least:g} is wanted at least")
-    elif place is None:
-        reasons_why.append(f"{len(places)} others are better")
-    hits = _explain_hit(context, looked, match, reasons, place)
-    return WhyThatResult(mode="", place=place, reasons=reasons_why, hit=hits[0] if hits else None)
+def _why_not(score: float, least: float, others: int) -> str:
+    if not score:
+        return NOTHING
+    if score < least:
+        return f"its score is {score:g}, and {least:g} is wanted at least"
+    return f"{others} others are better"

@@ -21,6 +21,7 @@ from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.memories.recall.query import times_of
 from greenroom.actors.memories.recall.search import MILLISECONDS
 from greenroom.actors.search.embedding.embedding_service import EmbeddingService
+from greenroom.actors.search.ranking.weights import MESSAGE_SIGNALS
 from greenroom.actors.sessions.requests.requests import ExplainMessages, FindMessages, SearchContext
 from greenroom.runtime import Address, Procedure, ProcedureContext
 
@@ -35,11 +36,7 @@ class SearchSession(Procedure[replies.SearchResults], frozen=True, kw_only=True)
     asked: SearchContext
 
     async def run(self, context: ProcedureContext) -> replies.SearchResults:
-        """Return the reply of the session.
-
-        Raises:
-            Refusal: as the session says.
-        """
+        """Return the reply of the session."""
         search = await _interpret(context, self.asked)
         return await context.ask(Address("session", self.session_id), search)
 
@@ -65,11 +62,7 @@ class ExplainSessionSearch(
     ) = None
 
     async def run(self, context: ProcedureContext) -> ResultsExplained:
-        """Search in both modes.
-
-        Raises:
-            Refusal: as the session says.
-        """
+        """Search in both modes."""
         usual = SearchContext(session_id=self.session_id, query=self.query, limit=PLACES)
         everything = msgspec.structs.replace(
             usual, fuzzy_threshold=0, recent_hours=None, max_rows_scanned=None
@@ -85,7 +78,8 @@ class ExplainSessionSearch(
             modes.append(msgspec.structs.replace(reply.mode, mode=name, hits=hits, milliseconds=took))
             if reply.about is not None:
                 about.append(msgspec.structs.replace(reply.about, mode=name))
-        return ResultsExplained(query=self.query, modes=modes, about=about, meanings=_meanings(modes, about))
+        meanings = meanings_of(modes, about, MESSAGE_SIGNALS)
+        return ResultsExplained(query=self.query, modes=modes, about=about, meanings=meanings)
 
 
 async def _interpret(context: ProcedureContext, asked: SearchContext) -> FindMessages:
@@ -97,11 +91,3 @@ async def _interpret(context: ProcedureContext, asked: SearchContext) -> FindMes
         vectors = await embedding.query(reading.text or asked.query)
         absence = embedding.absence if vectors is None else None
     return FindMessages(asked=asked, text=reading.text, times=reading.times, vectors=vectors, absence=absence)
-
-
-def _meanings(modes: list[ResultsOfMode], about: list[WhyThatResult]) -> dict[str, str]:
-    if not any(mode.hits for mode in modes) and not any(each.hit for each in about):
-        return {}  # nothing was ranked, so numpy may not be loaded
-    from greenroom.actors.search.ranking.weights import MESSAGE_SIGNALS  # noqa: PLC0415 - needs numpy, loaded by now
-
-    return meanings_of(modes, about, MESSAGE_SIGNALS)

@@ -22,7 +22,9 @@ from greenroom.actors.search.index import QUESTION, TEMPORAL, Document
 from greenroom.actors.search.index.arrays import pack
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.document import Analysed, Field, is_temporal
-from greenroom.actors.search.ranking import RankQuery, View, rank
+from greenroom.actors.search.ranking.query import RankQuery
+from greenroom.actors.search.ranking.rank import rank
+from greenroom.actors.search.ranking.view import View
 from greenroom.actors.sessions.search.messages import Messages
 from greenroom.actors.sessions.search.query_expansion import expand
 from greenroom.actors.sessions.search.scores import PHRASE, Reasons, Scores, no_scores, reasons, score

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.search.index.corpus import Corpus
-from greenroom.actors.search.index.neighbours import Neighbours
+from greenroom.actors.search.index.corpus import Corpus, Neighbours
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
@@ -21,7 +20,7 @@ _NO_POSTINGS = np.empty(0, np.int32), np.empty(0, np.float32)
 
 
 class Messages:
-    """The corpus of a session, see `greenroom.actors.search.ranking.Corpus`.
+    """The messages of a session, in the form that ranking reads.
 
     Messages are neighbours in the order of ids. They belong to no conversation, since one conversation for
     all would not distinguish them. Metadata is searched like text, but adds no length and no times.

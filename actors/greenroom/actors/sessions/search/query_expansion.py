@@ -14,9 +14,9 @@ import numpy as np
 from rapidfuzz import fuzz, process
 
 from greenroom.actors.content.text.analyze import is_unspaced
-from greenroom.actors.search.ranking import View
 from greenroom.actors.search.ranking.query import Term, match_names
 from greenroom.actors.search.ranking.spelling import find_corrections
+from greenroom.actors.search.ranking.view import View
 from greenroom.actors.sessions.search.messages import Messages, Postings
 from greenroom.runtime import Slices
 

@@ -32,11 +32,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.search.ranking import Ranked, View
 from greenroom.actors.search.ranking.lexical import K_CONVERSATION, B, idf, pseudo_documents
 from greenroom.actors.search.ranking.query import name_terms
+from greenroom.actors.search.ranking.rank import Ranked
 from greenroom.actors.search.ranking.signals import QueryReading
 from greenroom.actors.search.ranking.sums import SignalSum, weigh
+from greenroom.actors.search.ranking.view import View
 from greenroom.actors.search.ranking.weights import message_weights
 from greenroom.runtime import Slices
 

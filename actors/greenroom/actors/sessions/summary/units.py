@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from greenroom.actors.content.text.sentences import sentences
+from greenroom.actors.content.text.analyze import sentences
 
 Kind = Literal["prose", "row", "block"]
 

@@ -1,4 +1,4 @@
-"""The table of languages, one module for each or for related ones."""
+"""The table of languages, a module for each or for related ones."""
 
 from __future__ import annotations
 
@@ -10,20 +10,18 @@ from greenroom.actors.content.syntax.languages import (
     c,
     csharp,
     go,
-    java,
     javascript,
-    kotlin,
+    jvm,
     lua,
     php,
     python,
     ruby,
     rust,
-    scala,
     swift,
 )
+from greenroom.actors.content.documents.kinds import suffix_of
 from greenroom.actors.content.syntax.languages.language import ImportedName as ImportedName
 from greenroom.actors.content.syntax.languages.language import Language as Language
-from greenroom.actors.content.syntax.languages.unread import unread_title as unread_title
 from greenroom.actors.content.syntax.places import Places
 from greenroom.actors.content.syntax.source import Import
 
@@ -34,19 +32,19 @@ LANGUAGES: Final = (
     javascript.TSX,
     go.GO,
     rust.RUST,
-    java.JAVA,
+    jvm.JAVA,
     c.C,
     c.CPP,
     csharp.CSHARP,
     php.PHP,
     ruby.RUBY,
     bash.BASH,
-    kotlin.KOTLIN,
+    jvm.KOTLIN,
     lua.LUA,
     swift.SWIFT,
-    scala.SCALA,
+    jvm.SCALA,
 )
-NO_LANGUAGE: Final = Language("", "", "", "", "", "", "", "", lambda *_: False, lambda *_: [])
+NO_LANGUAGE: Final = Language("", "", "", "", "", "", "", lambda *_: False, lambda *_: [])
 """The entry for languages without one."""
 _BY_NAME: Final[Mapping[str, Language]] = {each.name: each for each in LANGUAGES}
 _BY_SUFFIX: Final[Mapping[str, Language]] = {
@@ -64,9 +62,7 @@ def language_named(name: str) -> Language | None:
 
 def language_of(path: str) -> Language | None:
     """Return the language of a file by its name or extension; None if unknown."""
-    name = path.rpartition("/")[2]
-    stem, dot, suffix = name.rpartition(".")
-    return _BY_FILE.get(name) or (_BY_SUFFIX.get(suffix.lower()) if dot and stem else None)
+    return _BY_FILE.get(path.rpartition("/")[2]) or _BY_SUFFIX.get(suffix_of(path))
 
 
 def resolve_import(imported: Import, importer: str, language: str, places: Places) -> list[str]:
@@ -75,12 +71,51 @@ def resolve_import(imported: Import, importer: str, language: str, places: Place
     Most languages have one file; a package of Go, and a whole package of Java, has several. There is none if the
     target is outside of the workspace, or needs more than paths and manifests: search paths, build results,
     re-exports.
-
-    Args:
-        imported: The import.
-        importer: The path of its file.
-        language: Its language.
-        places: The files of the workspace.
     """
     found = (language_named(language) or NO_LANGUAGE).resolve(imported, importer, places)
     return [path for path in found if path != importer]
+
+
+_SUFFIXES: Final[Mapping[str, str]] = {
+    "Assembly": "asm",
+    "AWK": "awk",
+    "Batch": "bat cmd",
+    "Clojure": "clj cljs cljc",
+    "Dart": "dart",
+    "Elixir": "ex exs",
+    "Elm": "elm",
+    "Erlang": "erl",
+    "F#": "fs fsx",
+    "Fish": "fish",
+    "Fortran": "f90 f95",
+    "GraphQL": "graphql gql",
+    "Groovy": "groovy gradle",
+    "Haskell": "hs",
+    "Julia": "jl",
+    "Lisp": "lisp el scm",
+    "Nim": "nim",
+    "Nix": "nix",
+    "Objective-C": "m mm",
+    "OCaml": "ml mli",
+    "Perl": "pl pm",
+    "PowerShell": "ps1 psm1",
+    "Protocol Buffers": "proto",
+    "R": "r",
+    "SQL": "sql",
+    "Svelte": "svelte",
+    "Tcl": "tcl",
+    "Terraform": "tf",
+    "Thrift": "thrift",
+    "Visual Basic": "vb",
+    "Vim script": "vim",
+    "Vue": "vue",
+    "Zig": "zig",
+}
+_TITLES: Final[Mapping[str, str]] = {
+    suffix: title for title, suffixes in _SUFFIXES.items() for suffix in suffixes.split()
+}
+
+
+def unread_title(path: str) -> str:
+    """Return the title of a file's language if it has no parser; else empty."""
+    return _TITLES.get(suffix_of(path), "")

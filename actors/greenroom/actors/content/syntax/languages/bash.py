@@ -50,7 +50,6 @@ BASH: Final = Language(
     suffixes="sh bash bats zsh ksh",
     names=".bashrc .bash_profile .bash_aliases .profile .zshrc",
     package="tree_sitter_bash",
-    function="language",
     definitions=_DEFINITIONS,
     uses=_USES,
     strings="(string) @string (raw_string) @string",

@@ -103,7 +103,6 @@ C: Final = Language(
     title="C",
     suffixes="c",
     package="tree_sitter_c",
-    function="language",
     strings="(string_literal) @string",
     hides=lambda signature, _name: "static" in signature.split("(")[0].split(),
     definitions=_definitions(_PLAIN_NAME, has_references=False),
@@ -114,19 +113,11 @@ C: Final = Language(
     includes=True,
     type_is_first=True,
 )
-CPP: Final = Language(
+CPP: Final = C._replace(
     name="cpp",
     title="C++",
     suffixes="cc cpp cxx c++ h hh hpp hxx h++ ipp inl tpp cu cuh",
     package="tree_sitter_cpp",
-    function="language",
-    strings="(string_literal) @string",
-    hides=lambda signature, _name: "static" in signature.split("(")[0].split(),
     definitions=_definitions(_ANY_NAME, has_references=True) + _CLASSES,
     uses=_CLASS_USES + _USES,
-    resolve=_c,
-    members_are_bare=True,
-    opens=True,
-    includes=True,
-    type_is_first=True,
 )

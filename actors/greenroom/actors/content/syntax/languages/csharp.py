@@ -95,7 +95,6 @@ CSHARP: Final = Language(
     title="C#",
     suffixes="cs csx",
     package="tree_sitter_c_sharp",
-    function="language",
     definitions=_DEFINITIONS,
     uses=_USES,
     strings="""(string_literal) @string (verbatim_string_literal) @string (raw_string_literal) @string

@@ -69,7 +69,6 @@ GO: Final = Language(
     title="Go",
     suffixes="go",
     package="tree_sitter_go",
-    function="language",
     definitions=_DEFINITIONS,
     uses=_USES,
     strings="(interpreted_string_literal) @string (raw_string_literal) @string",

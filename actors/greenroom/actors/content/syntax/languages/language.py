@@ -37,15 +37,11 @@ class Language(NamedTuple):
 
     Attributes:
         name: Its name in records and replies.
-        title: Its name for people.
         suffixes: The extensions of its files, separated by spaces.
-        package: The package with its grammar.
-        function: The package's function that returns it.
         definitions: The query for definitions and imports, one for each match.
         uses: The query for used names, and for comments.
         strings: The query for string literals, as `string`.
         hides: Whether a definition is private, by its signature and name.
-        resolve: Returns the files that an import means.
         names_of: Parses the text of an import; without it the query's captures are used.
         extra: The extra with the package; empty if the default install has it.
         version: Raised when its queries change, so that files are read again.
@@ -65,13 +61,13 @@ class Language(NamedTuple):
     title: str
     suffixes: str
     package: str
-    function: str
     definitions: str
     uses: str
     strings: str
     hides: Callable[[str, str], bool]
     resolve: Resolve
     names_of: Callable[[str], list[ImportedName]] | None = None
+    function: str = "language"
     extra: str = ""
     version: int = 1
     names: str = ""

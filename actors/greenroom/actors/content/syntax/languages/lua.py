@@ -57,7 +57,6 @@ LUA: Final = Language(
     suffixes="lua",
     names=".luacheckrc",
     package="tree_sitter_lua",
-    function="language",
     definitions=_DEFINITIONS,
     uses=_USES,
     strings="(string) @string",

@@ -89,7 +89,6 @@ PYTHON: Final = Language(
     title="Python",
     suffixes="py pyi",
     package="tree_sitter_python",
-    function="language",
     definitions=_DEFINITIONS,
     uses=_USES,
     strings="(string) @string",

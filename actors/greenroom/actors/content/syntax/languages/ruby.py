@@ -71,7 +71,6 @@ RUBY: Final = Language(
     suffixes="rb rake gemspec ru podspec jbuilder",
     names="Gemfile Rakefile Guardfile Capfile Vagrantfile Podfile Fastfile Brewfile Dangerfile",
     package="tree_sitter_ruby",
-    function="language",
     definitions=_DEFINITIONS,
     uses=_USES,
     strings="(string) @string (heredoc_body) @string",

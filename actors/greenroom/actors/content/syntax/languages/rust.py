@@ -140,7 +140,6 @@ RUST: Final = Language(
     title="Rust",
     suffixes="rs",
     package="tree_sitter_rust",
-    function="language",
     definitions=_DEFINITIONS,
     uses=_USES,
     strings="(string_literal) @string (raw_string_literal) @string",

@@ -61,7 +61,6 @@ SWIFT: Final = Language(
     title="Swift",
     suffixes="swift",
     package="tree_sitter_swift",
-    function="language",
     extra="swift",
     definitions=_DEFINITIONS,
     uses=_USES,

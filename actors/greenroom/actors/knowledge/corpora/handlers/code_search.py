@@ -117,7 +117,7 @@ def _rank(
 ) -> Slices[tuple[RankedFiles, str]]:
     """Rank files, with spare ones where recency counts; also return what was not read."""
     from greenroom.actors.search.ranking.code import rank_files  # noqa: PLC0415 - needs numpy, loaded by now
-    from greenroom.actors.search.ranking.code_query import CodeQuery  # noqa: PLC0415 - as above
+    from greenroom.actors.search.ranking.code_signals import CodeQuery  # noqa: PLC0415 - as above
 
     literal = yield from find_literally(repository, context, corpus, request.query)
     cut = "" if literal is None else literal.cut

@@ -35,7 +35,7 @@ from greenroom.actors.knowledge.corpora.storage.repository import (
 )
 from greenroom.actors.knowledge.entities import is_manifest
 from greenroom.actors.search.index import index as index_module
-from greenroom.actors.search.index.prepared_terms import Run
+from greenroom.actors.search.index.memtable import Run
 from greenroom.runtime import Context, Message, RecordDamagedError, Refusal, Slices
 
 if TYPE_CHECKING:

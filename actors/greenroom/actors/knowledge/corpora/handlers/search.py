@@ -244,7 +244,6 @@ def _rank_literally(
         total=len(order),
         corrected={},
         unknown=(),
-        has_vectors=False,
         is_nothing=False,
         parts=[{} for _ in rows],
         about=explained,

@@ -22,7 +22,7 @@ from greenroom.actors.core.replies.replies import ListReply, PartialReply
 from greenroom.actors.core.replies.results_explained import NamedResult
 from greenroom.actors.core.validation.types import NUMBER
 from greenroom.actors.search.embedding.vectors import QueryVectors
-from greenroom.actors.search.index.prepared_terms import Run
+from greenroom.actors.search.index.memtable import Run
 from greenroom.runtime import Address, Message
 
 MAX_CHUNKS = 100_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Final
 
 import msgspec
@@ -11,11 +11,14 @@ from msgspec import UNSET, Meta
 
 from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies.results_explained import (
+    NOTHING,
     NamedResult,
     ResultExplained,
     ResultsExplained,
     ResultsOfMode,
     WhyThatResult,
+    explain_place,
+    list_mode,
     meanings_of,
     signal_parts,
 )
@@ -24,6 +27,7 @@ from greenroom.actors.knowledge.corpora.requests import corpus_requests
 from greenroom.actors.knowledge.corpora.requests.catalogue import VisibleCorpora
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import ChunkFound, FoundChunks
 from greenroom.actors.knowledge.corpora.tools.query_service import Replies, SearchCorpora, query_corpus
+from greenroom.actors.search.ranking.weights import DOCUMENT_SIGNALS, DOCUMENT_WEIGHTS
 from greenroom.runtime import GreenroomError, Procedure, ProcedureContext
 
 PLACES: Final = 50
@@ -60,11 +64,7 @@ class ExplainDocuments(Procedure[ResultsExplained], frozen=True, metaclass=Check
     ) = None
 
     async def run(self, context: ProcedureContext) -> ResultsExplained:
-        """Search by one strategy after the other.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many corpora.
-        """
+        """Search by one strategy after the other."""
         modes: list[ResultsOfMode] = []
         about: list[WhyThatResult] = []
         analyses: list[corpus_requests.QueryAnalysis] = []
@@ -81,13 +81,12 @@ class ExplainDocuments(Procedure[ResultsExplained], frozen=True, metaclass=Check
             answers, answer = await SearchCorpora(corpus=self.corpus, asked=request).answers(context)
             reply = answer.reply
             analyses += [] if reply.query_analysis is UNSET else [reply.query_analysis]
-            hits = _results(reply, answers)
-            mode = ResultsOfMode(
-                mode=strategy,
-                hits=hits[: self.limit],
-                places={hit.id: place for place, hit in enumerate(hits, 1)},
+            mode = list_mode(
+                strategy,
+                _results(reply, answers),
+                self.limit,
                 total=reply.total_found,
-                milliseconds=round((trio.current_time() - began) * 1_000, 3),
+                seconds=trio.current_time() - began,
                 how="; ".join(dict.fromkeys(_how(answer) for answer in answers.found.values())),
                 partial=reply.partial_reason or None,
             )
@@ -100,25 +99,17 @@ class ExplainDocuments(Procedure[ResultsExplained], frozen=True, metaclass=Check
             corrected=analyses[0].corrected if analyses else {},
             unknown=analyses[0].unknown if analyses else [],
             about=about,
-            meanings=_meanings(modes, about),
+            meanings=meanings_of(modes, about, DOCUMENT_SIGNALS),
         )
 
     async def _why(self, context: ProcedureContext, mode: ResultsOfMode, answers: Replies) -> WhyThatResult:
         """Explain the place of the requested result in a mode, or its absence."""
         named = [(row, answer.about) for row, answer in answers.found.items() if answer.about is not None]
         if not named:
-            return WhyThatResult(
-                mode=mode.mode, place=None, reasons=[await self._elsewhere(context, answers)], hit=None
-            )
+            return explain_place(mode, None, await self._elsewhere(context, answers))
         row, (found, ranked) = max(named, key=lambda each: each[1][1].score)
         hit = _result(found, row.full_name, ranked.parts)
-        place = mode.places.get(hit.id)
-        reasons: list[str] = []
-        if place is None:
-            reasons.append(_why_not(ranked, mode, answers.found[row]))
-        return WhyThatResult(
-            mode=mode.mode, place=place, reasons=reasons, hit=msgspec.structs.replace(hit, place=place)
-        )
+        return explain_place(mode, hit, _why_not(ranked, mode, answers.found[row]))
 
     async def _elsewhere(self, context: ProcedureContext, answers: Replies) -> str:
         """Name the corpus of the requested result, if it was not searched."""
@@ -144,7 +135,7 @@ class ExplainDocuments(Procedure[ResultsExplained], frozen=True, metaclass=Check
 
 def _why_not(ranked: NamedResult, mode: ResultsOfMode, answer: FoundChunks) -> str:
     if ranked.place is None:
-        return "it has nothing of the query"
+        return NOTHING
     waiting = answer.freshness.waiting_for_vectors
     if answer.strategy == "vector" and not ranked.parts and waiting:
         return f"it has no vector yet: {waiting:,} passages wait for theirs"
@@ -173,8 +164,6 @@ def _name(corpus: str, hit: ChunkFound) -> str:
 
 
 def _result(hit: ChunkFound, corpus: str, parts: Mapping[str, float]) -> ResultExplained:
-    from greenroom.actors.search.ranking.weights import DOCUMENT_WEIGHTS  # noqa: PLC0415 - needs numpy, loaded by now
-
     return ResultExplained(
         id=_name(corpus, hit),
         title=hit.citation or hit.source_file,
@@ -185,11 +174,3 @@ def _result(hit: ChunkFound, corpus: str, parts: Mapping[str, float]) -> ResultE
         corpus=corpus,
         path=hit.source_file,
     )
-
-
-def _meanings(modes: Sequence[ResultsOfMode], about: Sequence[WhyThatResult]) -> dict[str, str]:
-    if not any(mode.hits for mode in modes) and not any(each.hit for each in about):
-        return {}  # nothing was ranked, so nothing may be loaded
-    from greenroom.actors.search.ranking.weights import DOCUMENT_SIGNALS  # noqa: PLC0415 - as above
-
-    return meanings_of(modes, about, DOCUMENT_SIGNALS)

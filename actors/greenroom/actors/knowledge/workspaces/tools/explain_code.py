@@ -10,10 +10,13 @@ from msgspec import Meta
 
 from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies.results_explained import (
+    NOTHING,
     ResultExplained,
     ResultsExplained,
     ResultsOfMode,
     WhyThatResult,
+    explain_place,
+    list_mode,
     meanings_of,
     signal_parts,
 )
@@ -22,10 +25,10 @@ from greenroom.actors.knowledge.corpora.requests import code_requests
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import QueryText
 from greenroom.actors.knowledge.workspaces.tools.search_code import LATE, search_workspace
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import CodeClient, CodeProcedure, read_progress
+from greenroom.actors.search.ranking.weights import CODE_SIGNALS, CODE_WEIGHTS
 
 PLACES: Final = 50
 """Files with a known place."""
-_MODE: Final = "semantic"
 _UNKNOWN: Final = "it is not in the index: there is no such file below the folder, or it is left out"
 
 
@@ -55,11 +58,7 @@ class ExplainCode(CodeProcedure[ResultsExplained], frozen=True, metaclass=Checke
     ) = None
 
     async def run(self, client: CodeClient) -> ResultsExplained:
-        """Search the current index.
-
-        Raises:
-            Refusal: As `SearchCodeSemantic.run`.
-        """
+        """Search the current index."""
         began = trio.current_time()
         request = code_requests.FindCode(
             corpus="",
@@ -73,13 +72,12 @@ class ExplainCode(CodeProcedure[ResultsExplained], frozen=True, metaclass=Checke
         fresh = progress.freshness
         files = [] if found is None else list(zip(found.results, found.parts, strict=True))
         corpus = workspace.row.full_name
-        hits = [_make_result(corpus, file, parts, place) for place, (file, parts) in enumerate(files, 1)]
-        mode = ResultsOfMode(
-            mode=_MODE,
-            hits=hits[: self.limit],
-            places={hit.id: place for place, hit in enumerate(hits, 1)},
+        mode = list_mode(
+            "semantic",
+            [_make_result(corpus, file, parts, place) for place, (file, parts) in enumerate(files, 1)],
+            self.limit,
             total=0 if found is None else found.total,
-            milliseconds=round((trio.current_time() - began) * 1_000, 3),
+            seconds=trio.current_time() - began,
             how=f"{fresh.indexed:,} files of {workspace.row.root} are indexed ({fresh.state})",
             partial=progress.missing or None,
         )
@@ -90,29 +88,22 @@ class ExplainCode(CodeProcedure[ResultsExplained], frozen=True, metaclass=Checke
             corrected={} if found is None else found.corrected,
             unknown=found.unknown if found is not None and progress.is_whole else [],
             about=about,
-            meanings=_list_meanings(mode, about),
+            meanings=meanings_of([mode], about, CODE_SIGNALS),
         )
 
 
 def _explain(corpus: str, mode: ResultsOfMode, found: code_requests.FoundCode) -> WhyThatResult:
     if found.about is None:
-        return WhyThatResult(mode=mode.mode, place=None, reasons=[_UNKNOWN], hit=None)
+        return explain_place(mode, None, _UNKNOWN)
     file, ranked = found.about
-    place = mode.places.get(file.file_path)
-    reasons: list[str] = []
-    if place is None and ranked.place is None:
-        reasons.append("it has nothing of the query, or is below another folder")
-    elif place is None:
-        reasons.append(f"{len(mode.places)} others are better")
-    hit = _make_result(corpus, file, ranked.parts, place)
-    return WhyThatResult(mode=mode.mode, place=place, reasons=reasons, hit=hit)
+    is_better = f"{len(mode.places)} others are better"
+    why_not = f"{NOTHING}, or is below another folder" if ranked.place is None else is_better
+    return explain_place(mode, _make_result(corpus, file, ranked.parts, None), why_not)
 
 
 def _make_result(
     corpus: str, file: code_requests.CodeFile, parts: Mapping[str, float], place: int | None
 ) -> ResultExplained:
-    from greenroom.actors.search.ranking.weights import CODE_WEIGHTS  # noqa: PLC0415 - needs numpy, loaded by now
-
     return ResultExplained(
         id=file.file_path,
         title=f"{file.file_path}:{file.line_range[0]}",
@@ -123,11 +114,3 @@ def _make_result(
         corpus=corpus,
         path=file.file_path,
     )
-
-
-def _list_meanings(mode: ResultsOfMode, about: list[WhyThatResult]) -> dict[str, str]:
-    if not mode.hits and not any(each.hit for each in about):
-        return {}  # nothing was ranked, so nothing may be loaded
-    from greenroom.actors.search.ranking.weights import CODE_SIGNALS  # noqa: PLC0415 - as above
-
-    return meanings_of([mode], about, CODE_SIGNALS)

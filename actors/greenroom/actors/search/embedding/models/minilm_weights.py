@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -15,12 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.search.embedding.errors import EmbedderError
-from greenroom.actors.search.embedding.models.safetensors import (
-    Tensor,
-    read_metadata,
-    read_tensors,
-    write_tensors,
-)
+from greenroom.actors.search.embedding.models import safetensors
+from greenroom.actors.search.embedding.models.safetensors import Tensor
 from greenroom.actors.search.embedding.quantization import Floats
 
 Bytes = npt.NDArray[np.uint8]
@@ -36,20 +33,21 @@ _WORDS, _PLACES, _FIRST_NORM = "words", "places", "first_norm"
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix in int8, and the bias of its product.
-
-    Attributes:
-        numbers: By row, block and number in it.
-        scales: By row and block.
-        bias: By row.
-    """
+    """A matrix in int8, by row, block and number, and its bias."""
 
     numbers: Bytes
     scales: Floats
     bias: Floats
 
-    def floats(self) -> Floats:
-        """Return the matrix, with a row for each input."""
+    def __call__(self, given: Floats) -> Floats:
+        """Return the product of some rows and the matrix, with the bias."""
+        found: Floats = given @ self._floats
+        found += self.bias
+        return found
+
+    @cached_property
+    def _floats(self) -> Floats:
+        """The matrix, with a row for each input."""
         rows = self.numbers.astype(np.float32)
         rows -= _MIDDLE
         rows *= self.scales[..., np.newaxis]
@@ -66,16 +64,7 @@ class Norm:
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of the encoder.
-
-    Attributes:
-        attention: From a token to its query, key and value, one after the other.
-        joined: From the output of all heads to the summand of the token.
-        joined_norm: The normalization after that.
-        inner: To the wider inner layer.
-        outer: Back from it.
-        outer_norm: The normalization after that.
-    """
+    """One layer of the encoder: attention of query, key and value, then the wider part."""
 
     attention: Matrix
     joined: Matrix
@@ -87,14 +76,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Weights:
-    """The whole model.
-
-    Attributes:
-        words: The numbers of each token; ``word_scales`` has their scales.
-        places: The summand at each place of a text.
-        first_norm: The normalization after that.
-        layers: The layers.
-    """
+    """The whole model."""
 
     words: npt.NDArray[np.int8]
     word_scales: Floats
@@ -129,17 +111,8 @@ _NORMS: Final = {"joined_norm": "attention.output.LayerNorm", "outer_norm": "out
 
 
 def prepare_weights(source: Path, target: Path) -> None:
-    """Convert the published weights to int8.
-
-    Args:
-        source: The file of a BERT with heads of width 32, in float32.
-        target: The file to write.
-
-    Raises:
-        EmbedderError: The source holds something else.
-        OSError: The target cannot be written.
-    """
-    given = read_tensors(source)
+    """Convert published weights, of a BERT with heads of width 32 in float32, to int8."""
+    given = safetensors.read_tensors(source)
     try:
         made = _prepare(
             {name: _float32(name, value) for name, value in given.items() if value.dtype != np.int64}
@@ -147,18 +120,14 @@ def prepare_weights(source: Path, target: Path) -> None:
     except (KeyError, ValueError, IndexError) as error:
         raise EmbedderError(f"{source} does not hold the weights of MiniLM: {error}") from error
     layers = sum(name.endswith("inner.numbers") for name in made)
-    write_tensors(target, made, {"layers": str(layers)})
+    safetensors.write_tensors(target, made, {"layers": str(layers)})
 
 
 def read_weights(path: Path) -> Weights:
-    """Return the weights that `prepare_weights` wrote; most are read from the file on use.
-
-    Raises:
-        EmbedderError: The file cannot be read, or holds something else.
-    """
-    given = read_tensors(path)
+    """Return the weights that `prepare_weights` wrote; most are read from the file on use."""
+    given = safetensors.read_tensors(path)
     try:
-        count = int(read_metadata(path)["layers"])
+        count = int(safetensors.read_metadata(path)["layers"])
         parts = [_layer(given, f"{number}.") for number in range(count)]
         return Weights(
             np.asarray(given[f"{_WORDS}.numbers"]),

@@ -14,7 +14,7 @@ import numpy as np
 import tokenizers
 
 from greenroom.actors.search.embedding import quantization
-from greenroom.actors.search.embedding.embedder import embedded_part, words_of, words_of_tokens
+from greenroom.actors.search.embedding.embedder import LocalEmbedder, embedded_part, words_of, words_of_tokens
 from greenroom.actors.search.embedding.errors import EmbedderError
 from greenroom.actors.search.embedding.models.onnx_export import OnnxExport, Pooling
 from greenroom.actors.search.embedding.models.onnx_runtime import onnxruntime
@@ -28,34 +28,18 @@ _BY_TOKENS: Final = 3  # axes of an output with a vector for each token
 
 
 class _Run(NamedTuple):
-    """The model's output for one text.
-
-    Attributes:
-        sentence: The vector of the text.
-        tokens: The vectors of its tokens, without the special ones.
-        offsets: The positions of these in the text, including the prompt.
-    """
+    """The vectors of a text and its tokens, and their places in prompt and text."""
 
     sentence: quantization.Floats
     tokens: quantization.Floats
     offsets: list[tuple[int, int]]
 
 
-class OnnxEmbedder:
-    """A model in a folder; see `LocalEmbedder`.
+class OnnxEmbedder(LocalEmbedder):
+    """A model in a folder; see `LocalEmbedder`. ``check``, called between the steps, may raise."""
 
-    Args:
-        export: Its files.
-        check: Called between the steps of the loading; an exception from it ends the loading.
-
-    Raises:
-        EmbedderError: The files cannot be used.
-    """
-
-    is_quick = False
     batch = 16
     group = 1
-    threads = 1
 
     def __init__(self, export: OnnxExport, check: Callable[[], object]) -> None:
         self._export = export

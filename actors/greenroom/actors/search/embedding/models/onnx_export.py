@@ -26,16 +26,7 @@ _PROMPTS: Final = {"query": ("query",), "document": ("document", "passage", "cor
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxExport:
-    """An exported model: its files and settings.
-
-    Attributes:
-        graph: The ONNX file.
-        tokenizer: The tokenizer's file.
-        pooling: How the tokens' vectors become one.
-        longest: The most tokens that the model accepts.
-        query_prompt: The prompt before a query.
-        document_prompt: The prompt before a stored text.
-    """
+    """An exported model: its files, and how tokens, pooling and prompts are set."""
 
     graph: Path
     tokenizer: Path
@@ -55,14 +46,7 @@ class OnnxExport:
 
 
 def read_export(place: Path) -> OnnxExport:
-    """Read the export in a folder.
-
-    Args:
-        place: The folder, or one of several ONNX files in it.
-
-    Raises:
-        EmbedderError: It is not an export, or needs parts that are not supported.
-    """
+    """Read the export in a folder, or of one of several ONNX files in it."""
     graph = _graph(place)
     folder = graph.parent.parent if graph.parent.name == "onnx" else graph.parent
     if not (folder / _TOKENIZER).is_file():

@@ -15,7 +15,12 @@ import numpy as np
 
 from greenroom.actors.core.replies.memory_types import MAX_DIMENSIONS
 from greenroom.actors.search.embedding import quantization
-from greenroom.actors.search.embedding.embedder import MODEL_BYTES, EmbedderChoice, embedded_part
+from greenroom.actors.search.embedding.embedder import (
+    MODEL_BYTES,
+    EmbedderChoice,
+    LocalEmbedder,
+    embedded_part,
+)
 from greenroom.actors.search.embedding.errors import EmbedderError, ModelMissingError
 from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
@@ -24,22 +29,11 @@ _FAULTS: Final = (Exception, SystemExit)
 """Exceptions of the user's class; none may stop the server."""
 
 
-class PythonEmbedder:
-    """An object of such a class; see `LocalEmbedder`.
+class PythonEmbedder(LocalEmbedder):
+    """An object of such a class; see `LocalEmbedder`."""
 
-    Args:
-        place: Module and class.
-        made: The object.
-
-    Raises:
-        EmbedderError: It does not embed.
-    """
-
-    has_tokens = False
-    is_quick = False
     batch = 32
     group = 32
-    threads = 1
 
     def __init__(self, place: str, made: Any) -> None:
         self._place = place
@@ -87,11 +81,7 @@ class PythonEmbedder:
 
 
 def load_python(choice: EmbedderChoice) -> PythonEmbedder:
-    """Import the class and make the embedder.
-
-    Raises:
-        EmbedderError: There is no such class, or it does not embed.
-    """
+    """Import the class and make the embedder."""
     module, _, name = choice.place.partition(":")
     try:
         found = getattr(import_module(module), name)

@@ -32,11 +32,7 @@ _ALIGNMENT: Final = 64
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Return a file's tensors by name, mapped from the file.
-
-    Raises:
-        EmbedderError: The file cannot be read, or has another format.
-    """
+    """Return a file's tensors by name, mapped from the file."""
     try:
         header, start = _header(path)
         return {name: _tensor(path, start, about) for name, about in header.items() if name != _METADATA}
@@ -45,11 +41,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """Return a file's metadata.
-
-    Raises:
-        EmbedderError: As `read_tensors`.
-    """
+    """Return a file's metadata."""
     try:
         return {str(name): str(value) for name, value in _header(path)[0].get(_METADATA, {}).items()}
     except (OSError, ValueError, AttributeError) as error:
@@ -57,11 +49,7 @@ def read_metadata(path: Path) -> dict[str, str]:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write a file of tensors, and wait until it is on disk.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Write a file of tensors, and wait until it is on disk."""
     header: dict[str, object] = {_METADATA: dict(metadata)}
     end = 0
     for name, tensor in tensors.items():

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from greenroom.actors.search.embedding import quantization, rows
-from greenroom.actors.search.embedding.embedder import embedded_part, words_of
+from greenroom.actors.search.embedding.embedder import LocalEmbedder, embedded_part, words_of
 from greenroom.actors.search.embedding.errors import EmbedderError
 from greenroom.actors.search.embedding.models.safetensors import read_tensors
 from greenroom.actors.search.embedding.models.wordpiece import WordPiece
@@ -26,21 +26,13 @@ VOCABULARY: Final = "vocabulary.txt"
 WEIGHTS: Final = "vectors.safetensors"
 
 
-class StaticEmbedder:
-    """Word vectors; see `LocalEmbedder`.
-
-    Args:
-        tokenizer: The tokenizer.
-        rows: The vector of each token in int8; zeros for the unknown token.
-        scales: The scale of each row.
-    """
+class StaticEmbedder(LocalEmbedder):
+    """Word vectors in int8, each row with its scale; see `LocalEmbedder`."""
 
     space = rows.STATIC
-    has_tokens = False
     is_quick = True
     batch = 256
     group = 256
-    threads = 1
 
     def __init__(
         self, tokenizer: WordPiece, rows: np.ndarray[Any, Any], scales: np.ndarray[Any, Any]
@@ -72,11 +64,7 @@ class StaticEmbedder:
 
 @functools.cache
 def load_static(folder: Path = FOLDER) -> StaticEmbedder:
-    """Load the embedder, once for the whole process.
-
-    Raises:
-        EmbedderError: Its files are damaged.
-    """
+    """Load the embedder, once for the whole process."""
     try:
         words = (folder / VOCABULARY).read_text("utf-8").removesuffix("\n").split("\n")
     except (OSError, ValueError) as error:

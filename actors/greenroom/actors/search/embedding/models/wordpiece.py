@@ -40,11 +40,7 @@ class Token(NamedTuple):
 
 
 class WordPiece:
-    """The tokenizer of a vocabulary, for several threads at once.
-
-    Args:
-        vocabulary: The number of each token, including `UNKNOWN`.
-    """
+    """The tokenizer of a vocabulary, for several threads at once."""
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         self._vocabulary = vocabulary
@@ -67,13 +63,10 @@ class WordPiece:
                     word.append(each)
                     places.append(place)
                 elif word:
-                    found += self._locate("".join(word), places)
+                    pieces = self._split("".join(word))
+                    found += [Token(id_, places[start], places[end - 1] + 1) for id_, start, end in pieces]
                     word, places = [], []
         return found
-
-    def _locate(self, word: str, places: list[int]) -> list[Token]:
-        """Return the tokens of a word, given the place in the text of each character."""
-        return [Token(id_, places[start], places[end - 1] + 1) for id_, start, end in self._split(word)]
 
     def _ids_of(self, word: str) -> tuple[int, ...]:
         # Longer words are not cached either: 16,384 of them would take 500 MB.
