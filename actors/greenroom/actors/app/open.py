@@ -46,9 +46,7 @@ from greenroom.actors.memories.preferences.actor import PreferencesActor
 from greenroom.actors.memories.recall.emptiness import WhyNoneListed
 from greenroom.actors.memories.recall.evaluate import TrySearch
 from greenroom.actors.memories.recall.key_resolution import PlacesOfKey
-from greenroom.actors.memories.recall.roots import ChooseRoots
 from greenroom.actors.memories.storage import directory as namespaces
-from greenroom.actors.memories.storage import root_summary
 from greenroom.actors.memories.transfer import import_actor
 from greenroom.actors.memories.transfer.export_actor import ExportActor
 from greenroom.actors.memories.transfer.import_actor import ImportActor
@@ -127,7 +125,7 @@ def shared_indexes(audit_days: int) -> list[Index]:
         Index(migrations.INDEX, names=migrations.names_in),
         Index(issued.INDEX, names=issued.names_in),
         Index(namespaces.INDEX, names=namespaces.names_in),
-        Index(root_summary.INDEX, names=root_summary.names_in),
+        Index(namespaces.SUMMARIES, names=namespaces.names_in_summary),
         Index(catalogue.INDEX, names=catalogue.row_names),
         Index(MASKED_INDEX),
         Index(workflow.INDEX),
@@ -179,7 +177,6 @@ async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterat
             namespaces.ListNamespaces,
             namespaces.NewRoots,
             namespaces.RootOfMemory,
-            ChooseRoots,
             WhyNoneListed,
             PlacesOfKey,
             GetEmbedding,

@@ -77,7 +77,6 @@ _HANDLERS: Final[Mapping[type[Message[Any]], Callable[..., Any]]] = {
     requests.SweepMemory: removal.sweep,
     requests.WriteUses: maintenance.write_uses,
     requests.UpgradeMemory: maintenance.upgrade,
-    requests.SummarizeRoot: maintenance.summarize,
     TidyIndex: maintenance.tidy,
     Restate: maintenance.restate,
     EraseFrom: erasure.erase,

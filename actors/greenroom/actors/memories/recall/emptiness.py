@@ -99,7 +99,7 @@ async def _why_none_left(
     # The reply must not reveal a root with nothing for the caller.
     counts = sum_counts([each for each in found if each.counts.get("visible")])
     roots = await roots_below(context, None)
-    are_many = len(roots) > MOST  # then only the roots that a search would activate count
+    are_many = len(roots) > MOST  # then the search did not ask all
     if counts:
         filters = next((_parameters(request, name) for name, count in counts.items() if not count), {})
         filters = filters or _parameters(request, "least")

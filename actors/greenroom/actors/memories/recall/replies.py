@@ -119,7 +119,7 @@ class MemoriesFound(PartialReply, frozen=True, kw_only=True):
         total: How many memories match.
         mode: The requested mode; ``debug`` names the one that was carried out.
         total_is_minimum: There may be more: an exact search ends when it has its hits and has read 10,000,
-            and of very many namespaces only the best are searched.
+            and of more than 1,000 namespaces some are not searched.
         tokens: An estimate of the size of ``memories``, if ``max_tokens`` was given: bytes of UTF-8 by 4.
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
         over_budget: Those of them that alone are larger.

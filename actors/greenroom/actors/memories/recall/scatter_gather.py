@@ -66,14 +66,28 @@ class Gathered(NamedTuple, Generic[R]):
     error: GreenroomError | None
 
 
-async def ask_each(context: ProcedureContext, roots: Sequence[Root], message: Message[R]) -> Gathered[R]:
+def end_of_asking() -> float:
+    """Return until when actors may reply, in trio's time."""
+    now = trio.current_time()
+    return now + SHARE * (trio.current_effective_deadline() - now)
+
+
+async def ask_each(
+    context: ProcedureContext, roots: Sequence[Root], message: Message[R], end: float | None = None
+) -> Gathered[R]:
     """Ask the actors of all roots; report failures of single ones.
+
+    Args:
+        context: Where to ask.
+        roots: Whom to ask.
+        message: The question.
+        end: As `end_of_asking`, if the time of several calls is one.
 
     Raises:
         GreenroomError: A failure of all alike: the runtime is closed, the store failed.
     """
-    began = trio.current_time()
-    end = began + SHARE * (trio.current_effective_deadline() - began)
+    if end is None:
+        end = end_of_asking()
     if len(roots) == 1:  # the usual case, and a nursery costs as much as the request
         answers = [await _ask(context, roots[0], message, end)]
     else:

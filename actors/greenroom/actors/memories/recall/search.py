@@ -24,18 +24,19 @@ from greenroom.actors.memories.recall.query import (
     times_of,
     vectors_of,
 )
-from greenroom.actors.memories.recall.roots import ChooseRoots, Roots, ask_in_rounds, roots_for
+from greenroom.actors.memories.recall.roots import Roots, roots_to_ask, search_roots
 from greenroom.actors.memories.recall.scatter_gather import Gathered, Root, merge_hits, sum_counts
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters, RootSearchResult
 from greenroom.actors.memories.requests.requests import FindMemories, NoteUses
-from greenroom.actors.search.embedding.vectors import QueryVectors
 from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, ProcedureContext
 
 MILLISECONDS = 1_000.0
 FEW = 60
 """Up to this many visible memories, weak hits are left out if the search wants that."""
+MOST_FAILED = 100
+"""The most failed namespaces that an answer names."""
 _NAMED = 5
-"""The most failed namespaces for which the reason is reported."""
+"""The most of them for which its sentence has the reason."""
 ALWAYS = 5
 """The number of first hits that are never too weak, since one of them may be the answer."""
 
@@ -132,7 +133,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
     query = await _times_of(context, search)
     meaning = await _meaning_of(context, search, query.text)
     clock.lap("query_vectors")
-    roots = await _roots(context, search, query.text, meaning.comparable)
+    roots = await roots_to_ask(context, search.below) if search.roots is None else Roots(search.roots)
     clock.lap("namespaces")
     counted = len(roots.ordered) == 1 and search.uses
     message = FindMemories(
@@ -150,8 +151,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         reasons=search.reasons,
         decompress=search.decompress,
     )
-    searched = await ask_in_rounds(context, roots, message)
-    answers = searched.answers
+    answers = await search_roots(context, roots.ordered, message)
     clock.lap("owners")
     if answers.error is not None and not answers.found:
         raise answers.error
@@ -160,7 +160,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
     missing = (
         _not_searched(answers),
         _not_compared(search, meaning, answers.found),
-        searched.partial,
+        roots.partial,
         None if lost is UNSET else lost.sentence,
     )
     clock.lap("merge")
@@ -180,9 +180,9 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         is_nothing=not hits and _is_ranked(search) and any(map(_had_any, answers.found)),
         total=sum(each.total for each in answers.found),
         found=answers.found,
-        failed=answers.failed,
-        namespaces=searched.searched,
-        is_minimum=searched.is_minimum or any(each.is_minimum for each in answers.found),
+        failed=answers.failed[:MOST_FAILED],
+        namespaces=len(roots.ordered),
+        is_minimum=roots.left_out > 0 or any(each.is_minimum for each in answers.found),
         space=None if meaning.comparable is None else meaning.comparable.space,
         absence=meaning.absence,
         partial="; ".join(filter(None, missing)) or None,
@@ -211,6 +211,8 @@ def _not_searched(answers: Gathered[RootSearchResult]) -> str | None:
     """Return what was not searched, because there was no time or it failed."""
     newest = sum(each.unread or 0 for each in answers.found)
     reasons = [f"{each.namespace} was not searched: {each.error}" for each in answers.failed[:_NAMED]]
+    if len(answers.failed) > MOST_FAILED:
+        reasons.append(f"{len(answers.failed):,} namespaces were not searched; name a namespace")
     if any(each.unread is not None for each in answers.found):
         reasons.append(f"the newest {newest:,} memories alone were searched, by their words; ask again")
     reasons += {each.cut: None for each in answers.found if each.cut}
@@ -226,21 +228,6 @@ def _not_compared(search: SearchSpec, meaning: QueryMeaning, found: list[RootSea
             return "some memories were not compared, for they are being embedded"
         return "some memories were found by their words alone, for they are being embedded"
     return None
-
-
-async def _roots(
-    context: ProcedureContext, search: SearchSpec, text: str | None, vectors: QueryVectors | None
-) -> Roots:
-    if search.roots is not None:
-        return Roots(search.roots)
-    wanted = ChooseRoots(
-        below=search.below,
-        text=text,
-        mode=search.mode,
-        filters=search.filters,
-        vectors=vectors,
-    )
-    return await roots_for(context, wanted)
 
 
 def _relevant(search: SearchSpec, found: list[RootSearchResult]) -> tuple[list[FoundMemory], int]:

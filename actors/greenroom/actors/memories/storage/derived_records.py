@@ -1,7 +1,7 @@
 """Rebuild damaged records of memories that can be derived from other records.
 
-An entry and its values have no copy, so damage of these loses the entry. Orders, ids, the index, the
-summary and the quality records are derived from the sound entries.
+An entry and its values have no copy, so damage of these loses the entry. Orders, ids, the index and the
+quality records are derived from the sound entries.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from greenroom.actors.core.replies.damage import filter_damage
-from greenroom.actors.memories.storage import records, root_summary
+from greenroom.actors.memories.storage import records
 from greenroom.actors.memories.storage.records import Entry, Quality, Rating
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.search.index import records as index_records
@@ -173,14 +173,6 @@ def _rebuild_qualities(_: MemoryRepository, context: Context) -> Slices[None]:
         yield
 
 
-def _drop_summary(repository: MemoryRepository, context: Context) -> Slices[None]:
-    """Drop the summary; the next search that needs it builds it."""
-    context.delete(records.SUMMARY)
-    context.delete_row(root_summary.INDEX, root_summary.META + repository.tag)
-    repository.set_summary(None)
-    yield
-
-
 def _rebuild_pairs(_repository: MemoryRepository, context: Context) -> Slices[None]:
     """Rebuild the marks of accepted pairs; their keys hold all of it."""
     for key in _find_damaged(context, records.pairs_prefix(0)[:1]):
@@ -215,7 +207,6 @@ _REBUILDERS: Final[dict[bytes, Callable[[MemoryRepository, Context], Slices[None
     records.id_key(b""): _rebuild_ids,
     records.EXPIRIES: _rebuild_expiries,
     records.QUALITIES: _rebuild_qualities,
-    records.SUMMARY: _drop_summary,
     records.pairs_prefix(0)[:1]: _rebuild_pairs,
     records.DELETED: _rebuild_removed,
     records.UNREAD: _rebuild_unread,

@@ -24,6 +24,9 @@ from greenroom.actors.core.replies.damage import damaged_entry
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.memories.requests.review import NamespacesBrowsed
+from greenroom.actors.memories.storage import records
+from greenroom.actors.memories.storage.records import RootSummary
+from greenroom.actors.search.embedding import rows as embedding
 from greenroom.runtime import (
     Address,
     Context,
@@ -37,18 +40,23 @@ from greenroom.runtime import (
 
 INDEX = "namespaces"
 SUMMARIES = "memory_summaries"
-"""The index of `root_summary`; actors missing from the directory are found in it."""
-SUMMARY_HEADERS = b"m"
+"""The index of words, days and vectors of whole roots that older programs wrote."""
 MAX_PARTITIONS = 64
 """Most partitions in one row; a larger row has only their audiences and digests of their owners."""
 MOST_OWNERS = 20_000
 """Most digests in one row; with more of them every caller may query the root."""
 _DIGEST_BYTES = 8
+_MOST_PARTS = 1_024  # of a summary whose own record is damaged
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
     """Return the whole sort key, which stands for a name."""
     return ((0, len(key)),) if key else ()
+
+
+def names_in_summary(key: bytes) -> tuple[tuple[int, int], ...]:
+    """Return where a sort key of `SUMMARIES` holds the root."""
+    return ((1, 1 + names.ROOT_TAG_BYTES),) if len(key) > names.ROOT_TAG_BYTES else ()
 
 
 class NamespaceRow(msgspec.Struct, frozen=True, array_like=True):
@@ -131,9 +139,11 @@ def row_of(reader: IndexReader, root: str, address: Address) -> NamespaceRow | N
 
 def _replace_damaged(reader: IndexReader, met: list[RecordDamagedError]) -> Iterator[Row[NamespaceRow]]:
     """Yield replacements of damaged rows, for roots that are known from other records."""
-    summaries = reader.rows(SUMMARIES, msgspec.Raw, prefix=SUMMARY_HEADERS, on_damage=pass_over)
+    embedded = reader.rows(embedding.INDEX, msgspec.Raw, on_damage=pass_over)
     known = chain(
-        reader.addresses("memory"), reader.timed("memory"), (summary.address for summary in summaries)
+        reader.addresses("memory"),
+        reader.timed("memory"),
+        (row.address for row in embedded if row.address.kind == "memory"),
     )
     for address in known:
         root = names.root_at(address.key)
@@ -149,6 +159,27 @@ def _replace_damaged(reader: IndexReader, met: list[RecordDamagedError]) -> Iter
 def remove(context: Context, root: str) -> None:
     """Stage the removal of the row of a root."""
     context.delete_row(INDEX, names.tag_of_root(root))
+
+
+def drop_summary(context: Context, tag: bytes) -> None:
+    """Stage the removal of the summary of a root by an older program.
+
+    It repeats words of the memories, so it goes before any of them does.
+    """
+    try:
+        summary = context.get(records.SUMMARY, RootSummary)
+    except RecordDamagedError:
+        summary = RootSummary("", parts=_MOST_PARTS)
+    if summary is None:
+        return
+    context.delete(records.SUMMARY)
+    context.delete_row(SUMMARIES, b"m" + tag)
+    for part in range(summary.parts):
+        for kind in (b"b", b"p"):
+            context.delete_row(SUMMARIES, kind + tag + part.to_bytes(4))
+    for key in context.keys(records.UPDATES, start=records.update_key(summary.cleared + 1)):
+        for kind in (b"r", b"v"):
+            context.delete_row(SUMMARIES, kind + tag + key[1:])
 
 
 def may_have_something(principal: Principal, row: NamespaceRow) -> bool:

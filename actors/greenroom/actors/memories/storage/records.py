@@ -15,7 +15,7 @@
         t [keys]                the highest version of ended entries under some keys; see `ended_key`
         i …                     the index
         y                       the updates that the index lacks because they could not be read
-        w                       the state of the summary; see `root_summary`
+        w                       the state of an older program's summary; see `directory.drop_summary`
         j staging …             lines of imports that are not applied yet; see `import_staging`
 
 Entries and updates are numbered by one counter. A key may have 1,020 bytes, of which the store takes 200, so
@@ -103,23 +103,17 @@ class RootHeader(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RootSummary(msgspec.Struct, frozen=True, array_like=True):
-    """The state of the root's rows in the index of summaries.
+    """What an older program wrote about a root into `directory.SUMMARIES`.
 
     Attributes:
-        rules: The version of the text rules; empty if the rows do not cover all memories.
-        upto: The last update that is summarized.
-        parts: The number of rows.
-        cleared: The last update whose own rows are removed.
-        space: The embedding space of the summarized vectors; None if some were missing.
-        generation: The number of rebuilds, by which readers detect a change.
+        parts: The number of rows about all memories.
+        cleared: The last update without rows of its own.
     """
 
     rules: str
     upto: int = 0
     parts: int = 0
     cleared: int = 0
-    space: str | None = None
-    generation: int = 0
 
 
 class EntryDetails(msgspec.Struct, frozen=True, array_like=True):

@@ -29,7 +29,6 @@ from greenroom.actors.memories.storage.records import (
     Entry,
     EntryDetails,
     RootHeader,
-    RootSummary,
     Version,
 )
 from greenroom.actors.memories.storage.usage_counters import UsageCounters
@@ -83,7 +82,6 @@ class MemoryRepository(Actor):
             uses: The uses that are not written yet.
             embedder_notified: Whether the embedder knows that memories lack vectors.
             forgotten: Times of forgetting by entry number, perhaps outdated; None until they are needed.
-            summarized: The generation of the summary that this activation built; None for none.
             mapped: What maps show of memories, by update number; `map_rows` fills and bounds it.
             settled: The number of decisions about pairs since the activation.
     """
@@ -105,9 +103,7 @@ class MemoryRepository(Actor):
         self._views: VisibilityCache | None = None
         self.mapped: dict[int, MappedMemory] = {}
         self.settled = 0
-        self._summary: RootSummary | None = None
-        self._knows_summary = False
-        self.summarized: int | None = None
+        self._may_have_summary = True
         self._cache_header()
 
     # -- the root ----------------------------------------------------------
@@ -138,6 +134,7 @@ class MemoryRepository(Actor):
             self.put_header(context, RootHeader(root, secret, partitions, 0 if self.counter else None))
         assert self.header is not None, "it was just made"
         if not self._is_listed:
+            self.drop_summary(context)
             self.list_root(context)
         return self.header
 
@@ -177,8 +174,8 @@ class MemoryRepository(Actor):
         if self.header is not None and self._has_entries(context):
             self.list_root(context)
 
-    def unlist_if_empty(self, context: Context) -> bool:
-        """Stage the effects of removals, and return whether no memory is left; see `removal.finish`.
+    def unlist_if_empty(self, context: Context) -> None:
+        """Stage the effects of a message's removals on the root, once.
 
         The root stays in the directory while it has entries, so that forgotten ones are found.
         """
@@ -186,8 +183,6 @@ class MemoryRepository(Actor):
         if not self._has_entries(context):
             directory.remove(context, self.root)
             self._is_listed = False
-            return True
-        return False
 
     @property
     def is_resource(self) -> bool:
@@ -215,15 +210,11 @@ class MemoryRepository(Actor):
         """Return the part of a namespace below the root; None is the root."""
         return "" if namespace is None else namespace[len(names.root_of(namespace)) + 1 :]
 
-    def summary(self, context: Context) -> RootSummary | None:
-        """Return the state of the summary; None for a root of an older program."""
-        if not self._knows_summary:
-            self.set_summary(context.get(records.SUMMARY, RootSummary))
-        return self._summary
-
-    def set_summary(self, summary: RootSummary | None) -> None:
-        """Cache the state of the summary, as it is staged."""
-        self._summary, self._knows_summary = summary, True
+    def drop_summary(self, context: Context) -> None:
+        """Stage the removal of an older program's summary, once in an activation."""
+        if self._may_have_summary:
+            self._may_have_summary = False
+            directory.drop_summary(context, self.tag)
 
     # -- partitions and ids ---------------------------------------------------
 

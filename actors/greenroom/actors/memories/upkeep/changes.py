@@ -40,7 +40,7 @@ def change(repository: MemoryRepository, request: requests.ChangeMemories, conte
             removal.remove(repository, context, stored)
             _record(repository, context, "delete_memory", stored.entry, None, purged=True)
         yield
-    removal.finish(repository, context)
+    repository.unlist_if_empty(context)
     updates = {entry.entry.update for entry in _remaining(repository, context, written)}
     yield from embedding.embed_or_queue(repository, context, [each for each in written if each[0] in updates])
 

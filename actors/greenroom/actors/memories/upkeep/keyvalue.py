@@ -224,7 +224,7 @@ def delete(
     context.use_reserve()
     if stored is not None and stored.entry.deleted_at is None:  # a forgotten memory keeps its history
         removal.remove(repository, context, stored)
-        removal.finish(repository, context)
+        repository.unlist_if_empty(context)
     if existed:
         audit_record.record(context, "delete_memory", session_id, key=key)
     return replies.MemoryDeleted(key=key, scope=records.scope_name(session_id), existed=existed)

@@ -1,9 +1,9 @@
-"""Maintenance of a root by timers: uses, index, summary, and rows in shared indexes."""
+"""Maintenance of a root by timers: uses, index, and rows in shared indexes."""
 
 from __future__ import annotations
 
 from greenroom.actors.memories.requests import keyvalue_requests as requests
-from greenroom.actors.memories.storage import embedding, indexing, root_summary
+from greenroom.actors.memories.storage import embedding, indexing
 from greenroom.actors.memories.storage.repository import MemoryRepository
 from greenroom.actors.memories.writing import removal
 from greenroom.actors.search.index import TidyIndex
@@ -22,15 +22,8 @@ def upgrade(repository: MemoryRepository, _: requests.UpgradeMemory, context: Co
 
 
 def tidy(repository: MemoryRepository, _: TidyIndex, context: Context) -> Slices[None]:
-    """Run one step of the upkeep of the index and the summary."""
-    yield from repository.index.compact(context)
-    yield from root_summary.tidy(repository, context)
-
-
-def summarize(repository: MemoryRepository, _: requests.SummarizeRoot, context: Context) -> Slices[None]:
-    """Build the summary, for searches that choose between roots."""
-    yield from indexing.finish(repository, context)
-    yield from root_summary.build(repository, context)
+    """Run one step of the upkeep of the index."""
+    return repository.index.compact(context)
 
 
 def restate(repository: MemoryRepository, _: Restate, context: Context) -> None:
@@ -38,6 +31,5 @@ def restate(repository: MemoryRepository, _: Restate, context: Context) -> None:
     context.use_reserve()
     repository.relist(context)
     embedding.relist(repository, context)
-    root_summary.invalidate(repository, context)
     removal.sweep_soon(context)
     indexing.schedule(repository, context)

@@ -8,7 +8,7 @@ from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.replies.damage import filter_damage
 from greenroom.actors.memories.requests.replies import MemoryForgotten
 from greenroom.actors.memories.requests.requests import DropMemory, ForgetMemory
-from greenroom.actors.memories.storage import records, root_summary
+from greenroom.actors.memories.storage import records
 from greenroom.actors.memories.storage.records import Entry
 from greenroom.actors.memories.storage.repository import MemoryRepository
 from greenroom.actors.memories.writing import removal
@@ -63,9 +63,10 @@ def remove_at(repository: MemoryRepository, context: Context, places: Iterable[b
     if not found:
         return False
     context.use_reserve()
+    repository.drop_summary(context)
     for where in found:
         _remove(repository, context, where)
-    removal.finish(repository, context)
+    repository.unlist_if_empty(context)
     removal.sweep_soon(context)
     return True
 
@@ -90,7 +91,6 @@ def _remove(repository: MemoryRepository, context: Context, where: bytes) -> Non
             context.delete(records.ORDER + records.scope_of_entry(where) + key[1:])
             repository.mapped.pop(update, None)
             repository.index.remove(context, update)
-            root_summary.forget(repository, context, update)
     for key, listed in context.scan(bytes, prefix=records.id_key(b"")):
         if listed == where:
             context.delete(key)

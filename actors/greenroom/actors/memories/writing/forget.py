@@ -180,4 +180,4 @@ def _end(
             **details,
         )
         yield
-    removal.finish(repository, context)
+    repository.unlist_if_empty(context)

@@ -10,7 +10,7 @@ from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.replies.damage import filter_damage
 from greenroom.actors.core.validation.times import SECOND
 from greenroom.actors.memories.requests import keyvalue_requests as requests
-from greenroom.actors.memories.storage import links, records, root_summary
+from greenroom.actors.memories.storage import links, records
 from greenroom.actors.memories.storage.records import Entry, VersionTimes
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.runtime import Context, RecordDamagedError, Slices, pass_over
@@ -30,13 +30,13 @@ EFFECTS_OF_EXPIRY = 11
 
 def unlist(repository: MemoryRepository, context: Context, entry: Entry) -> None:
     """Stage the removal of an entry's newest version from lists and searches."""
+    repository.drop_summary(context)
     repository.mapped.pop(entry.update, None)
     repository.publish(context, entry)
     for key in records.order_keys(entry):
         context.delete(key)
     if repository.is_indexed(entry):
         repository.index.remove(context, entry.update)
-        root_summary.forget(repository, context, entry.update)
 
 
 def clear(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
@@ -75,6 +75,7 @@ def forget(repository: MemoryRepository, context: Context, stored: StoredEntry, 
 def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
     """Stage an entry's removal at a constant cost; the sweep removes long histories."""
     where, entry = stored
+    repository.drop_summary(context)
     repository.note_end(context, entry)
     if entry.deleted_at is None:
         unlist(repository, context, entry)
@@ -97,12 +98,6 @@ def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) 
 
 def _is_paired(context: Context, number: int) -> bool:
     return next(context.keys(records.pairs_prefix(number)), None) is not None
-
-
-def finish(repository: MemoryRepository, context: Context) -> None:
-    """Stage the effects of a message's removals on the root, once."""
-    if repository.unlist_if_empty(context):
-        root_summary.clear(repository, context)
 
 
 def sweep(repository: MemoryRepository, _: requests.SweepMemory, context: Context) -> Slices[None]:
@@ -134,7 +129,7 @@ def sweep(repository: MemoryRepository, _: requests.SweepMemory, context: Contex
         slices += context.should_yield()
         yield
     if expired:
-        finish(repository, context)
+        repository.unlist_if_empty(context)
         audit_record.record(context, "expire_memory", None, owner=context.address.key, versions=expired)
     yield from _purge_history(context, batch - effects)
 

@@ -11,7 +11,7 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.policy import MemoryPartition
 from greenroom.actors.core.replies.memory_types import DEFAULT_IMPORTANCE, MemoryKind
-from greenroom.actors.memories.storage import indexing, links, records, root_summary
+from greenroom.actors.memories.storage import indexing, links, records
 from greenroom.actors.memories.storage.records import Entry, EntryDetails, Quality, Version, VersionDetails
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memories.storage.values import pack
@@ -149,8 +149,7 @@ def write(
     quality = Quality() if old is None else repository.uses.settle(context, old)
     if repository.indexed_to is None:
         document = yield from repository.document(entry, draft.value, quality)
-        analysed = yield from repository.index.add(context, document)
-        root_summary.add(repository, context, entry, analysed)
+        yield from repository.index.add(context, document)
     repository.counter = update
     repository.publish(context, entry)
     repository.uses.write_soon(context)
