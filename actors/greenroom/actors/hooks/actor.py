@@ -261,11 +261,7 @@ class HookActor(Actor):
     # -- parts -------------------------------------------------------------
 
     def _check(self, context: Context) -> None:
-        """Check that the hook data is the caller's own.
-
-        Raises:
-            Refusal: ``PERMISSION_DENIED``: it belongs to someone else.
-        """
+        """Refuse another's hook data."""
         if user_namespace(context.principal) != context.address.key:
             raise auth_errors.permission_denied("hooks", "hooks: they belong to someone else")
 

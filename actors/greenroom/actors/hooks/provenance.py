@@ -77,11 +77,7 @@ class ListTold(Procedure[MemoriesTold], frozen=True, metaclass=CheckedWhenBuilt,
     cursor: types.Cursor | None = None
 
     async def run(self, context: ProcedureContext) -> MemoriesTold:
-        """Read a page of the user's injection log, and what the memories contain now.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: the cursor belongs to another listing.
-        """
+        """Read a page of the user's injection log, and what the memories contain now."""
         binding = f"told {self.session} {self.agent} {self.source} {self.memory_id} {self.number}"
         before = None if self.cursor is None else paging.decode_number(self.cursor, binding)
         request = ReadGiven(

@@ -15,8 +15,6 @@ class StoreSettings(TextSettings):
     """The settings of one store; see `current_settings` of the runtime.
 
     Attributes:
-        content_limit: The most characters of a message.
-        tiers: The sizes of the tiers of a conversation.
         extractor: Finds memories in turns; None for the plain rules.
     """
 
@@ -28,10 +26,6 @@ class StoreSettings(TextSettings):
 def store_settings(
     languages: Sequence[str], content_limit: int, tiers: TierSizes, extractor: Extractor | None
 ) -> StoreSettings:
-    """Build the settings of a store.
-
-    Raises:
-        ValueError: a language has no stemmer.
-    """
+    """Build the settings of a store; `ValueError` if a language has no stemmer."""
     text = text_settings(tuple(languages))
     return StoreSettings(text.rules, text.code, content_limit, tiers, extractor)

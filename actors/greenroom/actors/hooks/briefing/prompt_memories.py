@@ -53,7 +53,6 @@ class Found(NamedTuple):
     """The memories as lines, best first.
 
     Attributes:
-        lines: The lines.
         partial: Whether only words were searched, without embeddings.
         least: The least chance of relevance that was required.
         left_out: How many other memories were found, by the reason why they are not injected.

@@ -27,13 +27,9 @@ _NO_PART: Final = re.compile(r"^(?:cd \S+ && )+|(?:\s+2>&1|\s+>\s?/dev/null)+$")
 
 
 class _Run(NamedTuple):
-    """A command that ran.
+    """A command that ran, without changes of folder and redirections, and its output.
 
-    Attributes:
-        place: The number of the turn.
-        command: The command without changes of folder and redirections.
-        passed: Whether it passed; None if that is unknown.
-        output: Its output.
+    ``place`` is the number of the turn; ``passed`` is None if that is unknown.
     """
 
     place: int

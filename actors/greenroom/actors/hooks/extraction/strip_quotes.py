@@ -35,12 +35,7 @@ _ASKS: Final = re.compile(r"\?[\"')\]\s]*$")
 
 
 class Sentence(NamedTuple):
-    """A sentence in someone's own words.
-
-    Attributes:
-        text: The sentence on one line.
-        asks: Whether it is a question.
-    """
+    """A sentence in someone's own words, on one line, and whether it is a question."""
 
     text: str
     asks: bool
@@ -54,10 +49,8 @@ def strip_quotes(text: str, *, pastes: bool = True) -> list[str]:
 def split_sentences(text: str, *, pastes: bool = True) -> Iterator[Sentence]:
     """Yield the sentences of a turn that are its author's own words.
 
-    Args:
-        text: The turn.
-        pastes: Whether the author may have pasted text. A line that announces a file, a log or a message
-            ("here is the output:") then ends the author's words, since the end of pasted text is unknown.
+    The author may have pasted text (``pastes``): then a line that announces a file, a log or a message ("here
+    is the output:") ends the author's words, since the end of pasted text is unknown.
     """
     for paragraph in "\n".join(_own_lines(text, pastes=pastes)).split("\n\n"):
         # A quotation within a sentence does not end it, nor does a wrapped line.

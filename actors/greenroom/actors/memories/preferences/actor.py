@@ -112,11 +112,7 @@ class PreferencesActor(Actor):
         return ErasedPart(counts={"preferences": 1})
 
     def _check(self, context: Context) -> None:
-        """Check that these preferences belong to the sender's user.
-
-        Raises:
-            Refusal: ``PERMISSION_DENIED``: They belong to someone else.
-        """
+        """Check that these preferences belong to the sender's user."""
         if user_namespace(context.principal) != context.address.key:
             raise auth_errors.permission_denied("preferences", "preferences: they are another's")
 

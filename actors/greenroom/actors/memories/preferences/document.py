@@ -36,21 +36,13 @@ def merge(document: bytes, patch: bytes) -> bytes:
 
 
 def check_size(document: bytes) -> None:
-    """Check that a document, or a patch of one, is not too large.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR`` with both sizes.
-    """
+    """Refuse a document, or a patch of one, that is too large."""
     if len(document) > MAX_BYTES:
         raise too_large(_FIELD, len(document), MAX_BYTES)
 
 
 def check_document(document: bytes) -> None:
-    """Check a whole document, which is strictly valid JSON, before it is stored.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: It is too large, or a known member has an invalid value.
-    """
+    """Check a whole document, which is strictly valid JSON, before it is stored."""
     check_size(document)
     members = msgspec.json.decode(document)
     if len(members) > MAX_MEMBERS:
@@ -65,20 +57,12 @@ def check_document(document: bytes) -> None:
 
 
 def known_preferences(document: bytes) -> KnownPreferences:
-    """Return the members of a document that have a known meaning.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: One has an invalid value.
-    """
+    """Return the members of a document that have a known meaning, or refuse invalid ones."""
     return parse_part(KnownPreferences, document, _FIELD)
 
 
 def _check_names(document: dict[str, Any]) -> None:
-    """Check the length of all names.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR`` with the beginning of a name that is too long.
-    """
+    """Refuse a name that is too long."""
     waiting: list[Any] = [document]
     while waiting:
         value = waiting.pop()

@@ -50,14 +50,10 @@ _BOOSTED_BY_TOKENS = 200
 
 
 class Hit(NamedTuple):
-    """A row that was found.
+    """A row of the index that was found, and figures from 0 to 1.
 
     Attributes:
-        row: Its number in the index.
-        score: 0-1.
-        relevance: 0-1.
-        quality: 0-1; None if it does not count.
-        match: 0-1.
+        quality: None if it does not count.
         components: The parts of the score, by name.
         odds: The odds that it is relevant; None if nothing was ranked.
         weighed_as: As in `replies.FoundMemory`.
@@ -74,10 +70,7 @@ class Hit(NamedTuple):
 
 
 class RankedEntries(NamedTuple):
-    """The hits, best first; how many match, perhaps as a minimum; and the ranking model.
-
-    For ``rivals``, ``is_nothing``, ``terms`` and ``cut`` see `replies.RootSearchResult`.
-    """
+    """The hits, best first, and what else `replies.RootSearchResult` has."""
 
     hits: Sequence[Hit]
     total: int

@@ -24,15 +24,9 @@ _CHARACTERS: Final = 8_000
 def newest_with_words(
     repository: MemoryRepository, request: requests.FindMemories, context: Context, least: float
 ) -> Slices[replies.RootSearchResult]:
-    """Return the newest memories with the most words of the query.
+    """Return the newest memories with the most words of a query, while seconds are left.
 
     How rare a word is remains unknown, so the relevance is not measured, and is "medium" at most.
-
-    Args:
-        repository: The repository of the root.
-        request: The search.
-        context: The context of the message.
-        least: The seconds that must be left.
     """
     wanted = _terms(request.text or "")
     stop_words = build_verbatim(request.text or "")

@@ -79,11 +79,7 @@ class ExplainSearch(
     )
 
     async def run(self, context: ProcedureContext) -> schemas.SearchExplained:
-        """Search in one mode after the other.
-
-        Raises:
-            Refusal: A time is not understood, there is nothing to search by, or no such memory.
-        """
+        """Search in one mode after the other."""
         if self.time_expr is not None:
             await load_time_words()
         searches = self._searches(context)
@@ -190,11 +186,7 @@ class ExplainSearch(
 class _One(NamedTuple):
     """The memory to explain.
 
-    Attributes:
-        context: Where to search.
-        memory_id: Its id.
-        alone: Filters that only it passes, with all that has its key.
-        root: The root of its namespace.
+    ``alone`` are filters that only it passes, with all that has its key.
     """
 
     context: ProcedureContext

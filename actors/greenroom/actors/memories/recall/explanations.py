@@ -19,13 +19,9 @@ class HitExplained(msgspec.Struct, frozen=True, kw_only=True):
     """A memory that was found, and why.
 
     Attributes:
-        text: The beginning of its text.
         score: How well it matches, 0-1, as in the tool's reply.
-        relevance: 0-1, among the other results.
         chance: Its probability against no answer, whatever else was found; null if nothing was ranked.
-        quality: 0-1; null if it is unknown.
         weighed_as: The kind of memory and the vectors that chose its weights.
-        signals: Its signals, the strongest first.
         quality_parts: What made its quality, by name.
     """
 
@@ -50,18 +46,13 @@ class ModeExplained(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         places: The place of each of the first hundred, by its id, from 1.
-        total: How many memories match.
         counts: How many candidates there were before and after each filter, in all namespaces together.
-        namespaces: How many namespaces were searched.
-        milliseconds: The duration.
-        timings: Milliseconds by stage.
         model: The space of the query's vectors; ``words`` if words alone decided.
         without_vectors: Why the query had no vectors, if some were wanted.
         boost: The part of quality in the score.
         least: The least relevance of a hit; null if the list is only emptied when nothing is relevant.
         nothing_relevant: Whether it was emptied.
         partial: Why memories may be missing that a later search would find.
-        failed: Namespaces that could not be searched.
         error: Why this mode failed; then the other fields have no meaning.
     """
 
@@ -110,11 +101,7 @@ class SearchExplained(Reply, frozen=True, kw_only=True):
 
     Attributes:
         text: The query without the times that it names.
-        times: These times.
         terms: How its words were understood.
-        window: The requested time of creation.
-        modes: Every mode.
-        memory: About the requested memory, by mode.
         meanings: The purpose of each signal that counted, by its name.
     """
 

@@ -149,12 +149,7 @@ def _session(request: Any) -> str | None:
 
 
 class PlacesOfKey(Procedure[PlacesFound], frozen=True, kw_only=True):
-    """Find the visible namespaces that have a key; internal.
-
-    Attributes:
-        key: The key.
-        forgotten: As in `LocateKey`.
-    """
+    """Find the visible namespaces that have a key; internal."""
 
     key: types.MemoryKey
     forgotten: bool = False
@@ -185,13 +180,13 @@ class KeyResolver:
         self._tools = tools
 
     async def answer(self, request: Any, idempotency: Idempotency | None, first: Any) -> Any:
-        """Answer a request for a key that is not where it looked first.
+        """Answer a request for a key that is not where it looked ``first``.
 
         A request that names a namespace concerns that one alone.
 
         Args:
             request: The request.
-            idempotency: The idempotency key of the request.
+            idempotency: Its idempotency key.
             first: The first reply: a refusal, or a reply that there was nothing.
 
         Raises:

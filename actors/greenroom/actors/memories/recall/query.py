@@ -34,10 +34,7 @@ class QueryTimes(NamedTuple):
 async def times_of(text: str, now: int, zone: str | None) -> QueryTimes:
     """Split a query into the times that it names, relative to now, and the rest.
 
-    Args:
-        text: The query.
-        now: Microseconds since 1970.
-        zone: The name of the time zone in which days begin; None for the machine's.
+    ``zone`` is the name of the time zone in which days begin; None for the machine's.
     """
     await load_time_words()
     from greenroom.actors.content.times import remove_times, times_in  # noqa: PLC0415 - loaded by now
@@ -71,7 +68,6 @@ class QueryMeaning(NamedTuple):
     """The vectors of a query.
 
     Attributes:
-        vectors: Its vectors; None for none.
         absence: Why no memory can be compared with it, where some were meant to be.
         may_come: Whether a later search would have vectors.
     """

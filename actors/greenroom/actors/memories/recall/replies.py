@@ -86,10 +86,7 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         time_window: The resolved times; null if none was requested.
-        tags: The requested tags.
         mode: The mode that was carried out: a boost makes a semantic search hybrid.
-        quality_boost: The part of quality in the score.
-        namespaces: How many namespaces were searched.
         counts: How many candidates there were before and after each filter, in all namespaces together.
         timings: Milliseconds by stage; ``owners`` is the time of the slowest namespace.
         model: The space of the query's vectors; ``words`` if words alone decided.
@@ -116,7 +113,6 @@ class MemoriesFound(PartialReply, frozen=True, kw_only=True):
     """Answers `MemorySearch` and `RetrieveMemory`, best first.
 
     Attributes:
-        total: How many memories match.
         mode: The requested mode; ``debug`` names the one that was carried out.
         total_is_minimum: There may be more: an exact search ends when it has its hits and has read 10,000,
             and of more than 1,000 namespaces some are not searched.
@@ -168,7 +164,6 @@ class ContextRecalled(PartialReply, frozen=True, kw_only=True):
     Attributes:
         tokens: An estimate of the size of ``memories``: bytes of UTF-8 by 4; at most ``max_tokens``.
         left_out: How many memories that fit the task did not fit into ``max_tokens``.
-        failed: Namespaces that could not be searched.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("memories",)

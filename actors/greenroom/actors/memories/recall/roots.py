@@ -82,7 +82,7 @@ async def roots_to_ask(context: ProcedureContext, below: str | None) -> Roots:
 async def search_roots(
     context: ProcedureContext, roots: list[Root], message: FindMemories
 ) -> Gathered[RootSearchResult]:
-    """Search all roots; keep no more hits of many than a list of the best needs.
+    """Search all roots; of many, keep only the best hits.
 
     Raises:
         GreenroomError: As `ask_each`.

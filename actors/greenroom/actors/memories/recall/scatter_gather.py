@@ -53,13 +53,7 @@ class Root(NamedTuple):
 
 
 class Gathered(NamedTuple, Generic[R]):
-    """The replies of all actors.
-
-    Attributes:
-        found: The replies.
-        failed: The namespaces without a reply, in the order of the requests.
-        error: The error of the first of those.
-    """
+    """The replies, the namespaces without one in their order, and the first error."""
 
     found: list[R]
     failed: list[FailedNamespace]
@@ -79,7 +73,7 @@ async def ask_each(
 
     Args:
         context: Where to ask.
-        roots: Whom to ask.
+        roots: The roots to ask.
         message: The question.
         end: As `end_of_asking`, if the time of several calls is one.
 
@@ -148,9 +142,7 @@ def _why(error: GreenroomError) -> str:
 def merge_hits(found: Sequence[RootSearchResult], boost: float = 0.0) -> list[FoundMemory]:
     """Merge all hits into one order: best first, newest among equals.
 
-    Args:
-        found: The reply of each actor.
-        boost: The part of quality in the score.
+    ``boost`` is the part of quality in the score.
     """
     together = sum(each.rivals for each in found)
     hits = [

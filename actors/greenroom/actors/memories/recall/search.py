@@ -47,22 +47,17 @@ class SearchSpec(NamedTuple):
     Attributes:
         below: The leading segments of the namespaces to search; None for all visible ones.
         query: The text of the query; None if filters alone decide, or the embedding.
-        mode: How to match; ``exact`` looks for the literal text.
         boost: The part of quality in the score.
-        filters: The filters of the candidates.
-        limit: The most hits.
         debug: Whether the hits have their signals.
-        reasons: How many of the first hits have their signals without ``debug``.
         uses: Whether each hit counts as used, whatever happens to it later.
-        decompress: Whether compressed contents are decompressed.
         min_relevance: The least relevance; None to empty the list if nothing in it is relevant.
-        min_score: The least score.
-        least_share: The part of the best hit's probability that hits after the first `ALWAYS` must have, if
-            at most `FEW` memories are visible; 0 for no such cut.
         roots: The roots to search, if they are known.
         embedding: A vector to search by in place of a query.
         zone: The time zone of the times in the query; None for the machine's.
         dated: Whether times in the query rank memories by time; otherwise they are ordinary words.
+        reasons: How many of the first hits have their signals without ``debug``.
+        least_share: The part of the best hit's probability that hits after the first `ALWAYS` must have, if
+            at most `FEW` memories are visible; 0 for no such cut.
     """
 
     below: str | None
@@ -91,18 +86,14 @@ class SearchResult(NamedTuple):
         hits: The best memories, best first.
         weak: How many others ``least_share`` left out.
         is_nothing: Whether none of the searched memories is relevant.
-        total: How many memories match.
-        is_minimum: Whether there may be more.
+        total: How many memories match; with ``is_minimum``, at least.
         found: The reply of each actor.
-        failed: The namespaces without a reply.
         namespaces: How many namespace roots were searched.
         space: The space of the query's vectors; None for none.
         absence: Why the query had no vectors, if some were wanted.
         partial: Why memories may be missing that a later search would find; None if none are.
         counted: Whether the hits are already counted as used.
         timings: Milliseconds by stage.
-        query: The query without the times that it names, and these times.
-        damaged: The memories that are missing because they are damaged on disk.
     """
 
     hits: list[FoundMemory]
@@ -279,13 +270,7 @@ def reply(
 ) -> replies.MemoriesFound:
     """Return a search's reply, cut to its budget.
 
-    Args:
-        outcome: The result.
-        search: The specification.
-        began: The start of the search, in trio's time.
-        max_tokens: The budget; None for none.
-        mode: The requested mode, if another one was carried out.
-        debug: The debug information, on request.
+    ``mode`` is the requested mode, if another one was carried out; ``began`` is in trio's time.
     """
     memories = [replies.to_hit(each) for each in outcome.hits]
     is_weak = _is_ranked(search) and sum(each.relevance for each in outcome.hits) < WEAK

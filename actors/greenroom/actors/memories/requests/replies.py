@@ -23,13 +23,9 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     Attributes:
         namespace: Whole leading segments.
-        key: The key itself.
-        key_prefix: The beginning of the key.
         tags: Tags; ``tag_match`` chooses any or all of them.
         after: Created then or later.
         before: Created earlier.
-        max_age_days: The highest age in days.
-        min_importance: The least importance.
         author: The author of the first version.
         superseded: Include memories that another visible memory supersedes.
         session_id: Only entries stored with `set_memory` for this session.
@@ -54,11 +50,7 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     unreviewed: Annotated[bool | None, types.RARE] = None
 
     def created_between(self, now: int) -> tuple[int, int]:
-        """Return the limits of the time of creation: from (included), until (excluded).
-
-        Args:
-            now: The time, like the result in microseconds since 1970.
-        """
+        """Return the first and last time of creation in microseconds; the last is excluded."""
         after = -_EVER if self.after is None else to_microseconds(self.after)
         if self.max_age_days is not None:
             after = max(after, now - int(min(self.max_age_days * DAY, _EVER)))
@@ -131,7 +123,6 @@ class CompressedForm(msgspec.Struct, frozen=True, kw_only=True):
     """A memory's content or value as it is stored.
 
     Attributes:
-        format: The compression.
         member: The ``content``, as UTF-8, or the ``value``, as JSON.
         data: The bytes, in JSON as base64.
     """
@@ -155,9 +146,7 @@ class MemorySaved(Reply, frozen=True, kw_only=True):
     """Answers `StoreMemory` and `UpdateMemory`.
 
     Attributes:
-        id: The number of this version.
         created: Whether it is a new memory, not a new version.
-        size_bytes: As in `MemoryView`.
         compression_ratio: Stored size by received size; 1 without compression.
         tokens: An estimate: bytes of UTF-8 by 4.
         tokens_saved: The same estimate of what compression saved in the store.
@@ -245,11 +234,7 @@ class MemoryShown(Reply, frozen=True, kw_only=True):
 
 
 class VersionView(msgspec.Struct, frozen=True, kw_only=True):
-    """One version: number, author, time and size, as in `MemoryView`.
-
-    Attributes:
-        imported: The author in the source, if the memory was imported.
-    """
+    """One version: number, author, time and size, as in `MemoryView`."""
 
     memory_id: str
     id: int
@@ -346,7 +331,6 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
     """One hit.
 
     Attributes:
-        memory: The memory.
         score: The order, 0-1: relevance, and in a hybrid search also quality.
         quality: 0-1; None in an exact search.
         relevance: 0-1, relative to the other hits; 1 if nothing was ranked.

@@ -33,9 +33,6 @@ class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         preview: The beginning of its text.
-        tags: The first 50 tags.
-        more_tags: The number of further tags.
-        imported: As in `MemoryView`.
     """
 
     memory_id: str
@@ -83,8 +80,6 @@ class MemoriesBrowsed(Reply, frozen=True, kw_only=True):
     """Answers `BrowseMemories`.
 
     Attributes:
-        total: The number of matches on all pages.
-        facets: The facets of all matches.
         waiting: The number of memories below the namespace that need a review: ``unreviewed``, and each
             `State`.
         partial: Present if not all memories were searched for very frequent words.
@@ -145,13 +140,11 @@ class MemoryInspected(Reply, frozen=True, kw_only=True):
 
     Attributes:
         memory: The memory at the requested version, by default the newest.
-        newest: The number of its newest version.
         quality: 0-1, as searches weigh it; None for a forgotten one.
         ratings: Newest first, at most 100.
         versions: Newest first, at most 200.
         superseded: Memories that it supersedes, directly or not, nearest first, at most 50.
         superseded_by: Memories that supersede it, directly or not, likewise.
-        similar: Near-duplicates.
         replaces: Older memories that it may contradict, likeliest first.
         replaced_by: Newer memories that may contradict it, likewise.
         may_change: Whether the caller may write into its namespace.

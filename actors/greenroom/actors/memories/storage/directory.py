@@ -60,12 +60,9 @@ def names_in_summary(key: bytes) -> tuple[tuple[int, int], ...]:
 
 
 class NamespaceRow(msgspec.Struct, frozen=True, array_like=True):
-    """A root, and the partitions of its memories.
+    """A root, and the partitions of its memories; None for too many.
 
-    None if they are too many to list.
-
-    Attributes:
-        owners: Sorted digests of owners who see something although they see none of the partitions.
+    ``owners`` are sorted digests of owners who see something although they see none of the partitions.
     """
 
     root: str
@@ -118,10 +115,8 @@ def _holds(owners: bytes, digest: bytes) -> bool:
 def rows(reader: IndexReader, prefix: bytes = b"") -> Iterator[Row[NamespaceRow]]:
     """Yield the rows of all roots, or the row with the sort key ``prefix``.
 
-    A damaged row is replaced by one that admits every caller; the actor of the root checks the rights anyway.
-
-    Raises:
-        RecordDamagedError: the root of a damaged row is unknown.
+    A damaged row admits every caller; the actor checks the rights anyway. If its root is unknown, it is
+    raised.
     """
     met: list[RecordDamagedError] = []
     yield from reader.rows(INDEX, NamespaceRow, prefix=prefix, on_damage=met.append)
@@ -194,8 +189,7 @@ def may_have_something(principal: Principal, row: NamespaceRow) -> bool:
 class ListNamespaces(Procedure[list[str]], frozen=True, kw_only=True):
     """List the roots with memories that the caller may see, unordered; internal.
 
-    Attributes:
-        prefix: Only the root of this namespace, or roots that begin with this segment.
+    With ``prefix`` only the root of this namespace, or roots that begin with this segment.
     """
 
     runs = "snapshot"
@@ -220,11 +214,7 @@ class ListNamespaces(Procedure[list[str]], frozen=True, kw_only=True):
     scope="memory:read",
 )
 class BrowseNamespaces(Procedure[NamespacesBrowsed], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """List the roots with memories that the caller may see, in order.
-
-    Attributes:
-        prefix: The beginning of their names.
-    """
+    """List the roots with memories that the caller may see, in order."""
 
     runs = "snapshot"
 

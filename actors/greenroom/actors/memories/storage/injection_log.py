@@ -18,9 +18,7 @@ class GivenMemory(msgspec.Struct, frozen=True, kw_only=True):
     """A memory that was put into a session's context.
 
     Attributes:
-        version: The injected version.
         score: The chance that it is relevant, 0 to 1; None if nothing was ranked.
-        signals: The parts of the score by name.
         marks: Digests of its distinctive words, by which a use is detected.
     """
 

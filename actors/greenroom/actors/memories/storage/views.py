@@ -96,10 +96,7 @@ def compressed_form(repository: MemoryRepository, context: Context, entry: Entry
 
 
 def version_id(entry: Entry, number: int, version: Version) -> int:
-    """Return the number of a version within its root.
-
-    Older programs did not store it; then return the lowest possible number.
-    """
+    """Return the number of a version within its root; the lowest possible in older records."""
     if version.details is not None:
         return version.details.update
     return entry.update if number == entry.version else entry.number + number - 1
@@ -122,14 +119,7 @@ def _id(repository: MemoryRepository, entry: Entry | None) -> str | None:
 
 
 class EntryFilter:
-    """Filters and a namespace, applied to entries with the rights of the caller.
-
-    Args:
-        repository: The repository of the root.
-        context: The context of the message.
-        filters: The filters of the request.
-        below: A further namespace prefix; None for the whole root.
-    """
+    """Filters, and a further namespace prefix, applied with the rights of the caller."""
 
     def __init__(
         self, repository: MemoryRepository, context: Context, filters: MemoryFilters, below: str | None

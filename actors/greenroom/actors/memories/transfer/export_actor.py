@@ -136,10 +136,9 @@ async def export_lines(
 ) -> AsyncGenerator[list[msgspec.Raw], None]:
     """Yield pages of all visible memories, as JSON lines.
 
-    Namespaces come in the order of their names, and the memories of each in the order of their creation.
-    Memories that are written meanwhile may be included or not; no memory comes twice. Close the generator
-    after use (`aclosing`). The export waits for decided imports while they make progress, so that it has no
-    part of one.
+    Namespaces come by name, the memories of each in the order of their creation. Memories that are written
+    meanwhile may be included or not; none comes twice. Close the generator after use (`aclosing`). It waits
+    for decided imports while they make progress, so that it has no part of one.
 
     Args:
         runtime: The client of the runtime.
@@ -148,8 +147,7 @@ async def export_lines(
         filters: The filters of the memories.
         progress: Called with the progress.
         unwritten: Gets the roots with a decided import that makes no progress.
-        damage: Gets the memories that are left out because they are damaged; without it, these end the
-            export.
+        damage: Gets what is left out because it is damaged; without it, that ends the export.
 
     Raises:
         GreenroomError: As `RuntimeClient.ask`; also `StoreDamagedError` if there is no ``damage``.

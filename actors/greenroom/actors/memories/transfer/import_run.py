@@ -88,7 +88,6 @@ class Imported(NamedTuple):
         resumed: Whether it continued an earlier attempt.
         embedded: Whether all have vectors; None if it did not wait for that, or none are wanted.
         left_out: The first `MOST_NAMED` records that cannot be imported, if the others were.
-        left_out_count: The number of such records.
         remarks: The first `MOST_NAMED` warnings about imported lines.
     """
 
@@ -163,8 +162,7 @@ class Importer:
             wait_embedded: Whether to wait until all imported memories have vectors.
 
         Raises:
-            ImportRefusedError: Lines cannot be imported, and the source is imported whole or not at all; or
-                the caller may not import them.
+            ImportRefusedError: Lines cannot be imported, and the source is imported whole or not at all.
             SourceError: The source has another format.
             Refusal: An actor refuses: a namespace, or for lack of space.
             GreenroomError: As `RuntimeClient.ask`.
@@ -190,8 +188,7 @@ class Importer:
         """Check and stage everything, and leave the decision to another actor; raises as `run`.
 
         Returns:
-            The message from that actor to the import's, in the commit that decides it; None if there are no
-            lines.
+            The message of that actor to the import's, in the commit that decides it; None without lines.
         """
         survey = await self._check()
         if not survey.lines:
@@ -214,11 +211,7 @@ class Importer:
     # -- checking ----------------------------------------------------------
 
     async def _check(self) -> Survey:
-        """Read everything once, so that no line is refused later.
-
-        Raises:
-            ImportRefusedError: As in `run`.
-        """
+        """Read everything once, so that no line is refused later."""
         survey = Survey(self._principal, self._namespace, is_strict=self._is_strict)
         items = self._source.read()
         passed: int | None = 0
@@ -273,7 +266,7 @@ class Importer:
         """Stage everything, unless a parallel import of the same source was decided meanwhile.
 
         Returns:
-            The progress, the number of batches by root, and whether it continued an earlier attempt.
+            The progress, the batches by root, and whether it continued an earlier attempt.
         """
         try:
             batches, resumed = await self._stage_missing(survey, begun)
@@ -370,12 +363,7 @@ class Importer:
     async def _wait_applied(
         self, roots: Mapping[str, int], address: Address, staging: str | None = None
     ) -> requests.ImportProgress | None:
-        """Wait until every root has written its part; return the results.
-
-        Args:
-            roots: The number of lines of each root.
-            address: The import's actor.
-            staging: The attempt to wait for; if it is long over, return None.
+        """Wait until every root has written its part; None if the attempt is over.
 
         Raises:
             ActorFailedError: A root cannot write its part; the import stays decided.

@@ -48,7 +48,6 @@ class _Field(NamedTuple):
 
     Attributes:
         names: Its names in front matter; the first that is present counts.
-        read: Returns its value; None for an invalid one.
         kept_as: The name in the metadata for an invalid value; None if `source_line` stores it.
     """
 
@@ -144,12 +143,7 @@ def read(path: Path) -> Iterator[Item]:
 
 
 def _read_file(file: Path) -> tuple[bytes, datetime]:
-    """Return the content of a file, and when it was changed.
-
-    Raises:
-        RecordError: It is too large.
-        OSError: It cannot be read.
-    """
+    """Return the content of a file, and when it was changed."""
     with file.open("rb") as opened:
         data = opened.read(MAX_WHOLE_BYTES + 1)
         if len(data) > MAX_WHOLE_BYTES:

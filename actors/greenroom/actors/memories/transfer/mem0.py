@@ -59,11 +59,7 @@ def read(path: Path) -> Iterator[Item]:
 
 
 def _memories(path: Path, records: Sequence[Record | BadRecord]) -> Iterator[Record | BadRecord]:
-    """Yield the memories and relations among the records of a file.
-
-    Raises:
-        SourceError: It is not an export.
-    """
+    """Yield the memories and relations among the records of a file."""
     broken = [each for each in records if isinstance(each, BadRecord)]
     if broken and len(broken) == len(records):
         raise SourceError(f"{path}, {broken[0].place}: {broken[0].sentence}")

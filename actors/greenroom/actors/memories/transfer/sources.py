@@ -1,9 +1,8 @@
 """Import sources: detect a file's format, and read its lines.
 
-`open_source` detects the format from a file's content. Readers are generators: a file of any size is read
-once from the front, and never held whole. They raise `SourceError` for a file in another format. A record
-that cannot be imported is reported, and the reading continues. Errors in a single memory are found when its
-line is checked.
+Readers are generators: a file of any size is read once from the front, and never held whole. They raise
+`SourceError` for a file in another format. A record that cannot be imported is reported, and the reading
+continues. Errors in a single memory are found when its line is checked.
 
 JSON Lines, our own format, come from a text or a file, or as the same objects in one JSON array. Either all
 of them are imported or none.
@@ -60,10 +59,8 @@ _GRAPH: Final = re.compile(r'"(?:entities|entityType|relationType)"\s*:|"type"\s
 class Source(NamedTuple):
     """A source of lines to import.
 
-    Attributes:
-        format: Its format.
-        size: About its size in bytes; progress is reported as a part of it.
-        read: Reads it from the front.
+    ``size`` is about its size in bytes; progress is reported as a part of it. ``read`` reads it from the
+    front.
     """
 
     format: str

@@ -17,11 +17,7 @@ _UNREAD: Final = re.compile(r"[\ud800-\udfff]")
 
 
 def tables_of(path: Path) -> set[str]:
-    """Return the names of an SQLite file's tables.
-
-    Raises:
-        SourceError: It is not SQLite, or is damaged.
-    """
+    """Return the names of an SQLite file's tables."""
     with open_sqlite(path) as connection:
         return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 

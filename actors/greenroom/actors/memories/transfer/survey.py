@@ -40,8 +40,6 @@ class Survey:
         problems: The first reasons why nothing can be imported.
         denied: The refusal of a line that the principal may not import.
         left_out: The first `MOST_NAMED` lines that are left out.
-        left_out_count: The number of lines that are left out.
-        remarks: Warnings about other lines.
         digest: The digest of the lines that can be imported.
     """
 

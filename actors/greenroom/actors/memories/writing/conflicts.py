@@ -124,10 +124,7 @@ def _likely(corpus: Corpus, shared: Floats, update: int, space: str | None) -> t
 
 
 def _cosines(corpus: Corpus, update: int, rows: Places, space: str | None) -> Floats | None:
-    """Return the cosines of rows with the new note; NaN for rows without a vector.
-
-    None if the new note has no vector.
-    """
+    """Return the cosines of rows with the new note, NaN or None without vectors."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     found = None if space is None else corpus.vectors(space)

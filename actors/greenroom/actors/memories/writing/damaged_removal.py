@@ -54,11 +54,7 @@ def forget_damaged(
 
 
 def remove_at(repository: MemoryRepository, context: Context, places: Iterable[bytes]) -> bool:
-    """Stage the removal of the damaged entries at some places that the caller may see.
-
-    Returns:
-        Whether there is any.
-    """
+    """Stage the removal of damaged, visible entries at some places; return whether there is any."""
     found = [where for place in places for where in _damaged_at(repository, context, place)]
     if not found:
         return False

@@ -30,10 +30,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 class Metadata(NamedTuple):
     """The metadata of a request, split into known fields and others.
 
-    Attributes:
-        known: The fields with a meaning.
-        others: The other fields, as received.
-        beside: The names of known fields that were passed as arguments, outside of the metadata.
+    ``beside`` names the known fields that were passed as arguments, outside of the metadata.
     """
 
     known: Known
@@ -42,11 +39,7 @@ class Metadata(NamedTuple):
 
 
 def read_metadata(request: StoreMemory | UpdateMemory) -> Metadata:
-    """Read ``metadata`` and the known fields that were passed as arguments.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: a known field is invalid, or is given twice with different values.
-    """
+    """Read ``metadata`` and the known fields that were passed as arguments."""
     raw = request.metadata
     known = parse_part(Known, bytes(raw), "metadata")
     others = {name: value for name, value in _members(raw).items() if name not in kinds.KNOWN}
@@ -86,9 +79,6 @@ def content_of(content: str | None, value: msgspec.Raw | UnsetType) -> tuple[byt
     """Return a content or a value as bytes, and its form; None without either.
 
     A value of null beside a content counts as absent, because some clients send every argument.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: both are present, or the content is too large.
     """
     if content is not None and value is not UNSET and bytes(value) != b"null":
         raise auth_errors.invalid("value", "value: give either content or value, not both")
@@ -101,11 +91,7 @@ def content_of(content: str | None, value: msgspec.Raw | UnsetType) -> tuple[byt
 
 
 def expiry_time(metadata: Metadata, now: int) -> int | None:
-    """Return the expiry in microseconds since 1970; a date lasts until its end in UTC.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: it is no time, or it is past.
-    """
+    """Return the expiry in microseconds since 1970; a date lasts until its end in UTC."""
     given = metadata.known.expiry
     if not isinstance(given, str):
         return None

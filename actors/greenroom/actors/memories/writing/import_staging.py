@@ -94,11 +94,7 @@ def topic_of(import_id: str) -> str:
 
 
 def stage(repository: MemoryRepository, request: requests.StageLines, context: Context) -> requests.Staged:
-    """Stage a batch; a repeated batch is stored once.
-
-    Raises:
-        Refusal: ``IMPORT_NOT_STAGING``: the import takes no more lines; as `MemoryRepository.check_root`.
-    """
+    """Stage a batch, a repeated one once; refuse if the import takes no more lines."""
     known: requests.ImportProgress | None = context.precheck_answer
     if known is None or (known.staging, known.state) != (request.staging, "staging"):
         raise Refusal(

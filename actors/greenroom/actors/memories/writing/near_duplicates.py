@@ -52,13 +52,6 @@ def find_similar(
 
     Memories that it supersedes, superseded ones and unreviewed ones are left out: the reply shows how a
     memory begins, and the caller did not request these.
-
-    Args:
-        repository: The repository of the root.
-        context: The context of the message.
-        entry: The new memory.
-        draft: Its draft.
-        space: The embedding space; None without vectors.
     """
     if repository.indexed_to is not None or repository.counter == 1:
         return SimilarMemories([], [])
@@ -91,13 +84,7 @@ def find_near_duplicates(
 ) -> Slices[list[replies.SimilarMemory]]:
     """Return the near-duplicates of an entry, most similar first.
 
-    Args:
-        repository: The repository of the root.
-        context: The context of the message.
-        corpus: The index.
-        rarest: For each of the text's rarest terms the rows to compare, as from `rarest_of`.
-        entry: The entry.
-        text: The beginning of its text, as from `start`.
+    ``rarest`` are the rows to compare, as from `rarest_of`; ``text`` is the beginning, as from `start`.
     """
     found: list[replies.SimilarMemory] = []
     for update in candidates(corpus, rarest):

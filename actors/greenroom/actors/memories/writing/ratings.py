@@ -112,11 +112,7 @@ def rate(
 def withdraw(
     repository: MemoryRepository, request: review.WithdrawRating, context: Context
 ) -> Slices[replies.MemoryRated]:
-    """Withdraw the caller's last rating; without one nothing changes.
-
-    Raises:
-        Refusal: ``VERSION_CONFLICT``: the last rating is not the expected one.
-    """
+    """Withdraw the caller's last rating, if it is the expected one; without one nothing changes."""
     yield from indexing.finish(repository, context)
     entry = find_named(repository, context, request.memory_id, None, None).entry
     where = records.rating_key(entry.number, _rater(context.principal))

@@ -101,10 +101,7 @@ def _is_paired(context: Context, number: int) -> bool:
 
 
 def sweep(repository: MemoryRepository, _: requests.SweepMemory, context: Context) -> Slices[None]:
-    """Stage the removal of a batch of expired or purged records, oldest expiry first.
-
-    Repeat for the rest.
-    """
+    """Stage the removal of a batch of expired or purged records, oldest expiry first; repeat."""
     context.use_reserve()
     batch = context.most_rows(SWEEP_BATCH)
     expired = effects = slices = 0

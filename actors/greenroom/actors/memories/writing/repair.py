@@ -283,9 +283,6 @@ def _select_staged(found: Mapping[bytes, bytes]) -> tuple[dict[bytes, bytes], li
     """Return the staged lines to keep, and the names of damaged imports.
 
     The remaining lines continue; the header counts the waiting lines that are left.
-
-    Args:
-        found: The sound records.
     """
     made: dict[bytes, bytes] = {}
     left_out: list[str] = []

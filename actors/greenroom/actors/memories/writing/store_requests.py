@@ -185,11 +185,7 @@ def find_named(
     key: str | None,
     namespace: str | None,
 ) -> StoredEntry:
-    """Return the memory of an id or a key.
-
-    Raises:
-        Refusal: ``MEMORY_NOT_FOUND``; ``VALIDATION_ERROR``: neither or both were given.
-    """
+    """Return the memory of an id or a key, just one of which is given."""
     if (memory_id is None) == (key is None):
         raise auth_errors.neither_id_nor_key()
     if memory_id is not None:
@@ -205,11 +201,7 @@ def find_named(
 def find_superseded(
     repository: MemoryRepository, context: Context, memory_id: str | None
 ) -> StoredEntry | None:
-    """Return the memory that a new one is to supersede.
-
-    Raises:
-        Refusal: ``MEMORY_NOT_FOUND``: the caller sees no memory with this id here.
-    """
+    """Return the memory that a new one is to supersede."""
     if memory_id is None:
         return None
     stored = repository.find_id(context, memory_id)
@@ -222,11 +214,7 @@ def find_superseded(
 def check_version(
     repository: MemoryRepository, namespace: str, key: str, stored: StoredEntry | None, expected: int | None
 ) -> None:
-    """Check the version that a caller expects; 0 means no memory.
-
-    Raises:
-        Refusal: ``VERSION_CONFLICT`` with the current version.
-    """
+    """Refuse another version than the caller expects; 0 means no memory."""
     current = 0 if stored is None else stored.entry.version
     if expected is None or expected == current:
         return
