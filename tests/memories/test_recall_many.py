@@ -20,7 +20,7 @@ from greenroom.actors import (
     UpdateMemory,
 )
 from greenroom.actors.core.auth.namespaces import memory_address, tag_of_root
-from greenroom.actors.memories.recall.roots import BATCH, MOST
+from greenroom.actors.memories.recall.scatter_gather import BATCH, MOST
 from greenroom.actors.memories.storage import directory
 from greenroom.runtime import (
     Actor,

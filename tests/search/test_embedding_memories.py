@@ -33,7 +33,7 @@ from greenroom.actors import (
     StoreMemory,
     open_greenroom,
 )
-from greenroom.actors.memories.recall.roots import BATCH
+from greenroom.actors.memories.recall.scatter_gather import BATCH
 from greenroom.actors.search.embedding import rows
 from greenroom.runtime import RuntimeOptions, SharedRuntime
 

@@ -244,10 +244,10 @@ if TYPE_CHECKING:
     from greenroom.actors.memories.preferences.requests import PreferencesSet as PreferencesSet
     from greenroom.actors.memories.preferences.requests import SetPreferences as SetPreferences
     from greenroom.actors.memories.recall.explain import ExplainSearch as ExplainSearch
-    from greenroom.actors.memories.recall.explanations import HitExplained as HitExplained
-    from greenroom.actors.memories.recall.explanations import ModeExplained as ModeExplained
-    from greenroom.actors.memories.recall.explanations import SearchExplained as SearchExplained
-    from greenroom.actors.memories.recall.explanations import WhyNotFound as WhyNotFound
+    from greenroom.actors.memories.recall.replies import HitExplained as HitExplained
+    from greenroom.actors.memories.recall.replies import ModeExplained as ModeExplained
+    from greenroom.actors.memories.recall.replies import SearchExplained as SearchExplained
+    from greenroom.actors.memories.recall.replies import WhyNotFound as WhyNotFound
     from greenroom.actors.memories.recall.memory_search import MemorySearch as MemorySearch
     from greenroom.actors.memories.recall.memory_search import NarrowedSearch as NarrowedSearch
     from greenroom.actors.memories.recall.memory_search import RetrieveFilters as RetrieveFilters

@@ -28,9 +28,8 @@ from greenroom.actors.core.presence.actor import PresenceActor
 from greenroom.actors.core.validation.times import DAY
 from greenroom.actors.hooks.actor import HookActor
 from greenroom.actors.hooks.answer_event import AnswerHook
-from greenroom.actors.hooks.ingest_event import TakeHookEvent
+from greenroom.actors.hooks.ingest_event import TakeHookEvent, store_settings
 from greenroom.actors.hooks.provenance import WhyGiven
-from greenroom.actors.hooks.store_settings import store_settings
 from greenroom.actors.knowledge.corpora.actor import CorpusActor
 from greenroom.actors.knowledge.corpora.handlers.completion import CompleteNames
 from greenroom.actors.knowledge.corpora.handlers.resource import ReadCorpusResource

@@ -24,7 +24,7 @@ from greenroom.actors.core.validation.times import (
 )
 from greenroom.actors.hooks import records
 from greenroom.actors.hooks.records import StoredContents, StoredInjection, StoredMemory, StoredSession
-from greenroom.actors.memories.storage.injection_log import KIND, GivenMemory, NoteRecalled
+from greenroom.actors.memories.recall.replies import HOOKS, GivenMemory, NoteRecalled
 from greenroom.actors.sessions.requests import hook_messages, injection_log
 from greenroom.actors.sessions.requests.hook_events import Turn
 from greenroom.runtime import Actor, Address, Context, Slices, handles
@@ -45,13 +45,13 @@ _MOST_OPEN: Final = 50
 
 def hook_address(owner: str) -> Address:
     """Return the hook actor of an owner: the namespace of a user or agent."""
-    return Address(KIND, owner)
+    return Address(HOOKS, owner)
 
 
 class HookActor(Actor):
     """Hook events and injection log of one user; the key is the user's namespace."""
 
-    kind = KIND
+    kind = HOOKS
     names = staticmethod(records.names_in)
 
     def __init__(self) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
 
+from greenroom.actors.content.text.analyze import TextSettings, text_settings
 from greenroom.actors.core.auth.namespaces import memory_address, segment, user_namespace
 from greenroom.actors.core.base.threads import run_in_thread
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.briefing.usage_marks import is_used
+from greenroom.actors.hooks.briefing.context_lines import is_used
 from greenroom.actors.hooks.extraction.extraction import carry_over, found_in
-from greenroom.actors.hooks.extraction.findings import Finding
+from greenroom.actors.hooks.extraction.findings import Extractor, Finding
 from greenroom.actors.hooks.extraction.turns import (
     count_files,
     finding_key,
@@ -21,8 +23,8 @@ from greenroom.actors.hooks.extraction.turns import (
     session_of,
     shorten_turns,
 )
-from greenroom.actors.hooks.store_settings import StoreSettings
 from greenroom.actors.memories.requests.requests import NoteHelp, StoreMemory
+from greenroom.actors.sessions.conversation_tiers import TierSizes
 from greenroom.actors.sessions.requests.hook_events import HookEvent, Turn
 from greenroom.actors.sessions.requests.hook_messages import (
     HookState,
@@ -153,3 +155,24 @@ async def _find(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
 
 def _by_rules(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
     return _Found(found_in(turns, before), carry_over(turns, before))
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings(TextSettings):
+    """The settings of one store; see `current_settings` of the runtime.
+
+    Attributes:
+        extractor: Finds memories in turns; None for the plain rules.
+    """
+
+    content_limit: int
+    tiers: TierSizes
+    extractor: Extractor | None = None
+
+
+def store_settings(
+    languages: Sequence[str], content_limit: int, tiers: TierSizes, extractor: Extractor | None
+) -> StoreSettings:
+    """Build the settings of a store; `ValueError` if a language has no stemmer."""
+    text = text_settings(tuple(languages))
+    return StoreSettings(text.rules, text.code, content_limit, tiers, extractor)

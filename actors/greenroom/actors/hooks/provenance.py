@@ -16,9 +16,9 @@ from greenroom.actors.core.replies import paging
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.hooks.actor import hook_address
+from greenroom.actors.memories.recall.replies import Beginning
 from greenroom.actors.memories.requests.replies import KnownMemory
 from greenroom.actors.memories.requests.requests import LookUpMemories
-from greenroom.actors.memories.storage.injection_log import Beginning
 from greenroom.actors.sessions.requests.hook_messages import ClientSession, session_id_of
 from greenroom.actors.sessions.requests.injection_log import (
     GivenRead,

@@ -23,8 +23,7 @@ from greenroom.actors.knowledge.corpora.requests.catalogue import VisibleCorpora
 from greenroom.actors.knowledge.corpora.requests.entity_requests import NameEntities
 from greenroom.actors.knowledge.corpora.storage.entity_table import can_match
 from greenroom.actors.knowledge.entities import NAMES
-from greenroom.actors.memories.recall.roots import roots_to_ask
-from greenroom.actors.memories.recall.scatter_gather import Root, ask_each
+from greenroom.actors.memories.recall.scatter_gather import Root, ask_each, roots_to_ask
 from greenroom.actors.memories.requests import map_replies as schemas
 from greenroom.actors.memories.requests.map_replies import MappedEntity, MappedRoot, MapRoot
 from greenroom.actors.memories.requests.replies import MemoryFilters

@@ -20,7 +20,7 @@ from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.core.validation.times import optional_datetime
 from greenroom.actors.memories.preferences.requests import SearchDefaults
-from greenroom.actors.memories.recall import explanations as schemas
+from greenroom.actors.memories.recall import replies as schemas
 from greenroom.actors.memories.recall.memory_search import (
     MemorySearch,
     NarrowedSearch,
@@ -29,7 +29,6 @@ from greenroom.actors.memories.recall.memory_search import (
 )
 from greenroom.actors.memories.recall.query import load_time_words
 from greenroom.actors.memories.recall.recall_context import RecallContext
-from greenroom.actors.memories.recall.replies import TimeWindow
 from greenroom.actors.memories.recall.scatter_gather import Root, relevance_among, sum_counts
 from greenroom.actors.memories.recall.search import MILLISECONDS, SearchResult, SearchSpec, chance_of, find
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters, TermRead
@@ -334,5 +333,5 @@ def _terms(outcomes: Iterable[SearchResult]) -> list[TermRead]:
     return []
 
 
-def _within(window: TimeWindow) -> schemas.TimeRead:
+def _within(window: schemas.TimeWindow) -> schemas.TimeRead:
     return schemas.TimeRead(after=window.after, before=window.before)

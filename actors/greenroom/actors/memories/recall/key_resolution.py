@@ -23,8 +23,7 @@ from greenroom.actors.core.replies.replies import MemoryDeleted
 from greenroom.actors.core.validation import types
 from greenroom.actors.memories.reading.reads import NEAR_KEYS
 from greenroom.actors.memories.recall.replies import PlacesFound
-from greenroom.actors.memories.recall.roots import roots_below
-from greenroom.actors.memories.recall.scatter_gather import ask_each
+from greenroom.actors.memories.recall.scatter_gather import ask_each, roots_below
 from greenroom.actors.memories.requests import keyvalue_requests, requests
 from greenroom.actors.memories.requests.replies import KeyPlace
 from greenroom.actors.memories.requests.requests import LocateKey

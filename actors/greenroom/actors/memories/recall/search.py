@@ -24,8 +24,15 @@ from greenroom.actors.memories.recall.query import (
     times_of,
     vectors_of,
 )
-from greenroom.actors.memories.recall.roots import Roots, roots_to_ask, search_roots
-from greenroom.actors.memories.recall.scatter_gather import Gathered, Root, merge_hits, sum_counts
+from greenroom.actors.memories.recall.scatter_gather import (
+    Gathered,
+    Root,
+    Roots,
+    merge_hits,
+    roots_to_ask,
+    search_roots,
+    sum_counts,
+)
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters, RootSearchResult
 from greenroom.actors.memories.requests.requests import FindMemories, NoteUses
 from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, ProcedureContext

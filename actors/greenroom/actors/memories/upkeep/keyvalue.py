@@ -33,7 +33,7 @@ from greenroom.actors.memories.storage import records
 from greenroom.actors.memories.storage.records import Entry, Version, is_live, view
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memories.storage.values import SMALL_BYTES, unpack
-from greenroom.actors.memories.writing import damaged_removal, removal, store_requests
+from greenroom.actors.memories.writing import removal, store_requests
 from greenroom.actors.memories.writing.writes import Draft, write
 from greenroom.runtime import Context, RecordDamagedError, Slices, finish
 
@@ -210,7 +210,7 @@ def delete(
             stored = repository.find_own(context, session_id, request.key)
         except RecordDamagedError:
             places = records.entry_keys(session_id, request.key)
-            if not damaged_removal.remove_at(repository, context, places):
+            if not removal.remove_damaged(repository, context, places):
                 raise
             audit_record.record(context, "delete_memory", session_id, key=request.key)
             scope = records.scope_name(session_id)

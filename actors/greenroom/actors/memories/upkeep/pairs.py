@@ -22,7 +22,7 @@ from greenroom.actors.memories.requests.replies import MemoryFilters, SimilarMem
 from greenroom.actors.memories.storage import embedding, indexing, records
 from greenroom.actors.memories.storage.records import Entry
 from greenroom.actors.memories.storage.repository import MemoryRepository
-from greenroom.actors.memories.writing import conflicts, near_duplicates
+from greenroom.actors.memories.writing import near_duplicates
 from greenroom.actors.memories.writing.store_requests import find_named
 from greenroom.runtime import Context, Slices
 
@@ -212,7 +212,7 @@ def _compare(
     rarest = near_duplicates.rarest_of(corpus, others, text)
     found: list[SimilarMemory] = []
     if kind == "conflicts":
-        found = yield from conflicts.find_conflicts(
+        found = yield from near_duplicates.find_conflicts(
             repository, context, corpus, scope.visible, rarest, entry, text, scope.space
         )
         if not found:  # the usual case; then near-duplicates need not be read
