@@ -221,7 +221,9 @@ class HookActor(Actor):
         for prefix in (records.EVENTS, records.FINDINGS, records.SESSIONS, records.GIVEN):
             times: list[tuple[int, bytes]] = []
             for key, record in context.scan(_TYPES[prefix], prefix=prefix):
-                times.append((_time_of(record), key))
+                is_time = isinstance(record, int)
+                at = record if is_time else record.last if prefix == records.SESSIONS else record.at
+                times.append((at, key))
                 yield
             times.sort()
             surplus = len(times) - most.get(prefix, len(times))
@@ -360,12 +362,6 @@ _TYPES: Final[dict[bytes, Any]] = {
     records.SESSIONS: StoredSession,
     records.GIVEN: StoredInjection,
 }
-
-
-def _time_of(record: int | StoredSession | StoredInjection) -> int:
-    if isinstance(record, int):
-        return record
-    return record.last if isinstance(record, StoredSession) else record.at
 
 
 def _list_open(has: StoredContents, context: Context) -> Iterator[tuple[int, datetime, GivenMemory]]:

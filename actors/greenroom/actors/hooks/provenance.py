@@ -101,7 +101,7 @@ class ListTold(Procedure[MemoriesTold], frozen=True, metaclass=CheckedWhenBuilt,
                     source=row.hook,
                     client=row.client,
                     session=row.session,
-                    kept_as=_kept_as(row, context.principal),
+                    kept_as=_stored_session(row, context.principal),
                     agent=row.agent,
                     project=row.project,
                     reason=row.reason,
@@ -131,7 +131,7 @@ class ListTold(Procedure[MemoriesTold], frozen=True, metaclass=CheckedWhenBuilt,
         )
 
 
-def _kept_as(row: GivenView, principal: Principal) -> str:
+def _stored_session(row: GivenView, principal: Principal) -> str:
     """Return the id of the stored session of a row; empty for none."""
     if not row.session:
         return ""

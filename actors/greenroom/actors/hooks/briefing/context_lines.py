@@ -94,7 +94,7 @@ _DIGEST_BYTES: Final = 6
 
 def marks_of(text: str, prompt: str) -> list[int]:
     """Return digests of a text's distinctive words that the prompt lacks."""
-    known = _words(prompt)
+    known = {term for token in tokens(prompt) for term in token.posted}
     return [
         digest_of(each)
         for each in list(dict.fromkeys(_distinctive(text)))[: 2 * MOST_MARKS]
@@ -123,10 +123,6 @@ def _distinctive(text: str) -> Iterable[str]:
         for term in token.posted:
             if term not in STOP_WORDS and (len(term) >= _LETTERS or any(map(str.isdigit, term))):
                 yield term
-
-
-def _words(text: str) -> set[str]:
-    return {term for token in tokens(text) for term in token.posted}
 
 
 def digest_of(text: str) -> int:

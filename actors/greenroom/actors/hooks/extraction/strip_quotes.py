@@ -43,7 +43,11 @@ class Sentence(NamedTuple):
 
 def strip_quotes(text: str, *, pastes: bool = True) -> list[str]:
     """Return an author's own sentences, without the long quotations in them."""
-    return [_QUOTED.sub(_shorten_quote, each.text) for each in split_sentences(text, pastes=pastes)]
+
+    def shorten(quoted: re.Match[str]) -> str:
+        return quoted[0] if len(quoted[0]) < _LONG_QUOTE else _LEFT_OUT
+
+    return [_QUOTED.sub(shorten, each.text) for each in split_sentences(text, pastes=pastes)]
 
 
 def split_sentences(text: str, *, pastes: bool = True) -> Iterator[Sentence]:
@@ -60,10 +64,6 @@ def split_sentences(text: str, *, pastes: bool = True) -> Iterator[Sentence]:
             sentence = " ".join(_ITEM.sub("", part, count=1).replace("**", "").split())
             if 0 < len(sentence) <= LONGEST_SENTENCE:
                 yield Sentence(sentence, _ASKS.search(sentence) is not None)
-
-
-def _shorten_quote(quoted: re.Match[str]) -> str:
-    return quoted[0] if len(quoted[0]) < _LONG_QUOTE else _LEFT_OUT
 
 
 def _own_lines(text: str, *, pastes: bool) -> Iterator[str]:

@@ -190,7 +190,9 @@ def _list_newest(
             float(scores[at]),
             1.0,
             float(goodness[at]),
-            _parts(parts, at) if request.debug else {},
+            {f"quality.{name}": round(float(values[at]), 4) for name, values in parts.items()}
+            if request.debug
+            else {},
         )
         for at in best[: request.limit].tolist()
     ]
@@ -277,11 +279,10 @@ def _holds(repository: MemoryRepository, context: Context, update: int, text: st
     if stored is None:
         return False
     value, version = yield from repository.value(context, stored.entry)
-    form = records.JSON if version.details is None else version.details.form
     is_held = text.encode() in value if value.isascii() else text in (yield from _compose(value.decode()))
-    if is_held or form & records.TEXT:
+    if is_held or version.form & records.TEXT:
         return is_held
-    return text in (yield from _compose((yield from to_search_text(value, form))))
+    return text in (yield from _compose((yield from to_search_text(value, version.form))))
 
 
 def _compose(text: str) -> Slices[str]:
@@ -471,10 +472,6 @@ def _is_own(repository: MemoryRepository, context: Context, entry: records.Entry
     if not policy.owns_memory(context.principal, repository.partition(entry)):
         return False
     return repository.root == user_namespace(context.principal) or (entry.details or PLAIN).by_owner
-
-
-def _parts(parts: Mapping[str, Any], at: int) -> dict[str, float]:
-    return {f"quality.{name}": round(float(values[at]), 4) for name, values in parts.items()}
 
 
 def _boost(request: requests.FindMemories) -> float:

@@ -220,15 +220,11 @@ def tenths(scored: Iterable[Scored]) -> list[Tenth]:
     filled: list[list[Scored]] = [[] for _ in range(TENTHS)]
     for each in scored:
         filled[min(TENTHS - 1, int(each.score * TENTHS))].append(each)
-    return [_tenth(place, some) for place, some in enumerate(filled)]
-
-
-def _tenth(place: int, scored: Sequence[Scored]) -> Tenth:
-    least, most = place / TENTHS, (place + 1) / TENTHS
-    if not scored:
-        return Tenth(least, most, 0, None, None)
-    score, right = (fmean(column) for column in zip(*scored, strict=True))
-    return Tenth(least, most, len(scored), score, right)
+    found: list[Tenth] = []
+    for place, some in enumerate(filled):
+        score, right = (fmean(column) for column in zip(*some, strict=True)) if some else (None, None)
+        found.append(Tenth(place / TENTHS, (place + 1) / TENTHS, len(some), score, right))
+    return found
 
 
 def expected_error(scored: Sequence[Scored]) -> float:

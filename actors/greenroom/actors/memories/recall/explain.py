@@ -105,7 +105,7 @@ class ExplainSearch(
                 for each in query.times
             ],
             terms=_terms(each.outcome for each in done.values()),
-            window=None if window is None else _within(window),
+            window=None if window is None else schemas.TimeRead(after=window.after, before=window.before),
             modes=modes,
             memory=memory,
             meanings=_meanings(hits),
@@ -331,7 +331,3 @@ def _terms(outcomes: Iterable[SearchResult]) -> list[TermRead]:
         if read:
             return list(read.values())
     return []
-
-
-def _within(window: schemas.TimeWindow) -> schemas.TimeRead:
-    return schemas.TimeRead(after=window.after, before=window.before)

@@ -88,21 +88,12 @@ async def meaning_of(text: str, embedding: EmbeddingService) -> QueryMeaning:
     vectors = await embedding.query(text)
     if vectors is None:
         return QueryMeaning(absence=embedding.absence, may_come=not embedding.is_off)
-    return QueryMeaning(vectors, _find_absence(vectors))
-
-
-def _find_absence(vectors: QueryVectors) -> str | None:
-    """Return why no memory can be similar to a query's vectors; None if one can."""
-    if any(_is_nonzero(each) for each in (vectors, *vectors.older)):
-        return None
+    for each in (vectors, *vectors.older):
+        if any(memoryview(each.rows if each.sentence is None else each.sentence).cast("f")):
+            return QueryMeaning(vectors)
     if vectors.sentence is None:
-        return "the embedder knows no word of the query"
-    return "the embedder's vector of the query is all zeros, which is like no memory"
-
-
-def _is_nonzero(vectors: QueryVectors) -> bool:
-    numbers = vectors.rows if vectors.sentence is None else vectors.sentence
-    return any(memoryview(numbers).cast("f"))
+        return QueryMeaning(vectors, "the embedder knows no word of the query")
+    return QueryMeaning(vectors, "the embedder's vector of the query is all zeros, which is like no memory")
 
 
 class QueryEmbedding(NamedTuple):

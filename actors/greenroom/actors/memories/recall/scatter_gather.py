@@ -103,7 +103,7 @@ async def ask_each(
     for root, answer in zip(roots, answers, strict=True):
         if isinstance(answer, GreenroomError):
             first = first or answer
-            failed.append(FailedNamespace(namespace=root.name, error=_why(answer)))
+            failed.append(FailedNamespace(namespace=root.name, error=_describe(answer)))
         else:
             found.append(answer)
     return Gathered(found, failed, first)
@@ -144,7 +144,7 @@ async def _ask(context: ProcedureContext, root: Root, message: Message[R], end: 
     return auth_errors.timed_out(trio.current_time() - began)
 
 
-def _why(error: GreenroomError) -> str:
+def _describe(error: GreenroomError) -> str:
     if isinstance(error, Refusal):
         return error.sentence
     return next(sentence for kind, sentence in _WHY if isinstance(error, kind))

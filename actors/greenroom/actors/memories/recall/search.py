@@ -221,7 +221,8 @@ def _not_compared(search: SearchSpec, meaning: QueryMeaning, found: list[RootSea
     """Return why memories were not compared by meaning that a later search would compare."""
     if meaning.may_come:
         return f"memories were found by their words alone, for {meaning.absence}"
-    if meaning.comparable is not None and any(map(_has_no_vectors, found)):
+    without_vectors = (each.model == "words" and _had_any(each) for each in found)
+    if meaning.comparable is not None and any(without_vectors):
         if search.embedding is not None:
             return "some memories were not compared, for they are being embedded"
         return "some memories were found by their words alone, for they are being embedded"
@@ -259,11 +260,6 @@ def _is_ranked(search: SearchSpec) -> bool:
 def _had_any(found: RootSearchResult) -> bool:
     """Return whether visible memories passed the filters."""
     return all(found.counts.values())
-
-
-def _has_no_vectors(found: RootSearchResult) -> bool:
-    """Return whether visible memories passed the filters, but were ranked without vectors."""
-    return found.model == "words" and _had_any(found)
 
 
 def reply(

@@ -226,6 +226,11 @@ class Version(msgspec.Struct, frozen=True, array_like=True):
     value: bytes
     details: VersionDetails | None = None
 
+    @property
+    def form(self) -> int:
+        """`JSON` or `TEXT`, and whether `COMPRESSED`."""
+        return JSON if self.details is None else self.details.form
+
 
 class VersionTimes(msgspec.Struct, frozen=True, array_like=True):
     """The times of a version, read without its value, which may be large."""

@@ -32,7 +32,7 @@ from greenroom.actors.memories.storage.records import (
     Version,
 )
 from greenroom.actors.memories.storage.usage_counters import UsageCounters
-from greenroom.actors.memories.storage.values import to_search_text, unpack
+from greenroom.actors.memories.storage.values import beginning, to_search_text, unpack
 from greenroom.actors.search.index import Document, MemoryIndex
 from greenroom.runtime import Actor, Context, RecordDamagedError, Refusal, Slices, pass_over
 
@@ -501,7 +501,7 @@ class MemoryRepository(Actor):
     def _row(self, context: Context, update: int) -> Slices[ReadRow]:
         entry = self.indexed(context, update).entry
         value, version = yield from self.value(context, entry)
-        return ReadRow(entry, value, records.JSON if version.details is None else version.details.form)
+        return ReadRow(entry, value, version.form)
 
     def version(self, context: Context, entry: Entry) -> Version:
         """Return the newest version of an entry."""
@@ -526,8 +526,12 @@ class MemoryRepository(Actor):
     def value(self, context: Context, entry: Entry) -> Slices[tuple[bytes, Version]]:
         """Return the newest value, uncompressed, and its version."""
         version = self.version(context, entry)
-        form = records.JSON if version.details is None else version.details.form
-        return (yield from unpack(version.value, form)), version
+        return (yield from unpack(version.value, version.form)), version
+
+    def beginning(self, context: Context, entry: Entry, most: int) -> Slices[str]:
+        """Return the first characters of the newest value, as text."""
+        value, version = yield from self.value(context, entry)
+        return beginning(value, version.form, most)
 
     # -- the index ---------------------------------------------------------
 

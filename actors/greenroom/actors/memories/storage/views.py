@@ -47,7 +47,7 @@ def to_version_view(
     """Return an entry with the value of one version."""
     details = entry.details or PLAIN
     then = version.details
-    form = records.JSON if then is None else then.form
+    form = version.form
     size = len(version.value) if then is None else then.size
     withheld = most is not None and size > most
     value = b"" if withheld else (yield from unpack(version.value, form))
@@ -91,8 +91,8 @@ def to_version_view(
 def compressed_form(repository: MemoryRepository, context: Context, entry: Entry) -> replies.CompressedForm:
     """Return the newest, compressed value of an entry as it is stored."""
     version = repository.version(context, entry)
-    form = records.JSON if version.details is None else version.details.form
-    return replies.CompressedForm(member="content" if form & records.TEXT else "value", data=version.value)
+    member = "content" if version.form & records.TEXT else "value"
+    return replies.CompressedForm(member=member, data=version.value)
 
 
 def version_id(entry: Entry, number: int, version: Version) -> int:

@@ -64,7 +64,7 @@ class ExportActor(Actor):
         if head is None:
             context.put(_HEAD, Export(context.principal, request.format))
             context.set_timer(TIMER, context.now + KEPT_FOR, requests.ForgetExport())
-        elif not _is_same(head.principal, context.principal):
+        elif _owner(head.principal) != _owner(context.principal):
             raise auth_errors.denial(auth_errors.resource_not_found(export_uri(context.address.key)))
         context.put(_part_prefix(request.part) + request.number.to_bytes(4), request.text)
 
@@ -74,7 +74,7 @@ class ExportActor(Actor):
         head = context.get(_HEAD, Export)
         if head is None:
             raise auth_errors.resource_not_found(request.uri)
-        if not _is_same(head.principal, context.principal):
+        if _owner(head.principal) != _owner(context.principal):
             raise auth_errors.denial(auth_errors.resource_not_found(request.uri))
         part = request.uri.removeprefix(export_uri(context.address.key)).removeprefix("/")
         pieces: list[str] = []
@@ -116,12 +116,8 @@ def _part_prefix(part: int) -> bytes:
     return _PIECE + part.to_bytes(2)
 
 
-def _is_same(one: Principal, other: Principal) -> bool:
-    """Return whether two principals see the same: one agent, user and projects."""
-    return _identity(one) == _identity(other)
-
-
-def _identity(principal: Principal) -> tuple[object, ...]:
+def _owner(principal: Principal) -> tuple[object, ...]:
+    """Return what two principals that see the same have in common."""
     return principal.agent_id, principal.agent_type, principal.user, principal.projects
 
 

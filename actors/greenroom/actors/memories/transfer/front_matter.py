@@ -204,11 +204,7 @@ def _check_cost(text: str, placeholders: _Placeholders) -> None:
         elif isinstance(event, yaml.AliasEvent):
             costs.refer(event.anchor)
         elif isinstance(event, yaml.ScalarEvent):
-            if event.tag or not event.style:
-                _check_integer(event.value)
+            is_plain = event.tag or not event.style
+            if is_plain and len(event.value) > MAX_DIGITS and _INTEGER.fullmatch(event.value):
+                raise RecordError(f"its front matter cannot be read: {too_long(len(event.value))}")
             costs.add(event.anchor, _Cost(1 + len(placeholders.restore(event.value)), 0))
-
-
-def _check_integer(text: str) -> None:
-    if len(text) > MAX_DIGITS and _INTEGER.fullmatch(text):
-        raise RecordError(f"its front matter cannot be read: {too_long(len(text))}")

@@ -36,7 +36,7 @@ from greenroom.actors.memories.transfer.import_actor import EXACT_ROOTS
 from greenroom.actors.memories.transfer.normalize import Remark, SourceError, SourceLine
 from greenroom.actors.memories.transfer.sources import Source
 from greenroom.actors.memories.transfer.survey import CHECKED_AT_ONCE, MOST_PROBLEMS, Survey
-from greenroom.actors.memories.writing.import_staging import digest_with, topic_of
+from greenroom.actors.memories.writing.import_staging import WRITTEN, digest_with, topic_of
 from greenroom.actors.search.embedding.embedding_service import GetEmbedding
 from greenroom.actors.search.embedding.rows import INDEX, WAITING, Waiting
 from greenroom.runtime import (
@@ -177,11 +177,13 @@ class Importer:
         begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
         resumed = begun.state != "staging"
         if begun.state == "staging":
-            begun, resumed = await self._decide(survey, address, begun)
+            begun, batches, resumed = await self._stage_whole(survey, address, begun)
+            if begun.state == "staging":
+                await self._ask(address, requests.DecideImport(staging=begun.staging, batches=batches))
         applied = await self._wait_applied(survey.roots, address)
         assert applied is not None, "a decided import stays until long after it is done"
         counts = dict(sum(map(Counter, applied.applied.values()), Counter[str]()))
-        embedded = await self._wait_embedded(survey) if wait_embedded and counts.keys() & _WRITTEN else None
+        embedded = await self._wait_embedded(survey) if wait_embedded and counts.keys() & WRITTEN else None
         return _to_result(survey, counts, digest, resumed=resumed, embedded=embedded)
 
     async def stage(self) -> requests.ReleaseImport | None:
@@ -249,16 +251,6 @@ class Importer:
         return blake2b(b"\0".join(parts), digest_size=16).hexdigest()
 
     # -- staging -------------------------------------------------------------
-
-    async def _decide(
-        self, survey: Survey, address: Address, begun: requests.ImportProgress
-    ) -> tuple[requests.ImportProgress, bool]:
-        """Stage and decide, unless a parallel import was faster; return the state."""
-        begun, batches, resumed = await self._stage_whole(survey, address, begun)
-        if begun.state == "staging":
-            decided = requests.DecideImport(staging=begun.staging, batches=batches)
-            begun = await self._ask(address, decided)
-        return begun, resumed
 
     async def _stage_whole(
         self, survey: Survey, address: Address, begun: requests.ImportProgress
@@ -370,7 +362,10 @@ class Importer:
         """
         lost, before = self._lost_messages(), -1
         with self._runtime.subscriber() as changes:
-            changes.add(topic_of(address.key), self._may_hear)
+            changes.add(
+                topic_of(address.key),
+                lambda label: isinstance(label, ChangeLabel) and may_hear(self._principal, label),
+            )
             while True:
                 found: requests.ImportProgress | None = await self._ask(address, requests.ReadImport())
                 if found is None or staging not in {None, found.staging}:  # a finished one may begin anew
@@ -427,9 +422,6 @@ class Importer:
     async def _ask(self, address: Address, message: Any) -> Any:
         return await self._runtime.ask(address, message, principal=self._principal)
 
-    def _may_hear(self, label: Any) -> bool:
-        return isinstance(label, ChangeLabel) and may_hear(self._principal, label)
-
 
 def _to_result(
     survey: Survey, counts: dict[str, int], digest: str, *, resumed: bool, embedded: bool | None
@@ -445,6 +437,3 @@ def _to_result(
         survey.left_out_count,
         survey.remarks,
     )
-
-
-_WRITTEN: Final = frozenset({"created", "versioned", "overwritten"})

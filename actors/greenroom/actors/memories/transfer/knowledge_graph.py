@@ -135,7 +135,8 @@ def _entity(place: str, passed: int, item: dict[str, Any]) -> Iterator[_Memory |
         if not isinstance(text, str) or not text:
             yield BadRecord(at, str(wrong_type("observation", "text", observation)), passed)
             continue
-        key, content = key_of(name, _mark(text)), f"{name}: {text}"
+        mark = key_of(text + "\n").rpartition("~")[2]  # a digest, since the places of observations change
+        key, content = key_of(name, mark), f"{name}: {text}"
         try:
             made = source_line(
                 at,
@@ -151,11 +152,6 @@ def _entity(place: str, passed: int, item: dict[str, Any]) -> Iterator[_Memory |
             yield BadRecord(at, str(error), passed)
         else:
             yield _Memory(key, content, made)
-
-
-def _mark(text: str) -> str:
-    """Return a digest that distinguishes observations by their text, since their places change."""
-    return key_of(text + "\n").rpartition("~")[2]
 
 
 def _relation(place: str, passed: int, item: dict[str, Any]) -> _Memory:

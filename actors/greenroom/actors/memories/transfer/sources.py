@@ -25,8 +25,7 @@ from greenroom.actors.memories.transfer import (
     knowledge_graph,
     markdown,
     mem0,
-    memory_service,
-    shared_context,
+    sqlite_files,
     text_files,
 )
 from greenroom.actors.memories.transfer.normalize import (
@@ -38,7 +37,6 @@ from greenroom.actors.memories.transfer.normalize import (
     SourceUnreadableError,
     read_whole,
 )
-from greenroom.actors.memories.transfer.sqlite_file import tables_of
 
 _MARK = b"\xef\xbb\xbf"
 Format = Literal[
@@ -131,32 +129,22 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
         SourceError: It has none of the formats.
     """
     try:
-        _check_kind(path)
+        if path.exists() and not (path.is_file() or path.is_dir()):  # read twice, and needs a size
+            raise SourceError(f"{path} is neither a file nor a folder")
         found = _detect(path) if chosen == "auto" else chosen
-        size = _size(path)
+        files = markdown.files(path) if path.is_dir() else [path]
+        size = sum(each.stat().st_size for each in files if each.exists() or each == path)
     except OSError as error:
         raise SourceUnreadableError(f"{path} cannot be read: {error.strerror or error}") from None
     readers: dict[str, Callable[[], Iterator[Item]]] = {
         "jsonl": lambda: file_lines(path),
         "mem0": lambda: mem0.read(path),
-        "mcp-memory-service": lambda: memory_service.read(path),
+        "mcp-memory-service": lambda: sqlite_files.read_memory_service(path),
         "server-memory": lambda: knowledge_graph.read(path),
-        "shared-context-server": lambda: shared_context.read(path, principal),
+        "shared-context-server": lambda: sqlite_files.read_shared_context(path, principal),
         "markdown": lambda: markdown.read(path),
     }
     return Source(found, size, readers[found])
-
-
-def _size(path: Path) -> int:
-    if path.is_dir():
-        return sum(each.stat().st_size for each in markdown.files(path) if each.exists())
-    return path.stat().st_size
-
-
-def _check_kind(path: Path) -> None:
-    """Refuse pipes and devices, since a source is read twice and must have a size."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise SourceError(f"{path} is neither a file nor a folder")
 
 
 def _detect(path: Path) -> str:
@@ -165,21 +153,14 @@ def _detect(path: Path) -> str:
     with path.open("rb") as file:
         begin = file.read(_LOOKED_AT_BYTES)
     if begin.startswith(MAGIC):
-        tables = tables_of(path)
-        if {"memories"} <= tables:
+        tables = sqlite_files.tables_of(path)
+        if "memories" in tables:
             return "mcp-memory-service"
         if {"agent_memory", "messages"} <= tables:
             return "shared-context-server"
         raise SourceError(f"{path} is an SQLite file of none of the known programs: say --format")
-    return _detect_json(_beginning_of(begin))
-
-
-def _beginning_of(begin: bytes) -> str:
-    """Return the text of a file's first bytes, as far as it can be read."""
-    mark = begin[:2]
-    if mark in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}:
-        return begin.decode("utf-16", errors="replace").lstrip()
-    return begin.decode("utf-8-sig", errors="replace").lstrip()
+    is_wide = begin[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}
+    return _detect_json(begin.decode("utf-16" if is_wide else "utf-8-sig", errors="replace").lstrip())
 
 
 def _detect_json(begin: str) -> str:

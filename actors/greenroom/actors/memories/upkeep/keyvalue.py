@@ -50,19 +50,15 @@ def store(
 ) -> replies.MemoryStored | Slices[replies.MemoryStored]:
     """Store a new version under the key, or the first one."""
     if request.session_id is not None:
-        _check_session(request.session_id, context.precheck_answer)
+        status: SessionStatus | None = context.precheck_answer
+        if status is None:
+            raise auth_errors.session_not_found(request.session_id)
+        if status in CLOSED:
+            raise auth_errors.session_closed(request.session_id, status)
     slices = _store(repository, request, context)
     if len(bytes(request.value)) > SMALL_BYTES:
         return slices
     return finish(slices)
-
-
-def _check_session(session_id: str, status: SessionStatus | None) -> None:
-    """Refuse a value for a session that is hidden from the caller or has ended."""
-    if status is None:
-        raise auth_errors.session_not_found(session_id)
-    if status in CLOSED:
-        raise auth_errors.session_closed(session_id, status)
 
 
 def _store(
@@ -129,7 +125,7 @@ def read(
     repository.uses.note(entry, context)
     repository.uses.write_soon(context)
     forms = repository.other_forms(context, entry)
-    if version.details is not None and version.details.form != records.JSON:
+    if version.form != records.JSON:
         return _read_converted(entry, version, number, forms)
     return _reply(entry, version, number, forms, version.value)
 
@@ -142,10 +138,8 @@ def _read_converted(
 
 def _json(version: Version) -> Slices[bytes]:
     """Return a value as JSON, decompressed; a text becomes a string."""
-    if version.details is None:
-        return version.value
-    value = yield from unpack(version.value, version.details.form)
-    return msgspec.json.encode(value.decode()) if version.details.form & records.TEXT else value
+    value = yield from unpack(version.value, version.form)
+    return msgspec.json.encode(value.decode()) if version.form & records.TEXT else value
 
 
 def _reply(
@@ -255,12 +249,8 @@ def read_resource(
     """Return a page of the owner's live entries, newest update first, and their number."""
     if policy.memory_owner(context.principal) != context.address.key:
         raise auth_errors.denial(auth_errors.resource_not_found(request.uri))
-    return _page_of(repository, request.uri, context)
-
-
-def _page_of(repository: MemoryRepository, uri: str, context: Context) -> Slices[MemoryResource]:
     binding = cursor_binding(BOTH_SCOPES, None)
-    cursor = cursor_of(uri)
+    cursor = cursor_of(request.uri)
     behind = None if cursor is None else paging.decode_number(cursor, binding)
     page = _Page()
     counts: Counter[str | None] = Counter()
@@ -288,7 +278,7 @@ def _page_of(repository: MemoryRepository, uri: str, context: Context) -> Slices
         has_more=page.has_more,
         cursor=paging.encode(page.last.to_bytes(8), binding) if page.has_more else None,
         resource_info=resources.ResourceInfo(
-            uri=uri,
+            uri=request.uri,
             reader=context.address.key,
             last_updated=None if newest is None else to_datetime(newest.updated_at),
         ),

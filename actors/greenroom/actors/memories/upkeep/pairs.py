@@ -236,8 +236,7 @@ def _find_newer(
 
 def _text(repository: MemoryRepository, context: Context, entry: Entry) -> Slices[str]:
     value, version = yield from repository.value(context, entry)
-    form = records.JSON if version.details is None else version.details.form
-    return near_duplicates.start(value, form)
+    return near_duplicates.start(value, version.form)
 
 
 def _to_pairs(

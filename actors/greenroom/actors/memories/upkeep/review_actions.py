@@ -226,7 +226,7 @@ def _draft_as(
 ) -> Slices[Draft]:
     """Return a draft with the state of an entry at one of its versions."""
     details, then = entry.details or PLAIN, version.details
-    form = records.JSON if then is None else then.form
+    form = version.form
     superseded = records.NOTHING if then is None else then.supersedes
     stored = repository.by_number(context, superseded) if superseded else None
     if stored is not None and not (

@@ -102,8 +102,9 @@ def find_near_duplicates(
         if read is None:
             continue
         other, value, form = read
-        if not _may_be_similar(entry, other):
-            continue
+        small, large = sorted((entry.value_size, other.value_size))
+        if small < _COMPARED_CHARACTERS and 2 * small < AT_LEAST * (small + large) * _LEEWAY:
+            continue  # their sizes rule it out; of long contents, only the beginnings are compared
         other_text = start(value, form)
         similarity = _similarity(text, other_text)
         if similarity >= AT_LEAST:
@@ -119,12 +120,6 @@ def find_near_duplicates(
         yield
     found.sort(key=lambda one: -one.similarity)
     return found
-
-
-def _may_be_similar(entry: Entry, other: Entry) -> bool:
-    """Return whether the sizes allow it; of long contents, only the beginnings are compared."""
-    small, large = sorted((entry.value_size, other.value_size))
-    return small >= _COMPARED_CHARACTERS or 2 * small >= AT_LEAST * (small + large) * _LEEWAY
 
 
 def start(value: bytes, form: int) -> str:

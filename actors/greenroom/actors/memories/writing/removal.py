@@ -88,7 +88,7 @@ def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) 
         context.delete(records.id_key(repository.tail(entry.number)))
     links.relink(repository, context, entry, None)
     is_linked = entry.details is not None and entry.details.superseded_by is not None
-    is_linked = is_linked or _is_paired(context, entry.number)
+    is_linked = is_linked or any(context.keys(records.pairs_prefix(entry.number)))
     if repository.uses.drop(context, entry.number).ratings or entry.versions > 1 or is_linked:
         context.put(records.deleted_key(entry.number), True)
         sweep_soon(context)
@@ -96,10 +96,6 @@ def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) 
         context.delete(records.version_key(entry.number, entry.version))
         if entry.expires_at is not None:
             context.delete(records.expiry_key(entry.expires_at, entry.number, entry.version))
-
-
-def _is_paired(context: Context, number: int) -> bool:
-    return next(context.keys(records.pairs_prefix(number)), None) is not None
 
 
 def sweep(repository: MemoryRepository, _: requests.SweepMemory, context: Context) -> Slices[None]:
