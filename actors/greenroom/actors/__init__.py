@@ -148,10 +148,10 @@ if TYPE_CHECKING:
     from greenroom.actors.core.resources.resources import ReadResource as ReadResource
     from greenroom.actors.core.resources.resources import ResourceInfo as ResourceInfo
     from greenroom.actors.core.validation.parse import parse_request as parse_request
-    from greenroom.actors.hooks.answer_event import AnswerHook as AnswerHook
+    from greenroom.actors.hooks.events import AnswerHook as AnswerHook
     from greenroom.actors.hooks.extraction.findings import Extractor as Extractor
     from greenroom.actors.hooks.extraction.findings import Finding as Finding
-    from greenroom.actors.hooks.ingest_event import TakeHookEvent as TakeHookEvent
+    from greenroom.actors.hooks.events import TakeHookEvent as TakeHookEvent
     from greenroom.actors.hooks.provenance import ListTold as ListTold
     from greenroom.actors.hooks.provenance import WhyGiven as WhyGiven
     from greenroom.actors.knowledge.corpora.handlers.completion import NameCompletion as NameCompletion

@@ -27,8 +27,7 @@ from greenroom.actors.core.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor
 from greenroom.actors.core.presence.actor import PresenceActor
 from greenroom.actors.core.validation.times import DAY
 from greenroom.actors.hooks.actor import HookActor
-from greenroom.actors.hooks.answer_event import AnswerHook
-from greenroom.actors.hooks.ingest_event import TakeHookEvent, store_settings
+from greenroom.actors.hooks.events import AnswerHook, TakeHookEvent, store_settings
 from greenroom.actors.hooks.provenance import WhyGiven
 from greenroom.actors.knowledge.corpora.actor import CorpusActor
 from greenroom.actors.knowledge.corpora.handlers.completion import CompleteNames

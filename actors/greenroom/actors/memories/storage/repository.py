@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import namespaces as names
 from greenroom.actors.core.auth import policy
@@ -193,6 +194,11 @@ class MemoryRepository(Actor):
         places = {(self.partition(entry), self.namespace(entry.sub)) for entry in entries}
         for label in {label for place in places for label in policy.labels_of_memory(*place)}:
             context.publish(memories_uri(self.root), label)
+
+    def record(self, context: Context, action: str, entry: Entry, **details: Any) -> None:
+        """Add an audit record about an entry."""
+        namespace = self.namespace(entry.sub)
+        audit_record.record(context, action, entry.session_id, namespace=namespace, key=entry.key, **details)
 
     def namespace(self, sub: str) -> str:
         """Return the full name of a namespace below the root."""

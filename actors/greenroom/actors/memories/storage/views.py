@@ -174,15 +174,18 @@ class EntryFilter:
 
 
 def newest_first(
-    repository: MemoryRepository, context: Context, highest: int | None = None
+    repository: MemoryRepository,
+    context: Context,
+    highest: int | None = None,
+    prefix: bytes = records.UPDATES,
 ) -> Iterator[StoredEntry]:
-    """Yield all entries that are not forgotten, newest update first, up to the update ``highest``.
+    """Yield the entries of an order, newest update first, up to the update ``highest``.
 
-    Damaged entries are skipped, and the reply reports them.
+    No order has forgotten ones. Damaged entries are skipped, and the reply reports them.
     """
-    start = None if highest is None else records.update_key(highest)
-    met = filter_damage(context, records.UPDATES)
-    for _, where in context.scan(bytes, prefix=records.UPDATES, start=start, reverse=True, on_damage=met):
+    start = None if highest is None else prefix + highest.to_bytes(8)
+    met = filter_damage(context, prefix)
+    for _, where in context.scan(bytes, prefix=prefix, start=start, reverse=True, on_damage=met):
         entry = read_undamaged(context, repository.listed_at, context, where)
         if entry is not None:
             yield StoredEntry(where, entry)

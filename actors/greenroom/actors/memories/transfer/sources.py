@@ -21,10 +21,9 @@ import msgspec
 
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.memories.transfer import (
+    json_files,
     json_records,
-    knowledge_graph,
     markdown,
-    mem0,
     sqlite_files,
     text_files,
 )
@@ -138,9 +137,9 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
         raise SourceUnreadableError(f"{path} cannot be read: {error.strerror or error}") from None
     readers: dict[str, Callable[[], Iterator[Item]]] = {
         "jsonl": lambda: file_lines(path),
-        "mem0": lambda: mem0.read(path),
+        "mem0": lambda: json_files.read_mem0(path),
         "mcp-memory-service": lambda: sqlite_files.read_memory_service(path),
-        "server-memory": lambda: knowledge_graph.read(path),
+        "server-memory": lambda: json_files.read_server_memory(path),
         "shared-context-server": lambda: sqlite_files.read_shared_context(path, principal),
         "markdown": lambda: markdown.read(path),
     }
@@ -182,9 +181,9 @@ def _format_of(record: Any) -> str | None:
     if not isinstance(record, dict):
         return None
     kind = record.get("type")
-    if kind in ("entity", "relation", knowledge_graph.MARKER) or "entities" in record:
+    if kind in ("entity", "relation", json_files.MARKER) or "entities" in record:
         return "server-memory"
     if "key" in record:
         return "jsonl"
-    is_list = any(isinstance(record.get(name), list) for name in mem0.LISTS)
+    is_list = any(isinstance(record.get(name), list) for name in json_files.MEM0_LISTS)
     return "mem0" if is_list or {"memory", "id"} <= record.keys() else None

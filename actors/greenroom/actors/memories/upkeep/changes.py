@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import is_below
 from greenroom.actors.core.replies import paging
@@ -149,12 +148,10 @@ def _record(
     old_version: int | None,
     **details: bool,
 ) -> None:
-    audit_record.record(
+    repository.record(
         context,
         action,
-        entry.session_id,
-        namespace=repository.namespace(entry.sub),
-        key=entry.key,
+        entry,
         old_version=old_version,
         version=entry.version,
         value_size=entry.value_size,

@@ -14,7 +14,7 @@ from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.core.base.unicode_forms import starts_with
 from greenroom.actors.core.replies import paging, replies
-from greenroom.actors.core.replies.damage import filter_damage, read_undamaged, skip_damaged
+from greenroom.actors.core.replies.damage import skip_damaged
 from greenroom.actors.core.replies.memory_types import import_source
 from greenroom.actors.core.resources import resources
 from greenroom.actors.core.resources.resource_uris import cursor_of
@@ -29,7 +29,7 @@ from greenroom.actors.memories.requests.keyvalue_requests import (
     MemoryItem,
     MemoryResource,
 )
-from greenroom.actors.memories.storage import records
+from greenroom.actors.memories.storage import records, views
 from greenroom.actors.memories.storage.records import Entry, Version, is_live, view
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memories.storage.values import SMALL_BYTES, unpack
@@ -176,9 +176,10 @@ def list_entries(
                 break
             found.append(entry)
         yield
-    views = [records.view(entry) for entry in found]
     page = paging.fit_to_budget(
-        views, request.max_tokens, lambda each: {"key": each.key, "session_id": each.session_id}
+        [view(entry) for entry in found],
+        request.max_tokens,
+        lambda each: {"key": each.key, "session_id": each.session_id},
     )
     has_more = has_more or page.passed < len(found)
     return replies.MemoryList(
@@ -233,14 +234,9 @@ def newest_first(
     repository: MemoryRepository, context: Context, session_id: str | None, highest: int | None
 ) -> Iterator[Entry]:
     """Yield the agent's own entries of one or all scopes; report damaged ones."""
-    everywhere = session_id == BOTH_SCOPES
-    prefix = records.UPDATES if everywhere else records.updates_prefix(session_id)
-    start = None if highest is None else prefix + highest.to_bytes(8)
-    met = filter_damage(context, prefix)
-    for _, where in context.scan(bytes, prefix=prefix, start=start, reverse=True, on_damage=met):
-        entry = read_undamaged(context, repository.listed_at, context, where)
-        if entry is not None and not entry.sub:
-            yield entry
+    prefix = records.UPDATES if session_id == BOTH_SCOPES else records.updates_prefix(session_id)
+    found = views.newest_first(repository, context, highest, prefix)
+    return (stored.entry for stored in found if not stored.entry.sub)
 
 
 def read_resource(

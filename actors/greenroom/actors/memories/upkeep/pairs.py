@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.base.threads import import_in_thread
@@ -155,8 +154,7 @@ def settle(
     other = find_named(repository, context, request.other_id, None, None).entry
     if one.number == other.number:
         raise auth_errors.invalid("other_id", "other_id: it is the same memory; name another one")
-    namespace = repository.namespace(one.sub)
-    policy.check_writes_namespace(context.principal, namespace)
+    policy.check_writes_namespace(context.principal, repository.namespace(one.sub))
     for key in (records.pair_key(one.number, other.number), records.pair_key(other.number, one.number)):
         if request.settled:
             context.put(key, True)
@@ -164,15 +162,7 @@ def settle(
             context.delete(key)
     repository.settled += 1
     repository.publish_about(context, one, other)
-    audit_record.record(
-        context,
-        "settle_memory_pair",
-        one.session_id,
-        namespace=namespace,
-        key=one.key,
-        other=other.key,
-        settled=request.settled,
-    )
+    repository.record(context, "settle_memory_pair", one, other=other.key, settled=request.settled)
     return review.PairSettled(memory_id=request.memory_id, other_id=request.other_id, settled=request.settled)
 
 

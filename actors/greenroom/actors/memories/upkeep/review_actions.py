@@ -22,11 +22,16 @@ from greenroom.actors.memories.requests import replies, review
 from greenroom.actors.memories.storage import indexing, links, records
 from greenroom.actors.memories.storage.records import PLAIN, Entry, Version
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
-from greenroom.actors.memories.storage.values import unpack
 from greenroom.actors.memories.storage.views import to_version_view
 from greenroom.actors.memories.upkeep import pairs
-from greenroom.actors.memories.writing import drafts, ratings
-from greenroom.actors.memories.writing.store_requests import check_version, find_named, save
+from greenroom.actors.memories.writing import ratings
+from greenroom.actors.memories.writing.store_requests import (
+    check_version,
+    content_of,
+    draft_of,
+    find_named,
+    save,
+)
 from greenroom.actors.memories.writing.writes import Draft
 from greenroom.runtime import Context, Slices, pass_over
 
@@ -195,7 +200,7 @@ def _merge_into(
     draft.tags = tuple(tags.values())
     draft.importance = max(details.importance for details in every)
     draft.unreviewed = False
-    new = drafts.content_of(content, UNSET)
+    new = content_of(content, UNSET)
     if new is not None:
         draft.value, draft.form = new
         draft.compress = True
@@ -224,36 +229,21 @@ def _is_below(repository: MemoryRepository, context: Context, number: int, other
 def _draft_as(
     repository: MemoryRepository, context: Context, entry: Entry, version: Version
 ) -> Slices[Draft]:
-    """Return a draft with the state of an entry at one of its versions."""
-    details, then = entry.details or PLAIN, version.details
-    form = version.form
+    """Return a draft with the state of an entry at one of its versions, its supersession included."""
+    then = version.details
     superseded = records.NOTHING if then is None else then.supersedes
     stored = repository.by_number(context, superseded) if superseded else None
     if stored is not None and not (
         records.is_there(stored.entry, context.now) and repository.may_see(context.principal, stored.entry)
     ):
         stored = None
-    return Draft(
-        key=entry.key,
-        sub=details.sub,
-        session_id=entry.session_id,
-        value=(yield from unpack(version.value, form)),
-        form=form & records.TEXT,
-        compress=bool(form & records.COMPRESSED),
-        metadata=version.metadata,
-        partition=repository.partition(entry),
-        expires_at=version.expires_at,
-        kind=details.kind if then is None else then.kind,
-        tags=details.tags if then is None else then.tags,
-        importance=details.importance if then is None else then.importance,
-        author=details.author,
-        by=context.principal.agent_id,
-        conversation=details.conversation,
-        position=details.position,
-        supersedes=stored,
-        releases=superseded is not None and stored is None,
-        unreviewed=details.unreviewed if then is None else then.unreviewed,
-    )
+    draft = yield from draft_of(repository, context, entry, version)
+    draft.expires_at = version.expires_at
+    if then is not None:
+        draft.kind, draft.tags, draft.importance = then.kind, then.tags, then.importance
+        draft.unreviewed = then.unreviewed
+    draft.supersedes, draft.releases = stored, superseded is not None and stored is None
+    return draft
 
 
 def _find(repository: MemoryRepository, context: Context, memory_id: str) -> StoredEntry:

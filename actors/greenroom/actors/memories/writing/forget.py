@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.memories.requests import replies, requests
@@ -169,15 +168,7 @@ def _end(
             removal.remove(repository, context, current)
         else:
             removal.forget(repository, context, current, details.get("by", context.principal.agent_id))
-        audit_record.record(
-            context,
-            action,
-            current.entry.session_id,
-            namespace=repository.namespace(current.entry.sub),
-            key=current.entry.key,
-            old_version=current.entry.version,
-            purged=purge,
-            **details,
-        )
+        entry = current.entry
+        repository.record(context, action, entry, old_version=entry.version, purged=purge, **details)
         yield
     repository.unlist_if_empty(context)
