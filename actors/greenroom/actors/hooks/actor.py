@@ -268,7 +268,6 @@ class HookActor(Actor):
             raise auth_errors.permission_denied("hooks", "hooks: they belong to someone else")
 
     def _write_waiting(self, context: Context) -> None:
-        """Stage the rows that wait."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -320,7 +319,6 @@ class HookActor(Actor):
         return [_earlier(each) for each in newest]
 
     def _use(self, number: int, memory_id: str, context: Context) -> None:
-        """Stage that a memory was used."""
         key = records.given_key(number)
         row = context.get(key, StoredInjection)
         if row is None:

@@ -32,9 +32,7 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         score: How well it matches, 0-1, whatever else was found: 95 of 100 right answers with half of the
             query's words have more than 0.7. In mode hybrid the order depends on quality as well.
         relevance: Measured: of memories with 0.3, three in ten were right.
-        grade: The grade of its relevance.
         content: Its text, unless it has a ``value`` or is ``withheld``.
-        value: Its JSON, unless it has a ``content`` or is ``withheld``.
         withheld: Its content is too large for a list.
         compressed: Its compressed content, in place of either, if decompression was not wanted.
         imported: What the source says about its author, if it was imported.
@@ -99,7 +97,6 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
         timings: Milliseconds by stage; ``owners`` is the time of the slowest namespace.
         model: The space of the query's vectors; ``words`` if words alone decided.
         without_vectors: Why the query had none, if some were wanted.
-        weights: The sets of weights that ranked.
         scores: The components of each memory's score, by its id.
     """
 

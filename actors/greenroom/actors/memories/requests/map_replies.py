@@ -30,15 +30,12 @@ class MapNodes(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: The id of a memory or session, or the name of a conversation or an entity.
         label: The label on one line, with all characters visible.
-        type: An index into `MemoryMapped.types`.
-        kind: An index into `MemoryMapped.kinds`; -1 for other nodes than memories.
-        namespace: An index into `MemoryMapped.namespaces`; for a conversation, the namespace that it is
-            below; -1 for none.
+        type: An index into `MemoryMapped.types`, like those for ``kind`` and ``namespace``; -1 for none.
+        namespace: For a conversation, the namespace that it is below.
         size: The size on the map, 1 to 10: of a memory by uses and ratings, else by links.
         rating: The mean of a memory's ratings, -1 to 1.
         created: The creation of a memory, in seconds since 1970; 0 for others.
         x: The horizontal position; empty if nothing is placed.
-        y: The vertical position, likewise.
     """
 
     id: list[str]
@@ -117,7 +114,6 @@ class MappedMemory(msgspec.Struct, frozen=True, array_like=True, gc=False):
         number: The number of the entry within the root.
         label: The key, or for a generated key the beginning of the text, on one line; may be empty.
         created_at: In microseconds since 1970.
-        session_id: The session that it is bound to.
         provenance: For a finding of a hook: the client, and the client's id of the session.
     """
 
@@ -153,7 +149,6 @@ class MappedRoot(msgspec.Struct, frozen=True, kw_only=True):
         total: The number of memories that pass the filters.
         revision: Changes with these memories, their uses, ratings and vectors.
         supersedes: The numbers of the entries that they supersede, 0 for none.
-        vectors: Their vectors; None if they have none.
         texts: The beginnings of those that may mention a name, by index, up to a maximum.
         all_texts: Whether no text is left out.
     """

@@ -33,55 +33,39 @@ def with_rebuild(handler: Handler) -> Handler:
         try:
             reply = handler(repository, message, context)
         except RecordDamagedError as error:
-            return _rebuild_and_retry(repository, handler, message, context, error)
-        if isinstance(reply, GeneratorType):
-            return _retry_slices(repository, handler, message, context, reply)
-        return reply
+            return retry(repository, message, context, error)
+        return guard(repository, message, context, reply) if isinstance(reply, GeneratorType) else reply
+
+    def guard(
+        repository: MemoryRepository, message: Any, context: Context, slices: Slices[Any]
+    ) -> Slices[Any]:
+        try:
+            return (yield from slices)
+        except RecordDamagedError as error:
+            return (yield from retry(repository, message, context, error))
+
+    def retry(
+        repository: MemoryRepository, message: Any, context: Context, error: RecordDamagedError
+    ) -> Slices[Any]:
+        rebuilt = set[bytes]()
+        while True:
+            letter = context.own_key(error)[:1] if can_rebuild(context, error) else b""
+            if not letter or letter in rebuilt:
+                raise error
+            rebuilt.add(letter)
+            context.roll_back()
+            uses = repository.uses
+            repository.activate(context)
+            repository.uses = uses  # waiting uses are stored nowhere else
+            yield from _REBUILDERS[letter](repository, context)
+            context.keep_effects()
+            try:
+                reply = handler(repository, message, context)
+                return (yield from reply) if isinstance(reply, GeneratorType) else reply
+            except RecordDamagedError as another:
+                error = another
 
     return handle
-
-
-def _retry_slices(
-    repository: MemoryRepository,
-    handler: Handler,
-    message: Any,
-    context: Context,
-    slices: Slices[Any],
-) -> Slices[Any]:
-    try:
-        return (yield from slices)
-    except RecordDamagedError as error:
-        return (yield from _rebuild_and_retry(repository, handler, message, context, error))
-
-
-def _rebuild_and_retry(
-    repository: MemoryRepository,
-    handler: Handler,
-    message: Any,
-    context: Context,
-    error: RecordDamagedError,
-) -> Slices[Any]:
-    """Rebuild a damaged record, then handle the message again; else raise the error."""
-    rebuilt = set[bytes]()
-    while True:
-        letter = context.own_key(error)[:1] if can_rebuild(context, error) else b""
-        if not letter or letter in rebuilt:
-            raise error
-        rebuilt.add(letter)
-        context.roll_back()
-        uses = repository.uses
-        repository.activate(context)
-        repository.uses = uses  # waiting uses are stored nowhere else
-        yield from _REBUILDERS[letter](repository, context)
-        context.keep_effects()
-        try:
-            reply = handler(repository, message, context)
-            if isinstance(reply, GeneratorType):
-                reply = yield from reply
-        except RecordDamagedError as another:
-            error = another
-        else:
-            return reply
 
 
 def can_rebuild(context: Context, error: RecordDamagedError) -> bool:
@@ -103,7 +87,6 @@ def _sound_entries(context: Context) -> Iterator[StoredEntry]:
 
 
 def _rebuild_orders(_: MemoryRepository, context: Context) -> Slices[None]:
-    """Rebuild the orders of entries."""
     in_all = {int.from_bytes(key[1:]): key for key in _find_damaged(context, records.UPDATES)}
     in_scope = {int.from_bytes(key[-8:]): key for key in _find_damaged(context, records.ORDER)}
     for where, entry in _sound_entries(context):
@@ -191,7 +174,6 @@ def _rebuild_removed(repository: MemoryRepository, context: Context) -> Slices[N
 
 
 def _rebuild_index(repository: MemoryRepository, context: Context) -> Slices[None]:
-    """Rebuild the index."""
     yield from repository.index.rebuild(context, repository.documents(context))
 
 

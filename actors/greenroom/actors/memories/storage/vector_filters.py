@@ -154,7 +154,6 @@ class RowFilter:
         self._keep(name, mask)
 
     def _by_columns(self, filters: MemoryFilters) -> None:
-        """Apply the filters on columns."""
         corpus = self._corpus
         if filters.kind is not None:
             self._keep("kind", self._has("kind", filters.kind))

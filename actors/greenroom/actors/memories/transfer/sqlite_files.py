@@ -104,7 +104,7 @@ class _Row(NamedTuple):
     guessed: list[str]
 
     def read(self, place: str, passed: int, make: Callable[..., SourceLine], *more: Any) -> Iterator[Item]:
-        """Yield the line that a function makes of the row, after warnings; or what is wrong."""
+        """Yield the line that a function makes of the row, and what is wrong."""
         try:
             line = make(place, self.values, passed, *more)
         except RecordError as error:

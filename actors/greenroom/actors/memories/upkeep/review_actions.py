@@ -229,7 +229,7 @@ def _is_below(repository: MemoryRepository, context: Context, number: int, other
 def _draft_as(
     repository: MemoryRepository, context: Context, entry: Entry, version: Version
 ) -> Slices[Draft]:
-    """Return a draft with the state of an entry at one of its versions, its supersession included."""
+    """Return a draft with the state of an entry at one of its versions."""
     then = version.details
     superseded = records.NOTHING if then is None else then.supersedes
     stored = repository.by_number(context, superseded) if superseded else None

@@ -125,7 +125,7 @@ def update(
 
 
 def draft_of(repository: MemoryRepository, context: Context, entry: Entry, version: Version) -> Slices[Draft]:
-    """Return a draft of an entry by the caller, with the value of one of its versions."""
+    """Return a draft of an entry by the caller, with the value of a version."""
     details = entry.details or PLAIN
     return Draft(
         key=entry.key,
