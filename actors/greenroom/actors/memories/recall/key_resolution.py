@@ -107,11 +107,6 @@ def did_you_mean(first: Refusal | MemoryDeleted, keys: list[str]) -> Refusal | M
     return hinted
 
 
-def other_namespaces(found: PlacesFound, taken: str) -> list[str]:
-    """Return the namespaces with a key, without the one that was used."""
-    return list(dict.fromkeys(place.namespace for place in found.places if place.namespace != taken))
-
-
 def _call(tool: str, place: KeyPlace, principal: Principal) -> str:
     """Return a phrase that says where a memory is, and which call reaches it."""
     own = place.namespace == agent_namespace(principal)
@@ -215,8 +210,9 @@ class KeyResolver:
                 return first
             return await self._suggest(request, first)
         answer = await self._carry_out(request, namespace, idempotency)
-        if type(request) is keyvalue_requests.GetMemory and (others := other_namespaces(found, namespace)):
-            answer = msgspec.structs.replace(answer, also_in=others)
+        others = dict.fromkeys(place.namespace for place in found.places if place.namespace != namespace)
+        if type(request) is keyvalue_requests.GetMemory and others:
+            answer = msgspec.structs.replace(answer, also_in=list(others))
         return answer
 
     async def _suggest(self, request: Any, first: Refusal | MemoryDeleted) -> MemoryDeleted:

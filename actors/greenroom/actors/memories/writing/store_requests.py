@@ -45,7 +45,7 @@ def store(
     known, others = metadata.known, metadata.others
     expires_at = expiry_time(metadata, context.now)
     yield from indexing.finish(repository, context)
-    key = request.key or generate_key(context.random.randbytes(8))
+    key = request.key or f"memory_{context.random.randbytes(8).hex()}"
     stored = repository.find(context, repository.sub(namespace), None, key)
     check_version(repository, namespace, key, stored, request.expected_version)
     partition = policy.memory_partition(context.principal, namespace, known.scope or None)
@@ -380,8 +380,3 @@ def expiry_time(metadata: Metadata, now: int) -> int | None:
     if ends <= now:
         raise auth_errors.invalid(field, f"{field}: {given!r} is past")
     return ends
-
-
-def generate_key(random_bytes: bytes) -> str:
-    """Return a generated key for a memory without one."""
-    return f"memory_{random_bytes[:8].hex()}"
