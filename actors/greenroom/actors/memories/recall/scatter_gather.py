@@ -38,6 +38,10 @@ from greenroom.runtime import (
 
 R = TypeVar("R")
 
+MOST = 1_000
+"""The most roots that one search asks."""
+BATCH = 100
+"""The number of roots after which only the best hits are kept."""
 AT_ONCE = 64
 """The number of parallel requests: each actor may have to read its index first."""
 OWNER_SECONDS = 10.0
@@ -80,13 +84,7 @@ def end_of_asking() -> float:
 async def ask_each(
     context: ProcedureContext, roots: Sequence[Root], message: Message[R], end: float | None = None
 ) -> Gathered[R]:
-    """Ask the actors of all roots; report failures of single ones.
-
-    Args:
-        context: Where to ask.
-        roots: The roots to ask.
-        message: The question.
-        end: As `end_of_asking`, if the time of several calls is one.
+    """Ask the actors of all roots until ``end``; report failures of single ones.
 
     Raises:
         GreenroomError: A failure of all alike: the runtime is closed, the store failed.
@@ -186,12 +184,6 @@ def sum_counts(found: Sequence[RootSearchResult]) -> dict[str, int]:
         for name, count in each.counts.items():
             counts[name] = counts.get(name, 0) + count
     return counts
-
-
-MOST = 1_000
-"""The most roots that one search asks."""
-BATCH = 100
-"""The number of roots after which only the best hits are kept."""
 
 
 class Roots(NamedTuple):

@@ -315,13 +315,13 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
 
 
 class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """One hit; figures are 0-1, and None where nothing was ranked.
+    """One hit, with figures from 0 to 1.
 
     Attributes:
         score: The order: relevance, and in a hybrid search also quality.
-        relevance: Relative to the other hits.
+        relevance: Relative to the other hits; 1 if nothing was ranked, like ``match``.
         match: How well it matches the query, independent of other hits.
-        odds: The odds of its relevance, independent of other hits.
+        odds: The odds of its relevance, independent of other hits; None if nothing was ranked.
         components: The parts of the score, with ``debug``.
         compressed: The content or value as stored, if that is requested; the memory has none then.
         own: Whether it belongs to the caller's user, and that user's agents wrote the newest version.
