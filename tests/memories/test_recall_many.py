@@ -268,7 +268,7 @@ async def test_that_none_of_many_has_it_is_not_taken_for_an_empty_store(enter: E
         alice = agent(at)
         await crowd(at)
         for asked, code in (
-            (MemorySearch(query="zebra"), "nothing_relevant"),
+            (MemorySearch(query="zebra"), "no_embedder"),
             (MemorySearch(query="database", tags=["zebra"]), "filter_matches_nothing"),
             (MemorySearch(query="database", namespace="team:zebra"), "filter_matches_nothing"),
         ):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.actors.core.replies import paging as base_budget
-from greenroom.actors.memories.recall.query import Window, machine_zone, time_window, time_zone
+from greenroom.actors.memories.recall.time_window import Window, machine_zone, time_window, time_zone
 from greenroom.runtime import Refusal
 
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")

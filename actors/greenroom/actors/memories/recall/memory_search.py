@@ -23,13 +23,7 @@ from greenroom.actors.memories.preferences.requests import GetPreferences, Searc
 from greenroom.actors.memories.recall import replies
 from greenroom.actors.memories.recall.emptiness import with_reason
 from greenroom.actors.memories.recall.key_resolution import PlacesOfKey
-from greenroom.actors.memories.recall.query import (
-    QueryEmbedding,
-    is_in_words,
-    load_time_words,
-    time_window,
-    time_zone,
-)
+from greenroom.actors.memories.recall.query import QueryEmbedding, load_time_words
 from greenroom.actors.memories.recall.scatter_gather import Root
 from greenroom.actors.memories.recall.search import (
     SearchResult,
@@ -39,6 +33,7 @@ from greenroom.actors.memories.recall.search import (
     find,
     reply,
 )
+from greenroom.actors.memories.recall.time_window import is_in_words, time_window, time_zone
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters
 from greenroom.actors.memories.requests.requests import LookUpMemories, ReadMemory
 from greenroom.actors.memories.storage.directory import RootOfMemory

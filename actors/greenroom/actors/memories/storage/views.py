@@ -91,8 +91,8 @@ def to_version_view(
 def compressed_form(repository: MemoryRepository, context: Context, entry: Entry) -> replies.CompressedForm:
     """Return the newest, compressed value of an entry as it is stored."""
     version = repository.version(context, entry)
-    member = "content" if version.form & records.TEXT else "value"
-    return replies.CompressedForm(member=member, data=version.value)
+    is_text = bool(version.form & records.TEXT)
+    return replies.CompressedForm(member="content" if is_text else "value", data=version.value)
 
 
 def version_id(entry: Entry, number: int, version: Version) -> int:
