@@ -32,8 +32,8 @@ from greenroom.actors import (
     StoreMemory,
     open_greenroom,
 )
+from greenroom.actors.hooks.briefing.context_lines import is_used, marks_of
 from greenroom.actors.hooks.briefing.prompt_memories import MOST_MEMORIES, MOST_TOKENS
-from greenroom.actors.hooks.briefing.usage_marks import is_used, marks_of
 from greenroom.runtime import RuntimeOptions
 
 MOST_NOISE: Final = 5.0

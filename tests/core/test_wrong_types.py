@@ -26,7 +26,7 @@ from greenroom.actors import (
     RestoreSession,
 )
 from greenroom.actors.memories.preferences.requests import KnownPreferences
-from greenroom.actors.memories.writing.drafts import Known
+from greenroom.actors.memories.writing.store_requests import Known
 from greenroom.actors.sessions.passports import envelope, packing
 from greenroom.runtime import Refusal
 from greenroom.transports import TOOLS

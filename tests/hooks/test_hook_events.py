@@ -28,7 +28,7 @@ from greenroom.actors import (
     TakeHookEvent,
 )
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.briefing.usage_marks import is_used, marks_of
+from greenroom.actors.hooks.briefing.context_lines import is_used, marks_of
 from greenroom.actors.hooks.extraction.turns import MOST_CHARACTERS
 from greenroom.actors.sessions.handlers import hook_turns
 from greenroom.actors.sessions.requests import injection_log

@@ -26,8 +26,7 @@ from greenroom.actors import (
     StoreMemory,
     parse_request,
 )
-from greenroom.actors.memories.preferences.actor import preferences_address
-from greenroom.actors.memories.preferences.document import merge
+from greenroom.actors.memories.preferences.actor import merge, preferences_address
 from greenroom.actors.memories.preferences.requests import GetPreferences
 from greenroom.runtime import Refusal
 from greenroom.testing import mcp_client

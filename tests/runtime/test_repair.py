@@ -17,8 +17,6 @@ from support.commands import run, run_on_store, sentence, serving
 from bench.damaging import KINDS, PAGE, rewrite
 from greenroom.actors import Agent, CreateSession, GetSession, open_greenroom, repair_greenroom
 from greenroom.actors.core.auth.namespaces import memory_address, tag_of_root
-from greenroom.actors.memories.recall.roots import MOST
-from greenroom.actors.memories.storage import root_summary
 from greenroom.runtime import Address, Encryption, restore
 from greenroom.runtime.lmdb.keys import address_tag, row_key
 from greenroom.runtime.store.page_proofs import Prover
@@ -150,22 +148,6 @@ def test_rows_of_indexes_that_are_lost_are_written_again(tmp_path: Path) -> None
     with serving(tmp_path) as server:
         found = server.call("memory_search", query="heron at the pond")["memories"]
         assert "birds:herons" in {each["namespace"] for each in found}
-
-
-@pytest.mark.promise("store.repair", "store.restated")
-def test_what_there_is_in_short_is_made_anew_where_some_of_it_is_lost(tmp_path: Path) -> None:
-    birds = "birds:herons"
-    with serving(tmp_path) as server:
-        server.call("store_memory", value="a heron at the pond", namespace=birds)
-        for number in range(MOST + 1):  # so that not all are asked
-            server.call("store_memory", value="a note", namespace=f"team:t{number}")
-        assert server.end() == 0
-    first = root_summary.ROWS + tag_of_root(birds) + (1).to_bytes(8)
-    rot_row(tmp_path / "store" / "greenroom.mdb", root_summary.INDEX, first, memory_address(birds))
-    assert repaired(tmp_path)["missing_rows"] == 1
-    with serving(tmp_path) as server:
-        found = server.call("memory_search", query="heron", mode="exact")["memories"]
-        assert birds in {each["namespace"] for each in found}
 
 
 def zero(path: Path, *pages: int) -> None:

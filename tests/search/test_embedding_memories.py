@@ -33,7 +33,7 @@ from greenroom.actors import (
     StoreMemory,
     open_greenroom,
 )
-from greenroom.actors.memories.recall.roots import MOST
+from greenroom.actors.memories.recall.scatter_gather import BATCH
 from greenroom.actors.search.embedding import rows
 from greenroom.runtime import RuntimeOptions, SharedRuntime
 
@@ -304,19 +304,17 @@ async def test_a_look_up_wakes_no_embedder(folder: Path) -> None:
 
 
 @pytest.mark.promise("recall.many")
-async def test_of_very_many_namespaces_those_are_asked_that_mean_the_same(folder: Path) -> None:
+async def test_among_very_many_namespaces_what_means_the_same_is_found(folder: Path) -> None:
     async with shop(folder) as here:
         await here.store(REFUNDS)
         await here.settle()
-        for number in range(MOST + 20):
+        for number in range(BATCH + 20):
             text = f"{OTHERS[number % len(OTHERS)]} ({number})"
             await here.agent.ask(StoreMemory(content=text, namespace=f"team:t{number}"))
         await here.settle()
         found = await here.agent.ask(MemorySearch(query="money back", limit=3, include_debug=True))
         assert has_vectors(found)
         assert contents(found)[0] == REFUNDS
-        assert isinstance(found.debug, SearchDebug)
-        assert found.debug.namespaces < MOST
 
 
 @asynccontextmanager
@@ -389,10 +387,10 @@ async def test_what_has_no_vector_yet_is_not_called_missing(folder: Path) -> Non
 
 
 @pytest.mark.promise("recall.embedding", "recall.many")
-async def test_of_very_many_namespaces_those_are_asked_that_are_like_a_vector(folder: Path) -> None:
+async def test_among_very_many_namespaces_what_is_like_a_vector_is_found(folder: Path) -> None:
     async with shop_of_endpoint(folder) as (here, served):
         await here.store(REFUNDS, namespace="team:first")
-        for number in range(MOST + 20):
+        for number in range(BATCH + 20):
             await here.store(OTHERS[number % len(OTHERS)], namespace=f"team:t{number}")
         await here.settle()
         looked = RetrieveMemory(query_embedding=served.vector(REFUNDS), namespace="team", limit=1)

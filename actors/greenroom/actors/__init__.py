@@ -148,10 +148,10 @@ if TYPE_CHECKING:
     from greenroom.actors.core.resources.resources import ReadResource as ReadResource
     from greenroom.actors.core.resources.resources import ResourceInfo as ResourceInfo
     from greenroom.actors.core.validation.parse import parse_request as parse_request
-    from greenroom.actors.hooks.answer_event import AnswerHook as AnswerHook
+    from greenroom.actors.hooks.events import AnswerHook as AnswerHook
+    from greenroom.actors.hooks.events import TakeHookEvent as TakeHookEvent
     from greenroom.actors.hooks.extraction.findings import Extractor as Extractor
     from greenroom.actors.hooks.extraction.findings import Finding as Finding
-    from greenroom.actors.hooks.ingest_event import TakeHookEvent as TakeHookEvent
     from greenroom.actors.hooks.provenance import ListTold as ListTold
     from greenroom.actors.hooks.provenance import WhyGiven as WhyGiven
     from greenroom.actors.knowledge.corpora.handlers.completion import NameCompletion as NameCompletion
@@ -244,10 +244,6 @@ if TYPE_CHECKING:
     from greenroom.actors.memories.preferences.requests import PreferencesSet as PreferencesSet
     from greenroom.actors.memories.preferences.requests import SetPreferences as SetPreferences
     from greenroom.actors.memories.recall.explain import ExplainSearch as ExplainSearch
-    from greenroom.actors.memories.recall.explanations import HitExplained as HitExplained
-    from greenroom.actors.memories.recall.explanations import ModeExplained as ModeExplained
-    from greenroom.actors.memories.recall.explanations import SearchExplained as SearchExplained
-    from greenroom.actors.memories.recall.explanations import WhyNotFound as WhyNotFound
     from greenroom.actors.memories.recall.memory_search import MemorySearch as MemorySearch
     from greenroom.actors.memories.recall.memory_search import NarrowedSearch as NarrowedSearch
     from greenroom.actors.memories.recall.memory_search import RetrieveFilters as RetrieveFilters
@@ -255,11 +251,15 @@ if TYPE_CHECKING:
     from greenroom.actors.memories.recall.recall_context import RecallContext as RecallContext
     from greenroom.actors.memories.recall.replies import ContextRecalled as ContextRecalled
     from greenroom.actors.memories.recall.replies import FailedNamespace as FailedNamespace
+    from greenroom.actors.memories.recall.replies import HitExplained as HitExplained
     from greenroom.actors.memories.recall.replies import MemoriesFound as MemoriesFound
     from greenroom.actors.memories.recall.replies import MemoryHit as MemoryHit
+    from greenroom.actors.memories.recall.replies import ModeExplained as ModeExplained
     from greenroom.actors.memories.recall.replies import RecalledMemory as RecalledMemory
     from greenroom.actors.memories.recall.replies import SearchDebug as SearchDebug
+    from greenroom.actors.memories.recall.replies import SearchExplained as SearchExplained
     from greenroom.actors.memories.recall.replies import TimeWindow as TimeWindow
+    from greenroom.actors.memories.recall.replies import WhyNotFound as WhyNotFound
     from greenroom.actors.memories.requests.keyvalue_requests import DeleteMemory as DeleteMemory
     from greenroom.actors.memories.requests.keyvalue_requests import GetMemory as GetMemory
     from greenroom.actors.memories.requests.keyvalue_requests import ListMemory as ListMemory

@@ -27,10 +27,8 @@ from greenroom.actors.core.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor
 from greenroom.actors.core.presence.actor import PresenceActor
 from greenroom.actors.core.validation.times import DAY
 from greenroom.actors.hooks.actor import HookActor
-from greenroom.actors.hooks.answer_event import AnswerHook
-from greenroom.actors.hooks.ingest_event import TakeHookEvent
+from greenroom.actors.hooks.events import AnswerHook, TakeHookEvent, store_settings
 from greenroom.actors.hooks.provenance import WhyGiven
-from greenroom.actors.hooks.store_settings import store_settings
 from greenroom.actors.knowledge.corpora.actor import CorpusActor
 from greenroom.actors.knowledge.corpora.handlers.completion import CompleteNames
 from greenroom.actors.knowledge.corpora.handlers.resource import ReadCorpusResource
@@ -46,9 +44,7 @@ from greenroom.actors.memories.preferences.actor import PreferencesActor
 from greenroom.actors.memories.recall.emptiness import WhyNoneListed
 from greenroom.actors.memories.recall.evaluate import TrySearch
 from greenroom.actors.memories.recall.key_resolution import PlacesOfKey
-from greenroom.actors.memories.recall.roots import ChooseRoots
 from greenroom.actors.memories.storage import directory as namespaces
-from greenroom.actors.memories.storage import root_summary
 from greenroom.actors.memories.transfer import import_actor
 from greenroom.actors.memories.transfer.export_actor import ExportActor
 from greenroom.actors.memories.transfer.import_actor import ImportActor
@@ -127,7 +123,7 @@ def shared_indexes(audit_days: int) -> list[Index]:
         Index(migrations.INDEX, names=migrations.names_in),
         Index(issued.INDEX, names=issued.names_in),
         Index(namespaces.INDEX, names=namespaces.names_in),
-        Index(root_summary.INDEX, names=root_summary.names_in),
+        Index(namespaces.SUMMARIES, names=namespaces.names_in_summary),
         Index(catalogue.INDEX, names=catalogue.row_names),
         Index(MASKED_INDEX),
         Index(workflow.INDEX),
@@ -179,7 +175,6 @@ async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterat
             namespaces.ListNamespaces,
             namespaces.NewRoots,
             namespaces.RootOfMemory,
-            ChooseRoots,
             WhyNoneListed,
             PlacesOfKey,
             GetEmbedding,

@@ -24,7 +24,7 @@ from greenroom.actors.core.validation.times import (
 )
 from greenroom.actors.hooks import records
 from greenroom.actors.hooks.records import StoredContents, StoredInjection, StoredMemory, StoredSession
-from greenroom.actors.memories.storage.injection_log import KIND, GivenMemory, NoteRecalled
+from greenroom.actors.memories.recall.replies import HOOKS, GivenMemory, NoteRecalled
 from greenroom.actors.sessions.requests import hook_messages, injection_log
 from greenroom.actors.sessions.requests.hook_events import Turn
 from greenroom.runtime import Actor, Address, Context, Slices, handles
@@ -45,13 +45,13 @@ _MOST_OPEN: Final = 50
 
 def hook_address(owner: str) -> Address:
     """Return the hook actor of an owner: the namespace of a user or agent."""
-    return Address(KIND, owner)
+    return Address(HOOKS, owner)
 
 
 class HookActor(Actor):
     """Hook events and injection log of one user; the key is the user's namespace."""
 
-    kind = KIND
+    kind = HOOKS
     names = staticmethod(records.names_in)
 
     def __init__(self) -> None:
@@ -221,7 +221,9 @@ class HookActor(Actor):
         for prefix in (records.EVENTS, records.FINDINGS, records.SESSIONS, records.GIVEN):
             times: list[tuple[int, bytes]] = []
             for key, record in context.scan(_TYPES[prefix], prefix=prefix):
-                times.append((_time_of(record), key))
+                is_time = isinstance(record, int)
+                at = record if is_time else record.last if prefix == records.SESSIONS else record.at
+                times.append((at, key))
                 yield
             times.sort()
             surplus = len(times) - most.get(prefix, len(times))
@@ -261,16 +263,11 @@ class HookActor(Actor):
     # -- parts -------------------------------------------------------------
 
     def _check(self, context: Context) -> None:
-        """Check that the hook data is the caller's own.
-
-        Raises:
-            Refusal: ``PERMISSION_DENIED``: it belongs to someone else.
-        """
+        """Refuse another's hook data."""
         if user_namespace(context.principal) != context.address.key:
             raise auth_errors.permission_denied("hooks", "hooks: they belong to someone else")
 
     def _write_waiting(self, context: Context) -> None:
-        """Stage the rows that wait."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -322,7 +319,6 @@ class HookActor(Actor):
         return [_earlier(each) for each in newest]
 
     def _use(self, number: int, memory_id: str, context: Context) -> None:
-        """Stage that a memory was used."""
         key = records.given_key(number)
         row = context.get(key, StoredInjection)
         if row is None:
@@ -364,12 +360,6 @@ _TYPES: Final[dict[bytes, Any]] = {
     records.SESSIONS: StoredSession,
     records.GIVEN: StoredInjection,
 }
-
-
-def _time_of(record: int | StoredSession | StoredInjection) -> int:
-    if isinstance(record, int):
-        return record
-    return record.last if isinstance(record, StoredSession) else record.at
 
 
 def _list_open(has: StoredContents, context: Context) -> Iterator[tuple[int, datetime, GivenMemory]]:

@@ -16,9 +16,9 @@ from greenroom.actors.core.replies import paging
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.hooks.actor import hook_address
+from greenroom.actors.memories.recall.replies import Beginning
 from greenroom.actors.memories.requests.replies import KnownMemory
 from greenroom.actors.memories.requests.requests import LookUpMemories
-from greenroom.actors.memories.storage.injection_log import Beginning
 from greenroom.actors.sessions.requests.hook_messages import ClientSession, session_id_of
 from greenroom.actors.sessions.requests.injection_log import (
     GivenRead,
@@ -77,11 +77,7 @@ class ListTold(Procedure[MemoriesTold], frozen=True, metaclass=CheckedWhenBuilt,
     cursor: types.Cursor | None = None
 
     async def run(self, context: ProcedureContext) -> MemoriesTold:
-        """Read a page of the user's injection log, and what the memories contain now.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: the cursor belongs to another listing.
-        """
+        """Read a page of the user's injection log, and what the memories contain now."""
         binding = f"told {self.session} {self.agent} {self.source} {self.memory_id} {self.number}"
         before = None if self.cursor is None else paging.decode_number(self.cursor, binding)
         request = ReadGiven(
@@ -105,7 +101,7 @@ class ListTold(Procedure[MemoriesTold], frozen=True, metaclass=CheckedWhenBuilt,
                     source=row.hook,
                     client=row.client,
                     session=row.session,
-                    kept_as=_kept_as(row, context.principal),
+                    kept_as=_stored_session(row, context.principal),
                     agent=row.agent,
                     project=row.project,
                     reason=row.reason,
@@ -135,7 +131,7 @@ class ListTold(Procedure[MemoriesTold], frozen=True, metaclass=CheckedWhenBuilt,
         )
 
 
-def _kept_as(row: GivenView, principal: Principal) -> str:
+def _stored_session(row: GivenView, principal: Principal) -> str:
     """Return the id of the stored session of a row; empty for none."""
     if not row.session:
         return ""

@@ -54,9 +54,7 @@ class StoredContents(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredMemory(msgspec.Struct, frozen=True, array_like=True):
-    """A memory in the injection log, as in `GivenMemory`.
-
-    ``used`` is when the model used it.
+    """A memory in the injection log, as in `GivenMemory`, and when the model used it.
 
     Only rows of older programs have a key: after a memory is forgotten, the log must not reveal its topic.
     """

@@ -21,16 +21,30 @@ from greenroom.actors.memories.storage.repository import MemoryRepository
 from greenroom.actors.memories.upkeep import (
     changes,
     erasure,
-    forgotten,
     keyvalue,
-    maintenance,
     pairs,
     review_actions,
 )
 from greenroom.actors.memories.writing import forget, import_staging, ratings, removal, store_requests
 from greenroom.actors.search.embedding.vectors import StoreVectors, TextsToEmbed
 from greenroom.actors.search.index import TidyIndex
-from greenroom.runtime import Message, Restate
+from greenroom.runtime import Context, Message, Restate, Slices
+
+
+def _write_uses(repository: MemoryRepository, _: requests.WriteUses, context: Context) -> Slices[None]:
+    """Write the waiting uses, and notify those who see the memories."""
+    repository.publish_about(context, *repository.uses.used.values())
+    return repository.uses.write(context, repository.index)
+
+
+def _restate(repository: MemoryRepository, _: Restate, context: Context) -> None:
+    """Write the root's rows in shared indexes again, and set its timers again."""
+    context.use_reserve()
+    repository.relist(context)
+    embedding.relist(repository, context)
+    removal.sweep_soon(context)
+    indexing.schedule(repository, context)
+
 
 _HANDLERS: Final[Mapping[type[Message[Any]], Callable[..., Any]]] = {
     # an agent's key-value memory
@@ -63,7 +77,7 @@ _HANDLERS: Final[Mapping[type[Message[Any]], Callable[..., Any]]] = {
     memory_review.MergeMemories: review_actions.merge,
     memory_review.MoveMemory: review_actions.move,
     memory_review.WithdrawRating: ratings.withdraw,
-    memory_review.ListForgotten: forgotten.list_forgotten,
+    memory_review.ListForgotten: review_actions.list_forgotten,
     memory_review.ListMemoryPairs: pairs.list_pairs,
     memory_review.SettleMemoryPair: pairs.settle,
     # the memory service
@@ -75,11 +89,10 @@ _HANDLERS: Final[Mapping[type[Message[Any]], Callable[..., Any]]] = {
     memories.ListSubNamespaces: changes.list_namespaces,
     # internal timers and the index
     requests.SweepMemory: removal.sweep,
-    requests.WriteUses: maintenance.write_uses,
-    requests.UpgradeMemory: maintenance.upgrade,
-    requests.SummarizeRoot: maintenance.summarize,
-    TidyIndex: maintenance.tidy,
-    Restate: maintenance.restate,
+    requests.WriteUses: _write_uses,
+    requests.UpgradeMemory: lambda repository, _, context: indexing.step(repository, context),
+    TidyIndex: lambda repository, _, context: repository.index.compact(context),
+    Restate: _restate,
     EraseFrom: erasure.erase,
     memories.VerifyIndex: indexing.verify,
     TextsToEmbed: embedding.texts,

@@ -30,9 +30,9 @@ from greenroom.actors.hooks.actor import hook_address
 from greenroom.actors.knowledge.corpora.requests import catalogue
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow
 from greenroom.actors.memories.preferences.requests import KIND as PREFERENCES
+from greenroom.actors.memories.recall.replies import HOOKS
 from greenroom.actors.memories.requests.transfer import IMPORT
 from greenroom.actors.memories.storage import directory as namespaces
-from greenroom.actors.memories.storage.injection_log import KIND as HOOKS
 from greenroom.actors.memories.transfer.export_actor import KIND as EXPORT
 from greenroom.actors.sessions.checkpoints import directory as threads
 from greenroom.actors.sessions.checkpoints.requests import KIND as CHECKPOINTS

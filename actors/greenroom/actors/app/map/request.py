@@ -23,8 +23,7 @@ from greenroom.actors.knowledge.corpora.requests.catalogue import VisibleCorpora
 from greenroom.actors.knowledge.corpora.requests.entity_requests import NameEntities
 from greenroom.actors.knowledge.corpora.storage.entity_table import can_match
 from greenroom.actors.knowledge.entities import NAMES
-from greenroom.actors.memories.recall.roots import ChooseRoots, Roots, roots_for
-from greenroom.actors.memories.recall.scatter_gather import Root, ask_each
+from greenroom.actors.memories.recall.scatter_gather import Root, ask_each, roots_to_ask
 from greenroom.actors.memories.requests import map_replies as schemas
 from greenroom.actors.memories.requests.map_replies import MappedEntity, MappedRoot, MapRoot
 from greenroom.actors.memories.requests.replies import MemoryFilters
@@ -96,8 +95,10 @@ class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, metaclass=CheckedW
     ) -> _Found:
         """Return the owners' memories; several owners share the room."""
         below = self.namespace if filters.namespace is None else filters.namespace
-        roots = await roots_for(context, ChooseRoots(below=below, filters=filters))
-        found = _Found([], _unasked(roots))
+        roots = await roots_to_ask(context, below)
+        found = _Found([], [])
+        if roots.left_out:
+            found.notes.append(f"{roots.left_out} more namespaces have memories: name one to see them")
         limits = {root.name: self.limit for root in roots.ordered}
         if len(roots.ordered) > 1:
             counted = await self._answers(context, roots.ordered, MapRoot(filters=filters, limit=0), found)
@@ -147,13 +148,6 @@ def shares(totals: Mapping[str, int], limit: int) -> dict[str, int]:
     if whole <= limit:
         return dict(totals)
     return {name: max(1, total * limit // whole) if total else 0 for name, total in totals.items()}
-
-
-def _unasked(roots: Roots) -> list[str]:
-    if roots.chosen_from is None:
-        return []
-    left = roots.unknown + roots.chosen_from - (len(roots.ordered) - roots.anyway)
-    return [f"{left} more namespaces have memories: name one to see them"] if left > 0 else []
 
 
 async def _entities(context: ProcedureContext) -> list[MappedEntity]:

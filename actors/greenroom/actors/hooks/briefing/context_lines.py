@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from greenroom.actors.content.text.analyze import STOP_WORDS, tokens
 from greenroom.actors.content.text.escape import escape_untrusted, line_tokens
 from greenroom.actors.core.replies.memory_types import by_author, changer
-from greenroom.actors.hooks.briefing.usage_marks import digest_of, marks_of
 from greenroom.actors.memories.recall.recall_context import is_near, strongest
+from greenroom.actors.memories.recall.replies import GivenMemory
 from greenroom.actors.memories.recall.search import chance_of
 from greenroom.actors.memories.requests.replies import FoundMemory
-from greenroom.actors.memories.storage.injection_log import GivenMemory
 
 MOST_OF_MEMORY: Final = 480
 """Most characters of a memory in a line."""
@@ -82,3 +83,48 @@ def fit_lines(lines: list[Line], budget: int, most: int) -> tuple[list[Line], in
             budget -= cost
             kept.append(line)
     return kept, budget
+
+
+MOST_MARKS: Final = 24
+_LEAST: Final = 3
+_LEAST_OF_FEW: Final = 2
+_LETTERS: Final = 4
+_DIGEST_BYTES: Final = 6
+
+
+def marks_of(text: str, prompt: str) -> list[int]:
+    """Return digests of a text's distinctive words that the prompt lacks."""
+    known = {term for token in tokens(prompt) for term in token.posted}
+    return [
+        digest_of(each)
+        for each in list(dict.fromkeys(_distinctive(text)))[: 2 * MOST_MARKS]
+        if each not in known
+    ][:MOST_MARKS]
+
+
+def is_used(marks: Collection[int], texts: Iterable[str]) -> bool:
+    """Return whether texts show that a memory with these marks was used.
+
+    The *marks* of a memory are its distinctive words: four letters or more, or with a digit, no stop words,
+    and not in the prompt. Half of the marks, and at least three, must be there; of two marks both; one never
+    counts.
+    """
+    if len(marks) < _LEAST_OF_FEW:
+        return False
+    words = {digest_of(word) for text in texts for word in _distinctive(text)}
+    found = sum(each in words for each in marks)
+    if len(marks) < _LEAST:
+        return found == len(marks)
+    return found >= max(_LEAST, -(-len(marks) // 2))
+
+
+def _distinctive(text: str) -> Iterable[str]:
+    for token in tokens(text):
+        for term in token.posted:
+            if term not in STOP_WORDS and (len(term) >= _LETTERS or any(map(str.isdigit, term))):
+                yield term
+
+
+def digest_of(text: str) -> int:
+    """Return a number that stands for a text, from which the text cannot be restored."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=_DIGEST_BYTES).digest())

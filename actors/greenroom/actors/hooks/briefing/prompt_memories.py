@@ -39,11 +39,6 @@ def is_trivial(prompt: str) -> bool:
     return _TRIVIAL.fullmatch(prompt) is not None
 
 
-def _build_query(prompt: str) -> str:
-    """Return the beginning of a prompt, without the marks of truncation."""
-    return LEFT_OUT.sub(" ", prompt).replace(PRIVATE, " ")[:_SEARCHED]
-
-
 MOST_MEMORIES: Final = 5
 MOST_TOKENS: Final = 600
 _CANDIDATES: Final = 50
@@ -53,7 +48,6 @@ class Found(NamedTuple):
     """The memories as lines, best first.
 
     Attributes:
-        lines: The lines.
         partial: Whether only words were searched, without embeddings.
         least: The least chance of relevance that was required.
         left_out: How many other memories were found, by the reason why they are not injected.
@@ -71,7 +65,7 @@ async def find_memories(
     """Find the memories that are likely to matter for a prompt, within a token budget."""
     search = SearchSpec(
         None,
-        _build_query(prompt),
+        LEFT_OUT.sub(" ", prompt).replace(PRIVATE, " ")[:_SEARCHED],  # without the marks of truncation
         "semantic",
         0.0,
         MemoryFilters(unreviewed=False),

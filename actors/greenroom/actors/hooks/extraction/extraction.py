@@ -33,9 +33,7 @@ _LONGEST_WORDS: Final = 4_000
 def found_in(turns: Sequence[Turn], before: Sequence[Turn] = ()) -> list[Finding]:
     """Find memories in turns, in order and each once; of too many, keep the newest.
 
-    Args:
-        turns: The new turns.
-        before: The turns that were carried over. Findings that end in them are not repeated.
+    Findings that end in the turns that were carried over (``before``) are not repeated.
     """
     from greenroom.actors.hooks.extraction.command_runs import find_in_commands  # noqa: PLC0415 - as the next
     from greenroom.actors.hooks.extraction.statements import find_in_words  # noqa: PLC0415 - 30 ms of each start
@@ -55,12 +53,7 @@ def found_in(turns: Sequence[Turn], before: Sequence[Turn] = ()) -> list[Finding
 
 
 def carry_over(turns: Sequence[Turn], before: Sequence[Turn] = ()) -> list[Turn]:
-    """Return the turns that the next part needs; of the output of tools, only errors.
-
-    Args:
-        turns: The new turns.
-        before: The turns that were carried over to them.
-    """
+    """Return the turns that the next part needs; of the output of tools, only errors."""
     together = (*before, *turns)
     last = next((turn for turn in reversed(together) if turn.role != "tool"), None)
     kept: list[Turn] = []

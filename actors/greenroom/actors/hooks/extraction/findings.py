@@ -30,8 +30,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Something in a session's turns that becomes a memory without a review.
 
     Attributes:
-        rule: The rule that found it.
-        kind: The kind of the memory.
         text: The content; it is clear without its context.
         tags: The tags of the memory, its rule first.
         turn: The number of the turn that has it, or where it was last confirmed.

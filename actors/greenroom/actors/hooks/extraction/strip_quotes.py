@@ -35,12 +35,7 @@ _ASKS: Final = re.compile(r"\?[\"')\]\s]*$")
 
 
 class Sentence(NamedTuple):
-    """A sentence in someone's own words.
-
-    Attributes:
-        text: The sentence on one line.
-        asks: Whether it is a question.
-    """
+    """A sentence in someone's own words, on one line, and whether it is a question."""
 
     text: str
     asks: bool
@@ -48,16 +43,18 @@ class Sentence(NamedTuple):
 
 def strip_quotes(text: str, *, pastes: bool = True) -> list[str]:
     """Return an author's own sentences, without the long quotations in them."""
-    return [_QUOTED.sub(_shorten_quote, each.text) for each in split_sentences(text, pastes=pastes)]
+
+    def shorten(quoted: re.Match[str]) -> str:
+        return quoted[0] if len(quoted[0]) < _LONG_QUOTE else _LEFT_OUT
+
+    return [_QUOTED.sub(shorten, each.text) for each in split_sentences(text, pastes=pastes)]
 
 
 def split_sentences(text: str, *, pastes: bool = True) -> Iterator[Sentence]:
     """Yield the sentences of a turn that are its author's own words.
 
-    Args:
-        text: The turn.
-        pastes: Whether the author may have pasted text. A line that announces a file, a log or a message
-            ("here is the output:") then ends the author's words, since the end of pasted text is unknown.
+    The author may have pasted text (``pastes``): then a line that announces a file, a log or a message ("here
+    is the output:") ends the author's words, since the end of pasted text is unknown.
     """
     for paragraph in "\n".join(_own_lines(text, pastes=pastes)).split("\n\n"):
         # A quotation within a sentence does not end it, nor does a wrapped line.
@@ -67,10 +64,6 @@ def split_sentences(text: str, *, pastes: bool = True) -> Iterator[Sentence]:
             sentence = " ".join(_ITEM.sub("", part, count=1).replace("**", "").split())
             if 0 < len(sentence) <= LONGEST_SENTENCE:
                 yield Sentence(sentence, _ASKS.search(sentence) is not None)
-
-
-def _shorten_quote(quoted: re.Match[str]) -> str:
-    return quoted[0] if len(quoted[0]) < _LONG_QUOTE else _LEFT_OUT
 
 
 def _own_lines(text: str, *, pastes: bool) -> Iterator[str]:

@@ -44,12 +44,7 @@ class AutoFeatures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnownPreferences(msgspec.Struct, frozen=True, kw_only=True):
-    """The members of a user's preferences with a known meaning; others are stored unchanged.
-
-    Attributes:
-        theme: The theme of user interfaces.
-        default_compression: The default for programs that store or shorten texts.
-    """
+    """The members of preferences with a known meaning; others are stored unchanged."""
 
     theme: _Word | UnsetType = UNSET
     default_compression: str | float | bool | UnsetType = UNSET
@@ -80,7 +75,6 @@ class PreferencesResource(Resource, frozen=True, kw_only=True):
 
     Attributes:
         user_id: The owner: a user, or an agent without a user.
-        preferences: The document.
         version: How often it was changed; 0 for never.
     """
 

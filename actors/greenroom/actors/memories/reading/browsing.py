@@ -22,10 +22,9 @@ from greenroom.actors.memories.reading.search import all_texts, by_entries
 from greenroom.actors.memories.reading.statistics import AGES, OLDER
 from greenroom.actors.memories.requests import review
 from greenroom.actors.memories.requests.replies import MemoryFilters
-from greenroom.actors.memories.storage import indexing, links, records
+from greenroom.actors.memories.storage import indexing, links
 from greenroom.actors.memories.storage.records import PLAIN, Entry
 from greenroom.actors.memories.storage.repository import MemoryRepository
-from greenroom.actors.memories.storage.values import beginning
 from greenroom.actors.memories.storage.views import ALL
 from greenroom.runtime import Context, Slices
 
@@ -60,14 +59,19 @@ def browse(
     """Return a page; a changed memory may be listed twice or not at all."""
     namespace = request.namespace or repository.root
     if not repository.counter:
-        return _empty_reply(namespace)
+        facets = review.MemoryFacets(by_namespace={}, by_tag={}, by_kind={}, by_author={}, by_age={})
+        return review.MemoriesBrowsed(
+            namespace=namespace, memories=[], total=0, facets=facets, waiting={}, next_cursor=None
+        )
     yield from indexing.finish(repository, context)
     corpus = yield from repository.index.loaded(context)
     yield from import_in_thread("greenroom.actors.memories.storage.vector_filters")
     everything = yield from _filter(repository, context, corpus, MemoryFilters(namespace=namespace))
     waiting = _count_states(corpus, everything.wanted, context.now)
-    fitting = yield from _filter(repository, context, corpus, _within(request.filters or ALL, namespace))
-    yield from by_entries(repository, context, corpus, fitting, request.filters or ALL)
+    filters = request.filters or ALL
+    filters = msgspec.structs.replace(filters, namespace=filters.namespace or namespace)
+    fitting = yield from _filter(repository, context, corpus, filters)
+    yield from by_entries(repository, context, corpus, fitting, filters)
     wanted = fitting.wanted
     is_cut = False
     if request.text is not None:
@@ -110,9 +114,7 @@ def to_listed(
     details = entry.details or PLAIN
     text = ""
     if entry.value_size <= _LARGE:
-        value, version = yield from repository.value(context, entry)
-        form = records.JSON if version.details is None else version.details.form
-        text = beginning(value, form, preview)
+        text = yield from repository.beginning(context, entry, preview)
     quality = repository.uses.quality(context, entry)
     return review.ListedMemory(
         memory_id=repository.memory_id(entry.number),
@@ -138,18 +140,6 @@ def to_listed(
         unreviewed=details.unreviewed,
         superseded=links.successor(repository, context, entry) is not None,
     )
-
-
-def _empty_reply(namespace: str) -> review.MemoriesBrowsed:
-    facets = review.MemoryFacets(by_namespace={}, by_tag={}, by_kind={}, by_author={}, by_age={})
-    return review.MemoriesBrowsed(
-        namespace=namespace, memories=[], total=0, facets=facets, waiting={}, next_cursor=None
-    )
-
-
-def _within(filters: MemoryFilters, namespace: str) -> MemoryFilters:
-    """Return filters for the index, with the namespace of the request as default."""
-    return msgspec.structs.replace(filters, namespace=filters.namespace or namespace)
 
 
 def _filter(
@@ -206,14 +196,17 @@ def _count_states(corpus: Corpus, wanted: Mask, now: int) -> dict[str, int]:
 
 
 def _facets(corpus: Corpus, wanted: Mask, context: Context) -> Slices[review.MemoryFacets]:
-    ages = _ages(corpus.created[wanted], context.now)
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    places = _age_places(corpus.created[wanted], context.now)
+    ages = np.bincount(places, minlength=len(_AGE_NAMES)).tolist()
     by_tag = yield from _tag_counts(corpus, wanted)
     return review.MemoryFacets(
         by_namespace=_count_names(corpus.namespace[wanted], corpus.namespaces, MOST_NAMESPACES),
         by_tag=by_tag,
         by_kind=_count_names(corpus.kind[wanted], corpus.kinds, len(corpus.kinds)),
         by_author=_count_names(corpus.author[wanted], corpus.authors, MOST_AUTHORS),
-        by_age=ages,
+        by_age=dict(zip(_AGE_NAMES, ages, strict=True)),
     )
 
 
@@ -241,13 +234,6 @@ def _age_places(created: Keys, now: int) -> Places:
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     return np.searchsorted(np.array([age for _, age in AGES]), now - created, side="right")
-
-
-def _ages(created: Keys, now: int) -> dict[str, int]:
-    import numpy as np  # noqa: PLC0415 - loaded by now
-
-    counts = np.bincount(_age_places(created, now), minlength=len(_AGE_NAMES))
-    return {name: int(count) for name, count in zip(_AGE_NAMES, counts, strict=True)}
 
 
 def _keys(corpus: Corpus, rows: Places, order: review.Order) -> Keys:

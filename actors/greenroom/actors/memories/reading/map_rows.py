@@ -18,9 +18,9 @@ from greenroom.actors.memories.requests.map_replies import (
     MappedVectors,
     MapRoot,
 )
-from greenroom.actors.memories.storage import embedding, indexing, records
+from greenroom.actors.memories.storage import embedding, indexing
 from greenroom.actors.memories.storage.records import PLAIN
-from greenroom.actors.memories.storage.repository import GENERATED_KEY, MemoryRepository, StoredEntry
+from greenroom.actors.memories.storage.repository import GENERATED_KEY, MemoryRepository
 from greenroom.actors.memories.storage.values import beginning
 from greenroom.runtime import Context, Slices
 
@@ -139,14 +139,14 @@ def _memories(
 
 
 def _memory(repository: MemoryRepository, context: Context, update: int) -> Slices[MappedMemory]:
-    stored = repository.indexed(context, update)
-    entry, details = stored.entry, stored.entry.details or PLAIN
+    entry = repository.indexed(context, update).entry
+    details = entry.details or PLAIN
     text = entry.key
     provenance = None
     if details.unreviewed or GENERATED_KEY.fullmatch(entry.key):
         version = repository.version(context, entry)
         provenance = _provenance(version.metadata)
-        text = (yield from _read_beginning(repository, context, stored, READ_FOR_LABEL)) or text
+        text = (yield from repository.beginning(context, entry, READ_FOR_LABEL)) or text
     return MappedMemory(
         repository.memory_id(entry.number),
         entry.number,
@@ -168,14 +168,6 @@ def _provenance(metadata: bytes) -> tuple[str, str] | None:
     except msgspec.DecodeError:  # the user's own metadata, in which this name means something else
         return None
     return None if found is None else (found.client, found.session)
-
-
-def _read_beginning(
-    repository: MemoryRepository, context: Context, stored: StoredEntry, most: int
-) -> Slices[str]:
-    value, version = yield from repository.value(context, stored.entry)
-    form = records.JSON if version.details is None else version.details.form
-    return beginning(value, form, most)
 
 
 def _texts(

@@ -327,13 +327,9 @@ def _entries_of_key(repository: MemoryRepository, context: Context, key: str) ->
 
 
 def scopes(context: Context, after: bytes | None = None) -> Iterator[bytes]:
-    """Yield the scopes of the root: root, namespaces below it, sessions.
+    """Yield the scopes of the root after one: root, namespaces below it, sessions.
 
     Reads one row for each.
-
-    Args:
-        context: The context of the message.
-        after: Only scopes after this one.
     """
     start = None if after is None else records.ORDER + after + _BEHIND_UPDATES
     if start is None:

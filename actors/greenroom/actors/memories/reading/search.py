@@ -52,14 +52,10 @@ _BOOSTED_BY_TOKENS = 200
 
 
 class Hit(NamedTuple):
-    """A row that was found.
+    """A row of the index that was found, and figures from 0 to 1.
 
     Attributes:
-        row: Its number in the index.
-        score: 0-1.
-        relevance: 0-1.
-        quality: 0-1; None if it does not count.
-        match: 0-1.
+        quality: None if it does not count.
         components: The parts of the score, by name.
         odds: The odds that it is relevant; None if nothing was ranked.
         weighed_as: As in `replies.FoundMemory`.
@@ -76,10 +72,7 @@ class Hit(NamedTuple):
 
 
 class RankedEntries(NamedTuple):
-    """The hits, best first; how many match, perhaps as a minimum; and the ranking model.
-
-    For ``rivals``, ``is_nothing``, ``terms`` and ``cut`` see `replies.RootSearchResult`.
-    """
+    """The hits, best first, and what else `replies.RootSearchResult` has."""
 
     hits: Sequence[Hit]
     total: int
@@ -199,7 +192,9 @@ def _list_newest(
             float(scores[at]),
             1.0,
             float(goodness[at]),
-            _parts(parts, at) if request.debug else {},
+            {f"quality.{name}": round(float(values[at]), 4) for name, values in parts.items()}
+            if request.debug
+            else {},
         )
         for at in best[: request.limit].tolist()
     ]
@@ -286,11 +281,10 @@ def _holds(repository: MemoryRepository, context: Context, update: int, text: st
     if stored is None:
         return False
     value, version = yield from repository.value(context, stored.entry)
-    form = records.JSON if version.details is None else version.details.form
     is_held = text.encode() in value if value.isascii() else text in (yield from _compose(value.decode()))
-    if is_held or form & records.TEXT:
+    if is_held or version.form & records.TEXT:
         return is_held
-    return text in (yield from _compose((yield from to_search_text(value, form))))
+    return text in (yield from _compose((yield from to_search_text(value, version.form))))
 
 
 def _compose(text: str) -> Slices[str]:
@@ -481,10 +475,6 @@ def _is_own(repository: MemoryRepository, context: Context, entry: records.Entry
     if not policy.owns_memory(context.principal, repository.partition(entry)):
         return False
     return repository.root == user_namespace(context.principal) or (entry.details or PLAIN).by_owner
-
-
-def _parts(parts: Mapping[str, Any], at: int) -> dict[str, float]:
-    return {f"quality.{name}": round(float(values[at]), 4) for name, values in parts.items()}
 
 
 def _boost(request: requests.FindMemories) -> float:

@@ -8,7 +8,6 @@ from greenroom.actors.content.text.analyze import tokens
 from greenroom.actors.content.text.verbatim import build_verbatim
 from greenroom.actors.core.replies.grades import GRADES
 from greenroom.actors.memories.requests import replies, requests
-from greenroom.actors.memories.storage import records
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memories.storage.values import to_search_text
 from greenroom.actors.memories.storage.views import ALL, LARGE_BYTES, EntryFilter, newest_first, to_view
@@ -24,15 +23,9 @@ _CHARACTERS: Final = 8_000
 def newest_with_words(
     repository: MemoryRepository, request: requests.FindMemories, context: Context, least: float
 ) -> Slices[replies.RootSearchResult]:
-    """Return the newest memories with the most words of the query.
+    """Return the newest memories with the most words of a query, while seconds are left.
 
     How rare a word is remains unknown, so the relevance is not measured, and is "medium" at most.
-
-    Args:
-        repository: The repository of the root.
-        request: The search.
-        context: The context of the message.
-        least: The seconds that must be left.
     """
     wanted = _terms(request.text or "")
     stop_words = build_verbatim(request.text or "")
@@ -45,8 +38,7 @@ def newest_with_words(
         if entry_filter.fits(stored.entry):
             looked += 1
             value, version = yield from repository.value(context, stored.entry)
-            form = records.JSON if version.details is None else version.details.form
-            text = value.decode() if form & records.TEXT else (yield from to_search_text(value, form))
+            text = yield from to_search_text(value, version.form)
             share = len(wanted & _terms(text[:_CHARACTERS])) / len(wanted) if wanted else 0.0
             if stop_words is not None:
                 share = yield from stop_words.likeness(text[:_CHARACTERS])

@@ -12,8 +12,7 @@ from msgspec import UNSET
 from greenroom.actors.core.auth.namespaces import below_root, user_namespace
 from greenroom.actors.core.replies.empty_reasons import EmptyBecause, explain_empty, explain_no_match
 from greenroom.actors.core.replies.replies import ListReply
-from greenroom.actors.memories.recall.roots import MOST, roots_below
-from greenroom.actors.memories.recall.scatter_gather import Root, ask_each, sum_counts
+from greenroom.actors.memories.recall.scatter_gather import MOST, Root, ask_each, roots_below, sum_counts
 from greenroom.actors.memories.recall.search import SearchResult
 from greenroom.actors.memories.requests.replies import MemoryFilters, RootSearchResult
 from greenroom.actors.memories.requests.requests import FindMemories, ListMemories, MemoryStats
@@ -99,7 +98,7 @@ async def _why_none_left(
     # The reply must not reveal a root with nothing for the caller.
     counts = sum_counts([each for each in found if each.counts.get("visible")])
     roots = await roots_below(context, None)
-    are_many = len(roots) > MOST  # then only the roots that a search would activate count
+    are_many = len(roots) > MOST  # then the search did not ask all
     if counts:
         filters = next((_parameters(request, name) for name, count in counts.items() if not count), {})
         filters = filters or _parameters(request, "least")

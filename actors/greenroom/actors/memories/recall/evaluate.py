@@ -70,9 +70,8 @@ class JudgedQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         query: The query; empty in a line of a template that is not filled in yet.
         relevant: The keys or ids of the memories that it should find; none if no memory is an answer.
         older: The keys or ids of memories that once were the answer, and should come later.
-        namespace: The namespace to search; everything visible unless given.
         group: The name of a group for which figures are summed up as well.
-        about: What a relevant memory says, as a help for the author of the query. It is not read.
+        about: What a relevant memory says, for the author of the query; it is not read.
     """
 
     query: Annotated[str, Meta(max_length=MAX_QUERY)]
@@ -94,10 +93,7 @@ class Scored(NamedTuple):
 class Judged(NamedTuple):
     """The result and figures of one judged query.
 
-    Attributes:
-        metrics: The figures of `measure`.
-        scored: The first results.
-        missed: The keys or ids in the query that were not found.
+    ``missed`` are the keys or ids in the query that were not found.
     """
 
     group: str | None
@@ -108,11 +104,7 @@ class Judged(NamedTuple):
 
 
 def read_query(raw: bytes) -> JudgedQuery:
-    """Parse a line of a file of queries.
-
-    Raises:
-        Refusal: It is not a query; the sentence names the field.
-    """
+    """Parse a line of a file of queries."""
     check_json(raw)
     query = parse_request(JudgedQuery, raw)
     if query.query and not query.query.strip():
@@ -177,11 +169,7 @@ async def judge(
     limit: int,
     depths: Sequence[int],
 ) -> Judged:
-    """Search for one query and measure the results.
-
-    Raises:
-        GreenroomError: As `RuntimeClient.query`.
-    """
+    """Search for one query and measure the results."""
     filters: dict[str, Any] = msgspec.structs.asdict(query.filters)
     search = TrySearch(query=query.query, namespace=query.namespace, mode=mode, limit=limit, **filters)
     began = trio.current_time()
@@ -199,11 +187,7 @@ async def judge(
 
 
 async def unknown(runtime: RuntimeClient, principal: Principal, names: Iterable[str]) -> list[str]:
-    """Return the names that are the key of no visible memory.
-
-    Raises:
-        GreenroomError: As `RuntimeClient.query`.
-    """
+    """Return the names that are the key of no visible memory."""
     missing = []
     for name in names:
         found = await runtime.query(PlacesOfKey(key=name), principal=principal)
@@ -219,9 +203,7 @@ class Tenth(NamedTuple):
     """The results with a score in one tenth of the scale.
 
     Attributes:
-        least: The least score of this tenth.
         most: The least score of the next one; the last tenth includes 1.
-        found: The number of results.
         score: Their mean score; None without any.
         right: The share of right ones; None without any.
     """
@@ -238,15 +220,11 @@ def tenths(scored: Iterable[Scored]) -> list[Tenth]:
     filled: list[list[Scored]] = [[] for _ in range(TENTHS)]
     for each in scored:
         filled[min(TENTHS - 1, int(each.score * TENTHS))].append(each)
-    return [_tenth(place, some) for place, some in enumerate(filled)]
-
-
-def _tenth(place: int, scored: Sequence[Scored]) -> Tenth:
-    least, most = place / TENTHS, (place + 1) / TENTHS
-    if not scored:
-        return Tenth(least, most, 0, None, None)
-    score, right = (fmean(column) for column in zip(*scored, strict=True))
-    return Tenth(least, most, len(scored), score, right)
+    found: list[Tenth] = []
+    for place, some in enumerate(filled):
+        score, right = (fmean(column) for column in zip(*some, strict=True)) if some else (None, None)
+        found.append(Tenth(place / TENTHS, (place + 1) / TENTHS, len(some), score, right))
+    return found
 
 
 def expected_error(scored: Sequence[Scored]) -> float:

@@ -5,7 +5,7 @@ It searches like the tools, but counts no memory as used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
@@ -15,12 +15,12 @@ from msgspec import Meta
 from greenroom.actors.core.auth.namespaces import is_below, memory_address, root_of, user_namespace
 from greenroom.actors.core.operations import operation
 from greenroom.actors.core.replies import memory_types as kinds
-from greenroom.actors.core.replies.results_explained import NOTHING, signal_parts
+from greenroom.actors.core.replies.results_explained import signal_parts
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.core.validation.times import optional_datetime
 from greenroom.actors.memories.preferences.requests import SearchDefaults
-from greenroom.actors.memories.recall import explanations as schemas
+from greenroom.actors.memories.recall import replies as schemas
 from greenroom.actors.memories.recall.memory_search import (
     MemorySearch,
     NarrowedSearch,
@@ -34,7 +34,6 @@ from greenroom.actors.memories.recall.search import MILLISECONDS, SearchResult, 
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters, TermRead
 from greenroom.actors.memories.requests.requests import LookUpMemories
 from greenroom.actors.memories.storage.directory import RootOfMemory
-from greenroom.actors.search.ranking.weights import KINDS, SIGNALS, VECTOR_SETS, weights
 from greenroom.runtime import Procedure, ProcedureContext, Refusal
 
 PLACES: Final = 100
@@ -79,11 +78,7 @@ class ExplainSearch(
     )
 
     async def run(self, context: ProcedureContext) -> schemas.SearchExplained:
-        """Search in one mode after the other.
-
-        Raises:
-            Refusal: A time is not understood, there is nothing to search by, or no such memory.
-        """
+        """Search in one mode after the other."""
         if self.time_expr is not None:
             await load_time_words()
         searches = self._searches(context)
@@ -102,7 +97,6 @@ class ExplainSearch(
         memory = [] if self.memory_id is None else await self._about(context, self.memory_id, done)
         hits = [hit for each in modes for hit in each.hits]
         hits += [each.hit for each in memory if each.hit is not None]
-        counted = {part.name for hit in hits for part in hit.signals}
         return schemas.SearchExplained(
             query=self.query,
             text=query.text or "",
@@ -114,7 +108,7 @@ class ExplainSearch(
             window=None if window is None else schemas.TimeRead(after=window.after, before=window.before),
             modes=modes,
             memory=memory,
-            meanings={name: why for name, why in SIGNALS.items() if name in counted},
+            meanings=_meanings(hits),
         )
 
     def _searches(
@@ -189,7 +183,10 @@ class ExplainSearch(
 
 
 class _One(NamedTuple):
-    """The memory to explain, and filters that only its key passes."""
+    """The memory to explain.
+
+    ``alone`` are filters that only it passes, with all that has its key.
+    """
 
     context: ProcedureContext
     memory_id: str
@@ -249,7 +246,7 @@ class _One(NamedTuple):
 def _why_too_weak(hit: FoundMemory | None, search: SearchSpec, outcome: SearchResult) -> str:
     """Return why a memory that passes every filter is not among the best."""
     if hit is None:
-        return NOTHING if search.mode != "exact" else "it does not hold this text"
+        return "it has nothing of the query" if search.mode != "exact" else "it does not hold this text"
     if outcome.is_nothing:
         return "nothing that was found is relevant enough to be shown, it neither"
     relevance = _among(hit, outcome).relevance
@@ -300,8 +297,20 @@ def _weights(found: FoundMemory) -> Mapping[str, float]:
     """Return the weights that ranked a memory; none if it was not ranked."""
     if found.weighed_as is None:
         return {}
+    from greenroom.actors.search.ranking.weights import KINDS, VECTOR_SETS, weights  # noqa: PLC0415 - needs numpy, loaded by now
+
     kind, vectors = found.weighed_as
     return weights(KINDS[KINDS.index(kind)], VECTOR_SETS[VECTOR_SETS.index(vectors)])
+
+
+def _meanings(hits: Sequence[schemas.HitExplained]) -> dict[str, str]:
+    """Return the purpose of each signal of some hits."""
+    names = {part.name for hit in hits for part in hit.signals}
+    if not names:  # nothing was ranked, so numpy may not be loaded
+        return {}
+    from greenroom.actors.search.ranking.weights import SIGNALS  # noqa: PLC0415 - as above
+
+    return {name: why for name, why in SIGNALS.items() if name in names}
 
 
 def _terms(outcomes: Iterable[SearchResult]) -> list[TermRead]:

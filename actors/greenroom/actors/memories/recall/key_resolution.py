@@ -23,8 +23,7 @@ from greenroom.actors.core.replies.replies import MemoryDeleted
 from greenroom.actors.core.validation import types
 from greenroom.actors.memories.reading.reads import NEAR_KEYS
 from greenroom.actors.memories.recall.replies import PlacesFound
-from greenroom.actors.memories.recall.roots import roots_below
-from greenroom.actors.memories.recall.scatter_gather import ask_each
+from greenroom.actors.memories.recall.scatter_gather import ask_each, roots_below
 from greenroom.actors.memories.requests import keyvalue_requests, requests
 from greenroom.actors.memories.requests.replies import KeyPlace
 from greenroom.actors.memories.requests.requests import LocateKey
@@ -108,11 +107,6 @@ def did_you_mean(first: Refusal | MemoryDeleted, keys: list[str]) -> Refusal | M
     return hinted
 
 
-def other_namespaces(found: PlacesFound, taken: str) -> list[str]:
-    """Return the namespaces with a key, without the one that was used."""
-    return list(dict.fromkeys(place.namespace for place in found.places if place.namespace != taken))
-
-
 def _call(tool: str, place: KeyPlace, principal: Principal) -> str:
     """Return a phrase that says where a memory is, and which call reaches it."""
     own = place.namespace == agent_namespace(principal)
@@ -149,12 +143,7 @@ def _session(request: Any) -> str | None:
 
 
 class PlacesOfKey(Procedure[PlacesFound], frozen=True, kw_only=True):
-    """Find the visible namespaces that have a key; internal.
-
-    Attributes:
-        key: The key.
-        forgotten: As in `LocateKey`.
-    """
+    """Find the visible namespaces that have a key; internal."""
 
     key: types.MemoryKey
     forgotten: bool = False
@@ -185,13 +174,13 @@ class KeyResolver:
         self._tools = tools
 
     async def answer(self, request: Any, idempotency: Idempotency | None, first: Any) -> Any:
-        """Answer a request for a key that is not where it looked first.
+        """Answer a request for a key that is not where it looked ``first``.
 
         A request that names a namespace concerns that one alone.
 
         Args:
             request: The request.
-            idempotency: The idempotency key of the request.
+            idempotency: Its idempotency key.
             first: The first reply: a refusal, or a reply that there was nothing.
 
         Raises:
@@ -221,8 +210,9 @@ class KeyResolver:
                 return first
             return await self._suggest(request, first)
         answer = await self._carry_out(request, namespace, idempotency)
-        if type(request) is keyvalue_requests.GetMemory and (others := other_namespaces(found, namespace)):
-            answer = msgspec.structs.replace(answer, also_in=others)
+        others = dict.fromkeys(place.namespace for place in found.places if place.namespace != namespace)
+        if type(request) is keyvalue_requests.GetMemory and others:
+            answer = msgspec.structs.replace(answer, also_in=list(others))
         return answer
 
     async def _suggest(self, request: Any, first: Refusal | MemoryDeleted) -> MemoryDeleted:

@@ -88,11 +88,7 @@ class MemorySearch(
     include_debug: Annotated[bool, Meta(description="say how it was ranked")] = False
 
     async def run(self, context: ProcedureContext) -> replies.MemoriesFound:
-        """Search every namespace and return the best of all.
-
-        Raises:
-            Refusal: A time is not understood, or there is nothing to search by.
-        """
+        """Search every namespace and return the best of all."""
         began = trio.current_time()
         if self.time_expr is not None:
             await load_time_words()
@@ -104,11 +100,7 @@ class MemorySearch(
         return await with_reason(context, self, outcome, answer)
 
     def with_words_in(self, timezone: str) -> MemorySearch:
-        """Return the search with ``timezone`` as the default zone of ``time_expr``.
-
-        Raises:
-            Refusal: A time is not understood.
-        """
+        """Return the search with ``timezone`` as the default zone of ``time_expr``."""
         if self.timezone is not None or self.time_expr is None or not is_in_words(self.time_expr):
             return self
         after, before = (
@@ -118,11 +110,7 @@ class MemorySearch(
         return msgspec.structs.replace(self, timezone=timezone, after=after, before=before)
 
     def to_spec(self, window: replies.TimeWindow | None) -> SearchSpec:
-        """Return the specification of this search.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: There is nothing to search by.
-        """
+        """Return the specification of this search."""
         query = self.query if self.query is None or self.query.strip() else None
         mode, boost = self.mode, self.quality_boost
         if boost is None:
@@ -162,11 +150,7 @@ class MemorySearch(
         )
 
     def window(self, now: int) -> replies.TimeWindow | None:
-        """Return the requested time of creation; None if none was requested.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: A time is not understood.
-        """
+        """Return the requested time of creation; None if none was requested."""
         zone: dt.tzinfo = dt.UTC
         name = "UTC"
         if self.timezone is not None or (self.time_expr is not None and is_in_words(self.time_expr)):

@@ -17,7 +17,6 @@ class OlderCall(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """An alias, and how to translate a call of it.
 
     Attributes:
-        name: The older name.
         takes: Its parameters, each with the current one; None if they are the same.
         required: Its required parameters.
         defaults: The defaults of its parameters, if they differ from the current ones.

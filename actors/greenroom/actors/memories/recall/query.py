@@ -34,10 +34,7 @@ class QueryTimes(NamedTuple):
 async def times_of(text: str, now: int, zone: str | None) -> QueryTimes:
     """Split a query into the times that it names, relative to now, and the rest.
 
-    Args:
-        text: The query.
-        now: Microseconds since 1970.
-        zone: The name of the time zone in which days begin; None for the machine's.
+    ``zone`` is the name of the time zone in which days begin; None for the machine's.
     """
     await load_time_words()
     from greenroom.actors.content.times import remove_times, times_in  # noqa: PLC0415 - loaded by now
@@ -71,7 +68,6 @@ class QueryMeaning(NamedTuple):
     """The vectors of a query.
 
     Attributes:
-        vectors: Its vectors; None for none.
         absence: Why no memory can be compared with it, where some were meant to be.
         may_come: Whether a later search would have vectors.
     """
@@ -91,21 +87,12 @@ async def meaning_of(text: str, embedding: EmbeddingService) -> QueryMeaning:
     vectors = await embedding.query(text)
     if vectors is None:
         return QueryMeaning(absence=embedding.absence, may_come=not embedding.is_off)
-    return QueryMeaning(vectors, _find_absence(vectors))
-
-
-def _find_absence(vectors: QueryVectors) -> str | None:
-    """Return why no memory can be similar to a query's vectors; None if one can."""
-    if any(_is_nonzero(each) for each in (vectors, *vectors.older)):
-        return None
+    for each in (vectors, *vectors.older):
+        if any(memoryview(each.rows if each.sentence is None else each.sentence).cast("f")):
+            return QueryMeaning(vectors)
     if vectors.sentence is None:
-        return "the embedder knows no word of the query"
-    return "the embedder's vector of the query is all zeros, which is like no memory"
-
-
-def _is_nonzero(vectors: QueryVectors) -> bool:
-    numbers = vectors.rows if vectors.sentence is None else vectors.sentence
-    return any(memoryview(numbers).cast("f"))
+        return QueryMeaning(vectors, "the embedder knows no word of the query")
+    return QueryMeaning(vectors, "the embedder's vector of the query is all zeros, which is like no memory")
 
 
 class QueryEmbedding(NamedTuple):

@@ -27,11 +27,10 @@ from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.memories.recall import replies
 from greenroom.actors.memories.recall.emptiness import with_reason
-from greenroom.actors.memories.recall.replies import RecalledMemory
+from greenroom.actors.memories.recall.replies import HOOKS, GivenMemory, NoteRecalled, RecalledMemory
 from greenroom.actors.memories.recall.scatter_gather import Root
 from greenroom.actors.memories.recall.search import SearchResult, SearchSpec, chance_of, count_uses, find
 from greenroom.actors.memories.requests.replies import MemoryFilters
-from greenroom.actors.memories.storage.injection_log import KIND, GivenMemory, NoteRecalled
 from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, Procedure, ProcedureContext
 
 BOOST: Final = 0.1
@@ -203,7 +202,7 @@ def record_recall(
         left_out={why: count for why, count in left_out.items() if count},
     )
     with suppress(OverloadedError, ActorQuarantinedError):  # then the log lacks this entry
-        context.tell(Address(KIND, user_namespace(context.principal)), note)
+        context.tell(Address(HOOKS, user_namespace(context.principal)), note)
 
 
 def strongest(components: Mapping[str, float]) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -11,8 +11,16 @@ from msgspec import UNSET, Meta, UnsetType
 from greenroom.actors.core.replies import memory_types as kinds
 from greenroom.actors.core.replies.grades import Grade, grade_of
 from greenroom.actors.core.replies.replies import PartialReply, Reply, TooLarge
+from greenroom.actors.core.replies.results_explained import SignalPart
 from greenroom.actors.core.validation.types import BRIEF
-from greenroom.actors.memories.requests.replies import CompressedForm, FoundMemory, KeyPlace, MemoryView
+from greenroom.actors.memories.requests.replies import (
+    CompressedForm,
+    FoundMemory,
+    KeyPlace,
+    MemoryView,
+    TermRead,
+)
+from greenroom.runtime import Message
 
 T = TypeVar("T")
 
@@ -24,9 +32,7 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         score: How well it matches, 0-1, whatever else was found: 95 of 100 right answers with half of the
             query's words have more than 0.7. In mode hybrid the order depends on quality as well.
         relevance: Measured: of memories with 0.3, three in ten were right.
-        grade: The grade of its relevance.
         content: Its text, unless it has a ``value`` or is ``withheld``.
-        value: Its JSON, unless it has a ``content`` or is ``withheld``.
         withheld: Its content is too large for a list.
         compressed: Its compressed content, in place of either, if decompression was not wanted.
         imported: What the source says about its author, if it was imported.
@@ -86,15 +92,11 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         time_window: The resolved times; null if none was requested.
-        tags: The requested tags.
         mode: The mode that was carried out: a boost makes a semantic search hybrid.
-        quality_boost: The part of quality in the score.
-        namespaces: How many namespaces were searched.
         counts: How many candidates there were before and after each filter, in all namespaces together.
         timings: Milliseconds by stage; ``owners`` is the time of the slowest namespace.
         model: The space of the query's vectors; ``words`` if words alone decided.
         without_vectors: Why the query had none, if some were wanted.
-        weights: The sets of weights that ranked.
         scores: The components of each memory's score, by its id.
     """
 
@@ -116,10 +118,9 @@ class MemoriesFound(PartialReply, frozen=True, kw_only=True):
     """Answers `MemorySearch` and `RetrieveMemory`, best first.
 
     Attributes:
-        total: How many memories match.
         mode: The requested mode; ``debug`` names the one that was carried out.
         total_is_minimum: There may be more: an exact search ends when it has its hits and has read 10,000,
-            and of very many namespaces only the best are searched.
+            and of more than 1,000 namespaces some are not searched.
         tokens: An estimate of the size of ``memories``, if ``max_tokens`` was given: bytes of UTF-8 by 4.
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
         over_budget: Those of them that alone are larger.
@@ -168,7 +169,6 @@ class ContextRecalled(PartialReply, frozen=True, kw_only=True):
     Attributes:
         tokens: An estimate of the size of ``memories``: bytes of UTF-8 by 4; at most ``max_tokens``.
         left_out: How many memories that fit the task did not fit into ``max_tokens``.
-        failed: Namespaces that could not be searched.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("memories",)
@@ -248,3 +248,145 @@ def to_recalled(found: FoundMemory) -> RecalledMemory:
 
 def _or_unset(value: T | None) -> T | UnsetType:
     return UNSET if value is None else value
+
+
+ExplainedMode = Literal["semantic", "hybrid", "exact", "recall", "retrieve"]
+"""The modes of `MemorySearch`, what `RecallContext` finds, and what `RetrieveMemory` does."""
+
+
+class HitExplained(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that was found, and why.
+
+    Attributes:
+        score: How well it matches, 0-1, as in the tool's reply.
+        chance: Its probability against no answer, whatever else was found; null if nothing was ranked.
+        weighed_as: The kind of memory and the vectors that chose its weights.
+        quality_parts: What made its quality, by name.
+    """
+
+    memory_id: str
+    key: str
+    namespace: str
+    version: int
+    text: str
+    created_at: datetime
+    tags: list[str]
+    score: float
+    relevance: float
+    chance: float | None
+    quality: float | None
+    weighed_as: tuple[str, str] | None
+    signals: list[SignalPart]
+    quality_parts: dict[str, float]
+
+
+class ModeExplained(msgspec.Struct, frozen=True, kw_only=True):
+    """The results of one mode, best first.
+
+    Attributes:
+        places: The place of each of the first hundred, by its id, from 1.
+        counts: How many candidates there were before and after each filter, in all namespaces together.
+        model: The space of the query's vectors; ``words`` if words alone decided.
+        without_vectors: Why the query had no vectors, if some were wanted.
+        boost: The part of quality in the score.
+        least: The least relevance of a hit; null if the list is only emptied when nothing is relevant.
+        nothing_relevant: Whether it was emptied.
+        partial: Why memories may be missing that a later search would find.
+        error: Why this mode failed; then the other fields have no meaning.
+    """
+
+    mode: ExplainedMode
+    hits: list[HitExplained] = msgspec.field(default_factory=list)
+    places: dict[str, int] = msgspec.field(default_factory=dict)
+    total: int = 0
+    counts: dict[str, int] = msgspec.field(default_factory=dict)
+    namespaces: int = 0
+    milliseconds: float = 0.0
+    timings: dict[str, float] = msgspec.field(default_factory=dict)
+    model: str = "words"
+    without_vectors: str | None = None
+    boost: float = 0.0
+    least: float | None = None
+    nothing_relevant: bool = False
+    partial: str | None = None
+    failed: list[str] = msgspec.field(default_factory=list)
+    error: str | None = None
+
+
+class TimeRead(msgspec.Struct, frozen=True, kw_only=True):
+    """A time that a query names in words: from when (included) until when (not included)."""
+
+    after: datetime | None
+    before: datetime | None
+
+
+class WhyNotFound(msgspec.Struct, frozen=True, kw_only=True):
+    """The place of one memory in a mode, or why it is missing.
+
+    Attributes:
+        place: Its place; null if it is not among the first hundred.
+        reasons: Why it is missing, in words.
+        hit: Its rank alone, without any filter.
+    """
+
+    mode: ExplainedMode
+    place: int | None
+    reasons: list[str]
+    hit: HitExplained | None
+
+
+class SearchExplained(Reply, frozen=True, kw_only=True):
+    """Answers `ExplainSearch`.
+
+    Attributes:
+        text: The query without the times that it names.
+        terms: How its words were understood.
+        meanings: The purpose of each signal that counted, by its name.
+    """
+
+    query: str
+    text: str
+    times: list[TimeRead]
+    terms: list[TermRead]
+    window: TimeRead | None
+    modes: list[ModeExplained]
+    memory: list[WhyNotFound]
+    meanings: dict[str, str]
+
+
+HOOKS = "hooks"
+"""The kind of the actors that store the log."""
+Beginning = Annotated[str, Meta(max_length=400)]
+
+
+class GivenMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that was put into a session's context.
+
+    Attributes:
+        score: The chance that it is relevant, 0 to 1; None if nothing was ranked.
+        marks: Digests of its distinctive words, by which a use is detected.
+    """
+
+    memory_id: str
+    version: int
+    namespace: str
+    key: str
+    score: float | None = None
+    signals: dict[str, float] = msgspec.field(default_factory=dict)
+    marks: list[int] = msgspec.field(default_factory=list)
+
+
+class NoteRecalled(Message[None], frozen=True, kw_only=True):
+    """Log the answer of a recall.
+
+    It is written later, and a crash before that loses it.
+
+    Attributes:
+        task: The beginning of the recall's task; secrets are masked before it is stored.
+    """
+
+    task: Beginning
+    memories: list[GivenMemory]
+    tokens: int
+    partial: bool
+    left_out: dict[str, int]

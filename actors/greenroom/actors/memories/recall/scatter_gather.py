@@ -1,4 +1,4 @@
-"""Scatter-gather over namespaces: ask their actors in parallel, and merge the hits."""
+"""Scatter-gather over namespaces: choose the roots, ask their actors in parallel, and merge the hits."""
 
 from __future__ import annotations
 
@@ -9,8 +9,19 @@ import msgspec
 import trio
 
 from greenroom.actors.core.auth import errors as auth_errors
+from greenroom.actors.core.auth import policy
+from greenroom.actors.core.auth.namespaces import (
+    agent_namespace,
+    below_root,
+    is_below,
+    memory_address,
+    root_of,
+    user_namespace,
+)
 from greenroom.actors.memories.recall.replies import FailedNamespace
 from greenroom.actors.memories.requests.replies import FoundMemory, RootSearchResult
+from greenroom.actors.memories.requests.requests import FindMemories
+from greenroom.actors.memories.storage.directory import ListNamespaces
 from greenroom.runtime import (
     ActorFailedError,
     ActorQuarantinedError,
@@ -27,6 +38,10 @@ from greenroom.runtime import (
 
 R = TypeVar("R")
 
+MOST = 1_000
+"""The most roots that one search asks."""
+BATCH = 100
+"""The number of roots after which only the best hits are kept."""
 AT_ONCE = 64
 """The number of parallel requests: each actor may have to read its index first."""
 OWNER_SECONDS = 10.0
@@ -53,27 +68,29 @@ class Root(NamedTuple):
 
 
 class Gathered(NamedTuple, Generic[R]):
-    """The replies of all actors.
-
-    Attributes:
-        found: The replies.
-        failed: The namespaces without a reply, in the order of the requests.
-        error: The error of the first of those.
-    """
+    """The replies, the namespaces without one in their order, and the first error."""
 
     found: list[R]
     failed: list[FailedNamespace]
     error: GreenroomError | None
 
 
-async def ask_each(context: ProcedureContext, roots: Sequence[Root], message: Message[R]) -> Gathered[R]:
-    """Ask the actors of all roots; report failures of single ones.
+def end_of_asking() -> float:
+    """Return until when actors may reply, in trio's time."""
+    now = trio.current_time()
+    return now + SHARE * (trio.current_effective_deadline() - now)
+
+
+async def ask_each(
+    context: ProcedureContext, roots: Sequence[Root], message: Message[R], end: float | None = None
+) -> Gathered[R]:
+    """Ask the actors of all roots until ``end``; report failures of single ones.
 
     Raises:
         GreenroomError: A failure of all alike: the runtime is closed, the store failed.
     """
-    began = trio.current_time()
-    end = began + SHARE * (trio.current_effective_deadline() - began)
+    if end is None:
+        end = end_of_asking()
     if len(roots) == 1:  # the usual case, and a nursery costs as much as the request
         answers = [await _ask(context, roots[0], message, end)]
     else:
@@ -84,7 +101,7 @@ async def ask_each(context: ProcedureContext, roots: Sequence[Root], message: Me
     for root, answer in zip(roots, answers, strict=True):
         if isinstance(answer, GreenroomError):
             first = first or answer
-            failed.append(FailedNamespace(namespace=root.name, error=_why(answer)))
+            failed.append(FailedNamespace(namespace=root.name, error=_describe(answer)))
         else:
             found.append(answer)
     return Gathered(found, failed, first)
@@ -125,7 +142,7 @@ async def _ask(context: ProcedureContext, root: Root, message: Message[R], end: 
     return auth_errors.timed_out(trio.current_time() - began)
 
 
-def _why(error: GreenroomError) -> str:
+def _describe(error: GreenroomError) -> str:
     if isinstance(error, Refusal):
         return error.sentence
     return next(sentence for kind, sentence in _WHY if isinstance(error, kind))
@@ -134,9 +151,7 @@ def _why(error: GreenroomError) -> str:
 def merge_hits(found: Sequence[RootSearchResult], boost: float = 0.0) -> list[FoundMemory]:
     """Merge all hits into one order: best first, newest among equals.
 
-    Args:
-        found: The reply of each actor.
-        boost: The part of quality in the score.
+    ``boost`` is the part of quality in the score.
     """
     together = sum(each.rivals for each in found)
     hits = [
@@ -169,3 +184,78 @@ def sum_counts(found: Sequence[RootSearchResult]) -> dict[str, int]:
         for name, count in each.counts.items():
             counts[name] = counts.get(name, 0) + count
     return counts
+
+
+class Roots(NamedTuple):
+    """The roots to ask.
+
+    Attributes:
+        ordered: The roots; of too many, the caller's own and the first by name.
+        left_out: How many more are visible.
+    """
+
+    ordered: list[Root]
+    left_out: int = 0
+
+    @property
+    def partial(self) -> str | None:
+        """A sentence about the roots that are left out; None if all are here."""
+        if not self.left_out:
+            return None
+        return (
+            f"of more namespaces than one search asks the first {len(self.ordered):,} by name were searched; "
+            f"{self.left_out:,} others may have more: name a namespace"
+        )
+
+
+async def roots_below(context: ProcedureContext, below: str | None) -> list[Root]:
+    """Return all visible roots, in the order of their names.
+
+    The caller's own are always among them, because the directory lags behind writes in progress.
+    """
+    whole = below_root(below)
+    if whole is not None and policy.may_write_namespace(context.principal, whole):
+        found = {root_of(whole)}
+    else:
+        found = {*await context.query(ListNamespaces(prefix=below))}
+        own = (user_namespace(context.principal), agent_namespace(context.principal))
+        found |= {name for name in own if below is None or is_below(name, below) or is_below(below, name)}
+    return [Root(name, memory_address(name)) for name in sorted(found)]
+
+
+async def roots_to_ask(context: ProcedureContext, below: str | None) -> Roots:
+    """Return the roots that one search asks."""
+    found = await roots_below(context, below)
+    if len(found) > MOST:
+        own = {user_namespace(context.principal), agent_namespace(context.principal)}
+        found.sort(key=lambda root: root.name not in own)
+    return Roots(found[:MOST], max(0, len(found) - MOST))
+
+
+async def search_roots(
+    context: ProcedureContext, roots: list[Root], message: FindMemories
+) -> Gathered[RootSearchResult]:
+    """Search all roots; of many, keep only the best hits.
+
+    Raises:
+        GreenroomError: As `ask_each`.
+    """
+    end = end_of_asking()
+    gathered = await ask_each(context, roots[:BATCH], message, end)
+    for start in range(BATCH, len(roots), BATCH):
+        more = await ask_each(context, roots[start : start + BATCH], message, end)
+        gathered = Gathered(
+            _only_best([*gathered.found, *more.found], message),
+            gathered.failed + more.failed,
+            gathered.error or more.error,
+        )
+    return gathered
+
+
+def _only_best(found: list[RootSearchResult], message: FindMemories) -> list[RootSearchResult]:
+    best = merge_hits(found, message.quality_boost)[: message.limit]
+    kept = {hit.memory.memory_id for hit in best}
+    return [
+        msgspec.structs.replace(each, hits=[hit for hit in each.hits if hit.memory.memory_id in kept])
+        for each in found
+    ]

@@ -24,18 +24,26 @@ from greenroom.actors.memories.recall.query import (
     times_of,
     vectors_of,
 )
-from greenroom.actors.memories.recall.roots import ChooseRoots, Roots, ask_in_rounds, roots_for
-from greenroom.actors.memories.recall.scatter_gather import Gathered, Root, merge_hits, sum_counts
+from greenroom.actors.memories.recall.scatter_gather import (
+    Gathered,
+    Root,
+    Roots,
+    merge_hits,
+    roots_to_ask,
+    search_roots,
+    sum_counts,
+)
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters, RootSearchResult
 from greenroom.actors.memories.requests.requests import FindMemories, NoteUses
-from greenroom.actors.search.embedding.vectors import QueryVectors
 from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, ProcedureContext
 
 MILLISECONDS = 1_000.0
 FEW = 60
 """Up to this many visible memories, weak hits are left out if the search wants that."""
+MOST_FAILED = 100
+"""The most failed namespaces that an answer names."""
 _NAMED = 5
-"""The most failed namespaces for which the reason is reported."""
+"""The most of them for which its sentence has the reason."""
 ALWAYS = 5
 """The number of first hits that are never too weak, since one of them may be the answer."""
 
@@ -46,22 +54,17 @@ class SearchSpec(NamedTuple):
     Attributes:
         below: The leading segments of the namespaces to search; None for all visible ones.
         query: The text of the query; None if filters alone decide, or the embedding.
-        mode: How to match; ``exact`` looks for the literal text.
         boost: The part of quality in the score.
-        filters: The filters of the candidates.
-        limit: The most hits.
         debug: Whether the hits have their signals.
-        reasons: How many of the first hits have their signals without ``debug``.
         uses: Whether each hit counts as used, whatever happens to it later.
-        decompress: Whether compressed contents are decompressed.
         min_relevance: The least relevance; None to empty the list if nothing in it is relevant.
-        min_score: The least score.
-        least_share: The part of the best hit's probability that hits after the first `ALWAYS` must have, if
-            at most `FEW` memories are visible; 0 for no such cut.
         roots: The roots to search, if they are known.
         embedding: A vector to search by in place of a query.
         zone: The time zone of the times in the query; None for the machine's.
         dated: Whether times in the query rank memories by time; otherwise they are ordinary words.
+        reasons: How many of the first hits have their signals without ``debug``.
+        least_share: The part of the best hit's probability that hits after the first `ALWAYS` must have, if
+            at most `FEW` memories are visible; 0 for no such cut.
     """
 
     below: str | None
@@ -90,18 +93,14 @@ class SearchResult(NamedTuple):
         hits: The best memories, best first.
         weak: How many others ``least_share`` left out.
         is_nothing: Whether none of the searched memories is relevant.
-        total: How many memories match.
-        is_minimum: Whether there may be more.
+        total: How many memories match; with ``is_minimum``, at least.
         found: The reply of each actor.
-        failed: The namespaces without a reply.
         namespaces: How many namespace roots were searched.
         space: The space of the query's vectors; None for none.
         absence: Why the query had no vectors, if some were wanted.
         partial: Why memories may be missing that a later search would find; None if none are.
         counted: Whether the hits are already counted as used.
         timings: Milliseconds by stage.
-        query: The query without the times that it names, and these times.
-        damaged: The memories that are missing because they are damaged on disk.
     """
 
     hits: list[FoundMemory]
@@ -132,7 +131,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
     query = await _times_of(context, search)
     meaning = await _meaning_of(context, search, query.text)
     clock.lap("query_vectors")
-    roots = await _roots(context, search, query.text, meaning.comparable)
+    roots = await roots_to_ask(context, search.below) if search.roots is None else Roots(search.roots)
     clock.lap("namespaces")
     counted = len(roots.ordered) == 1 and search.uses
     message = FindMemories(
@@ -150,8 +149,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         reasons=search.reasons,
         decompress=search.decompress,
     )
-    searched = await ask_in_rounds(context, roots, message)
-    answers = searched.answers
+    answers = await search_roots(context, roots.ordered, message)
     clock.lap("owners")
     if answers.error is not None and not answers.found:
         raise answers.error
@@ -160,7 +158,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
     missing = (
         _not_searched(answers),
         _not_compared(search, meaning, answers.found),
-        searched.partial,
+        roots.partial,
         None if lost is UNSET else lost.sentence,
     )
     clock.lap("merge")
@@ -180,9 +178,9 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         is_nothing=not hits and _is_ranked(search) and any(map(_had_any, answers.found)),
         total=sum(each.total for each in answers.found),
         found=answers.found,
-        failed=answers.failed,
-        namespaces=searched.searched,
-        is_minimum=searched.is_minimum or any(each.is_minimum for each in answers.found),
+        failed=answers.failed[:MOST_FAILED],
+        namespaces=len(roots.ordered),
+        is_minimum=roots.left_out > 0 or any(each.is_minimum for each in answers.found),
         space=None if meaning.comparable is None else meaning.comparable.space,
         absence=meaning.absence,
         partial="; ".join(filter(None, missing)) or None,
@@ -211,6 +209,8 @@ def _not_searched(answers: Gathered[RootSearchResult]) -> str | None:
     """Return what was not searched, because there was no time or it failed."""
     newest = sum(each.unread or 0 for each in answers.found)
     reasons = [f"{each.namespace} was not searched: {each.error}" for each in answers.failed[:_NAMED]]
+    if len(answers.failed) > MOST_FAILED:
+        reasons.append(f"{len(answers.failed):,} namespaces were not searched; name a namespace")
     if any(each.unread is not None for each in answers.found):
         reasons.append(f"the newest {newest:,} memories alone were searched, by their words; ask again")
     reasons += {each.cut: None for each in answers.found if each.cut}
@@ -221,26 +221,12 @@ def _not_compared(search: SearchSpec, meaning: QueryMeaning, found: list[RootSea
     """Return why memories were not compared by meaning that a later search would compare."""
     if meaning.may_come:
         return f"memories were found by their words alone, for {meaning.absence}"
-    if meaning.comparable is not None and any(map(_has_no_vectors, found)):
+    without_vectors = (each.model == "words" and _had_any(each) for each in found)
+    if meaning.comparable is not None and any(without_vectors):
         if search.embedding is not None:
             return "some memories were not compared, for they are being embedded"
         return "some memories were found by their words alone, for they are being embedded"
     return None
-
-
-async def _roots(
-    context: ProcedureContext, search: SearchSpec, text: str | None, vectors: QueryVectors | None
-) -> Roots:
-    if search.roots is not None:
-        return Roots(search.roots)
-    wanted = ChooseRoots(
-        below=search.below,
-        text=text,
-        mode=search.mode,
-        filters=search.filters,
-        vectors=vectors,
-    )
-    return await roots_for(context, wanted)
 
 
 def _relevant(search: SearchSpec, found: list[RootSearchResult]) -> tuple[list[FoundMemory], int]:
@@ -276,11 +262,6 @@ def _had_any(found: RootSearchResult) -> bool:
     return all(found.counts.values())
 
 
-def _has_no_vectors(found: RootSearchResult) -> bool:
-    """Return whether visible memories passed the filters, but were ranked without vectors."""
-    return found.model == "words" and _had_any(found)
-
-
 def reply(
     outcome: SearchResult,
     search: SearchSpec,
@@ -292,13 +273,7 @@ def reply(
 ) -> replies.MemoriesFound:
     """Return a search's reply, cut to its budget.
 
-    Args:
-        outcome: The result.
-        search: The specification.
-        began: The start of the search, in trio's time.
-        max_tokens: The budget; None for none.
-        mode: The requested mode, if another one was carried out.
-        debug: The debug information, on request.
+    ``mode`` is the requested mode, if another one was carried out; ``began`` is in trio's time.
     """
     memories = [replies.to_hit(each) for each in outcome.hits]
     is_weak = _is_ranked(search) and sum(each.relevance for each in outcome.hits) < WEAK

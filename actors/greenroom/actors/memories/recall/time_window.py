@@ -48,7 +48,7 @@ def time_window(
         now: The present instant, aware.
         zone: The time zone of ``time_expr``.
         time_expr: Words such as "last week".
-        after: A date, which begins at its midnight, or a time.
+        after: A date, which begins at its midnight in ``bounds``, or a time.
         before: The same; not included.
         bounds: The time zone of these two.
 
@@ -73,11 +73,7 @@ def is_in_words(expression: str) -> bool:
 
 
 def time_zone(name: str | None) -> tuple[dt.tzinfo, str]:
-    """Return a time zone and its name; the machine's for None.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: There is no such zone.
-    """
+    """Return a time zone and its name; the machine's for None."""
     import zoneinfo  # noqa: PLC0415 - few searches name a time
 
     if name is None:

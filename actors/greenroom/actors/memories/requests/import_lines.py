@@ -24,13 +24,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class CheckedLine(NamedTuple):
-    """A line that can be imported.
+    """A line that can be imported, with its namespace.
 
-    Attributes:
-        raw: Its JSON, with its namespace.
-        root: The root of the namespace.
-        namespace: The target namespace.
-        identity: Must be unique in the file.
+    ``identity`` must be unique in the file.
     """
 
     raw: bytes
@@ -40,12 +36,7 @@ class CheckedLine(NamedTuple):
 
 
 def check_line(raw: bytes, namespace: str, principal: Principal) -> CheckedLine:
-    """Check a line of an import file.
-
-    Args:
-        raw: The JSON of the line.
-        namespace: The target of a line without a namespace.
-        principal: The importing principal.
+    """Check a line of an import file; ``namespace`` is that of a line without one.
 
     Raises:
         Refusal: the line is invalid; the sentence names the field, what it takes, and the value.
@@ -69,9 +60,7 @@ def check_line(raw: bytes, namespace: str, principal: Principal) -> CheckedLine:
 
 
 def _with_claim(line: MemoryLine, principal: Principal) -> MemoryLine:
-    """Return a line with the importing agent as author.
-
-    The source's author becomes a claim.
+    """Return a line with the importing agent as author; the source's author becomes a claim.
 
     A claim in the source is kept, so that claims do not nest.
     """
@@ -83,11 +72,7 @@ def _with_claim(line: MemoryLine, principal: Principal) -> MemoryLine:
 
 
 def read_line(raw: bytes) -> tuple[MemoryLine, bytes]:
-    """Parse a line of strictly valid JSON; return it, and the JSON with complete times.
-
-    Raises:
-        Refusal: as `check_line`.
-    """
+    """Parse a line of strictly valid JSON; return it, and the JSON with complete times."""
     check_json(raw)
     try:
         return decode_request(MemoryLine, raw)
@@ -109,11 +94,7 @@ def metadata_of(line: MemoryLine) -> bytes:
 
 
 def check_namespace(namespace: str) -> str:
-    """Check a namespace, and return it unchanged.
-
-    Raises:
-        Refusal: it is invalid.
-    """
+    """Check a namespace, and return it unchanged."""
     parse_request(_Where, _encode({"namespace": namespace}))
     return namespace
 
@@ -138,11 +119,7 @@ def _check_values(line: MemoryLine) -> None:
 
 
 def check_below(prefix: str) -> str:
-    """Check leading segments of namespaces, and return them unchanged.
-
-    Raises:
-        Refusal: they are invalid.
-    """
+    """Check leading segments of namespaces, and return them unchanged."""
     parse_request(_Below, _encode({"namespace": prefix}))
     return prefix
 

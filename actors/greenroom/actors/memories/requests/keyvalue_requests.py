@@ -121,10 +121,6 @@ class WriteUses(Message[None], frozen=True, kw_only=True):
     """The memory's own timer: write the waiting uses."""
 
 
-class SummarizeRoot(Message[None], frozen=True, kw_only=True):
-    """Build the summary; a search sends it to a root of an older program."""
-
-
 class UpgradeMemory(Message[None], frozen=True, kw_only=True):
     """Index memories of an older program; the memory sends it to itself."""
 

@@ -30,16 +30,12 @@ class MapNodes(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: The id of a memory or session, or the name of a conversation or an entity.
         label: The label on one line, with all characters visible.
-        type: An index into `MemoryMapped.types`.
-        kind: An index into `MemoryMapped.kinds`; -1 for other nodes than memories.
-        namespace: An index into `MemoryMapped.namespaces`; for a conversation, the namespace that it is
-            below; -1 for none.
+        type: An index into `MemoryMapped.types`, like those for ``kind`` and ``namespace``; -1 for none.
+        namespace: For a conversation, the namespace that it is below.
         size: The size on the map, 1 to 10: of a memory by uses and ratings, else by links.
-        uses: The uses of a memory; 0 for others.
         rating: The mean of a memory's ratings, -1 to 1.
         created: The creation of a memory, in seconds since 1970; 0 for others.
         x: The horizontal position; empty if nothing is placed.
-        y: The vertical position, likewise.
     """
 
     id: list[str]
@@ -68,12 +64,6 @@ class MemoryMapped(Reply, frozen=True, kw_only=True):
 
     Attributes:
         kind: How the nodes are placed; ``graph`` in place of ``plane`` if no memory has a vector.
-        nodes: The nodes.
-        edges: The links.
-        types: The names of types of nodes.
-        links: The names of types of links.
-        kinds: The names of kinds of memories.
-        namespaces: The namespaces.
         memories: The number of memories on the map.
         total: The number of memories that the caller may see and that pass the filters.
         without_vectors: The memories on the map without a vector, which are placed around the others.
@@ -106,10 +96,7 @@ class MapRoot(Message["MappedRoot"], frozen=True, kw_only=True):
     """Return the memories of one root for a map; `MemoryMap` sends it to each.
 
     Attributes:
-        filters: The filters.
         limit: Most memories; 0 only counts them.
-        order: Which memories come first.
-        vectors: Whether vectors are returned.
         names: The words of each wanted name; a memory with all words of a name may mention it.
     """
 
@@ -124,14 +111,9 @@ class MappedMemory(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a map shows of a memory, unchanged until the next version.
 
     Attributes:
-        memory_id: The id.
         number: The number of the entry within the root.
         label: The key, or for a generated key the beginning of the text, on one line; may be empty.
-        kind: The kind.
-        namespace: The full namespace.
         created_at: In microseconds since 1970.
-        session_id: The session that it is bound to.
-        conversation: The conversation that it belongs to.
         provenance: For a finding of a hook: the client, and the client's id of the session.
     """
 
@@ -150,10 +132,8 @@ class MappedVectors(msgspec.Struct, frozen=True, kw_only=True):
     """The vectors of a root's memories on a map.
 
     Attributes:
-        space: The embedding space.
         places: The memories with a vector, as indexes into `MappedRoot.memories`.
         values: The int8 values, one vector after the other.
-        dimensions: The dimensions of each vector.
     """
 
     space: str
@@ -166,14 +146,9 @@ class MappedRoot(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `MapRoot`.
 
     Attributes:
-        root: The name of the root.
         total: The number of memories that pass the filters.
         revision: Changes with these memories, their uses, ratings and vectors.
-        memories: The first ones.
-        uses: Their uses.
-        ratings: The means of their ratings.
         supersedes: The numbers of the entries that they supersede, 0 for none.
-        vectors: Their vectors; None if they have none.
         texts: The beginnings of those that may mention a name, by index, up to a maximum.
         all_texts: Whether no text is left out.
     """

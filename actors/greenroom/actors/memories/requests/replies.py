@@ -23,13 +23,8 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     Attributes:
         namespace: Whole leading segments.
-        key: The key itself.
-        key_prefix: The beginning of the key.
-        tags: Tags; ``tag_match`` chooses any or all of them.
         after: Created then or later.
         before: Created earlier.
-        max_age_days: The highest age in days.
-        min_importance: The least importance.
         author: The author of the first version.
         superseded: Include memories that another visible memory supersedes.
         session_id: Only entries stored with `set_memory` for this session.
@@ -54,11 +49,7 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     unreviewed: Annotated[bool | None, types.RARE] = None
 
     def created_between(self, now: int) -> tuple[int, int]:
-        """Return the limits of the time of creation: from (included), until (excluded).
-
-        Args:
-            now: The time, like the result in microseconds since 1970.
-        """
+        """Return the first and last time of creation in microseconds; the last is excluded."""
         after = -_EVER if self.after is None else to_microseconds(self.after)
         if self.max_age_days is not None:
             after = max(after, now - int(min(self.max_age_days * DAY, _EVER)))
@@ -66,24 +57,20 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A memory as a caller that may see it gets it.
-
-    Empty fields are left out.
+    """A memory as a caller gets it; empty fields are left out.
 
     Attributes:
         memory_id: Its UUID, the same for all versions.
         id: The number of this version within its namespace's root, for the memory service.
         content: The text, unless it is a ``value``, or ``withheld``.
-        value: The JSON, unless it is a ``content``, or ``withheld``.
         withheld: Its content is too large for this answer; read it alone.
         author: The author of the first version.
         imported: The author in the source, if the memory was imported.
         updated_by: The author of this version.
         supersedes: The memory that it supersedes, if that exists and the caller may see it.
-        superseded_by: The memory that supersedes it, likewise.
         rating: The mean of ``ratings`` ratings, -1 to 1.
         unreviewed: A rule made it and no person has reviewed it: `greenroom review` lists these.
-        size_bytes: The stored bytes of the content or the value's JSON, compressed if it is compressed.
+        size_bytes: The stored bytes of the content or the value's JSON.
     """
 
     memory_id: str
@@ -131,7 +118,6 @@ class CompressedForm(msgspec.Struct, frozen=True, kw_only=True):
     """A memory's content or value as it is stored.
 
     Attributes:
-        format: The compression.
         member: The ``content``, as UTF-8, or the ``value``, as JSON.
         data: The bytes, in JSON as base64.
     """
@@ -155,16 +141,12 @@ class MemorySaved(Reply, frozen=True, kw_only=True):
     """Answers `StoreMemory` and `UpdateMemory`.
 
     Attributes:
-        id: The number of this version.
         created: Whether it is a new memory, not a new version.
-        size_bytes: As in `MemoryView`.
         compression_ratio: Stored size by received size; 1 without compression.
         tokens: An estimate: bytes of UTF-8 by 4.
-        tokens_saved: The same estimate of what compression saved in the store.
         similar: Near-duplicates, most similar first.
-        conflicts_with: Older memories that this one may replace, likeliest first; ``similarity`` is the
-            likelihood. To hide one, call ``update_memory`` with this ``memory_id`` and its as
-            ``supersedes``.
+        conflicts_with: Older memories that this one may replace, with the likelihood as ``similarity``.
+            To hide one, call ``update_memory`` with this ``memory_id`` and its as ``supersedes``.
         supersedes: The memory that this one hides from search from now on.
     """
 
@@ -201,7 +183,6 @@ class MemoryForgotten(Reply, frozen=True, kw_only=True):
     """Answers `ForgetMemory`.
 
     Attributes:
-        forgotten: How many were forgotten; 0 if there was none, or ``confirm`` is missing.
         purged: Whether their history was deleted, too.
         confirm_needed: Nothing was done: ``memories`` would be forgotten with ``confirm``.
         matched: How many match.
@@ -245,11 +226,7 @@ class MemoryShown(Reply, frozen=True, kw_only=True):
 
 
 class VersionView(msgspec.Struct, frozen=True, kw_only=True):
-    """One version: number, author, time and size, as in `MemoryView`.
-
-    Attributes:
-        imported: The author in the source, if the memory was imported.
-    """
+    """One version: number, author, time and size, as in `MemoryView`."""
 
     memory_id: str
     id: int
@@ -298,20 +275,15 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
 
     Attributes:
         bytes: Received contents and values, newest versions only.
-        stored_bytes: The same as stored.
         compression_ratio: ``stored_bytes`` by ``bytes``.
-        versions: All versions of these memories.
-        by_namespace: The 100 largest namespaces.
-        more_namespaces: How many other namespaces have memories.
+        by_namespace: The 100 largest namespaces; ``more_namespaces`` others have memories.
         by_tag: The 100 most frequent tags.
         by_age: Memories by age: ``day``, ``week``, ``month``, ``year``, ``older``.
-        top_used: The ten most used.
         imitates: The reserved beginning of the namespace, such as ``user:``, while it is open to
             everyone.
         embedding_space: The vectors that are compared with a ``query_embedding``: the embedder, its
             version and their dimensions; null without vectors.
-        embedding_waiting: About how many memories of the root have no such vectors yet; older vectors are
-            used until then.
+        embedding_waiting: About how many memories of the root have no such vectors yet.
     """
 
     namespace: str
@@ -343,18 +315,15 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
 
 
 class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """One hit.
+    """One hit, with figures from 0 to 1.
 
     Attributes:
-        memory: The memory.
-        score: The order, 0-1: relevance, and in a hybrid search also quality.
-        quality: 0-1; None in an exact search.
-        relevance: 0-1, relative to the other hits; 1 if nothing was ranked.
-        match: How well it matches the query, 0-1, independent of other hits; 1 if nothing was ranked.
+        score: The order: relevance, and in a hybrid search also quality.
+        relevance: Relative to the other hits; 1 if nothing was ranked, like ``match``.
+        match: How well it matches the query, independent of other hits.
         odds: The odds of its relevance, independent of other hits; None if nothing was ranked.
         components: The parts of the score, with ``debug``.
-        compressed: The content or value as stored, if it is compressed and requested so; the memory has
-            none then.
+        compressed: The content or value as stored, if that is requested; the memory has none then.
         own: Whether it belongs to the caller's user, and that user's agents wrote the newest version.
         weighed_as: With ``debug``: the kind of memory and the vectors by which the weights were chosen.
     """
@@ -375,7 +344,6 @@ class TermRead(msgspec.Struct, frozen=True, kw_only=True):
     """A word of a query as a search interpreted it.
 
     Attributes:
-        word: The word in the query.
         term: The term in the index, mostly the stem.
         meant: The terms searched in its place; empty if it is the term itself, or if there is none.
         memories: How many memories have it, or the terms in its place.
@@ -393,17 +361,14 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `FindMemories`, best first.
 
     Attributes:
-        total: How many memories matched at all.
-        is_minimum: Whether there may be more, since not all candidates were read.
+        total: How many memories matched at all; with ``is_minimum``, at least.
         counts: The number of candidates before and after each filter, in order.
         model: The weights and vectors that ranked.
         rivals: The sum of the odds of the best hits, which lowers the relevance of other owners' hits.
         is_nothing: Whether all hits are too weak to be an answer.
         terms: With ``debug``: how the query's words were interpreted, if any ranked.
-        unread: How many of the newest memories were searched instead of the index, for lack of time; None
-            if the index was read.
+        unread: How many of the newest memories were searched in place of the index, for lack of time.
         cut: What a search for stop words without hits did not read; empty if it read all.
-        damaged: What is missing because it is damaged on disk.
     """
 
     hits: list[FoundMemory]

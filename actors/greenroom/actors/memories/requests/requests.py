@@ -259,13 +259,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
         mode: How to match: ``exact`` finds the exact text.
         quality_boost: 0-1, for ``hybrid``; other modes ignore it.
         min_relevance: The least relevance; None decides whether any hit can be an answer.
-        min_score: The least match.
-        filters: The filters, applied before ranking.
-        limit: Most hits.
-        use: Whether the hits count as used.
-        debug: Whether the hits have their components.
         reasons: How many of the first hits have them without ``debug``.
-        decompress: Whether compressed contents are decompressed.
     """
 
     text: kinds.SearchWords | None = None
@@ -284,24 +278,14 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
 
 
 class LocateKey(Message[replies.KeyLocated], frozen=True, kw_only=True):
-    """Find the places of a key below one root; `PlacesOfKey` sends it to each.
-
-    Attributes:
-        key: The key itself.
-        forgotten: Include forgotten memories.
-    """
+    """Find the places of a key below one root; `PlacesOfKey` sends it to each."""
 
     key: types.MemoryKey
     forgotten: bool = False
 
 
 class FindNearKeys(Message[list[str]], frozen=True, kw_only=True):
-    """Find keys below one root that are similar to a missing one. Not a tool.
-
-    Attributes:
-        key: The missing key.
-        namespace: The namespace to search; None for the whole root.
-    """
+    """Find keys below a root or a namespace that are similar to a missing one."""
 
     key: types.MemoryKey
     namespace: kinds.Namespace | None = None
@@ -411,9 +395,7 @@ class IndexVerified(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a verification below one root.
 
     Attributes:
-        memories: The memories that the index must have.
         problems: The differences of the index, one sentence each; empty if there are none.
-        rebuilt: Whether the index was rebuilt for that reason.
         unindexed: Memories of an older program that wait to be indexed; then nothing was compared.
     """
 

@@ -29,14 +29,7 @@ MAX_MERGED = 20
 
 
 class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory in a list.
-
-    Attributes:
-        preview: The beginning of its text.
-        tags: The first 50 tags.
-        more_tags: The number of further tags.
-        imported: As in `MemoryView`.
-    """
+    """A memory in a list: the beginning of its text, and 50 tags."""
 
     memory_id: str
     key: str
@@ -65,11 +58,7 @@ class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
 class MemoryFacets(msgspec.Struct, frozen=True, kw_only=True):
     """The number of matching memories by namespace, tag, kind, author and age.
 
-    Attributes:
-        by_namespace: The 100 largest.
-        by_tag: About 50 of the most frequent.
-        by_author: The 20 largest.
-        by_age: As in `MemoryStatistics`.
+    Of namespaces the 100 largest, of authors 20, and of tags about 50.
     """
 
     by_namespace: dict[str, int]
@@ -83,8 +72,6 @@ class MemoriesBrowsed(Reply, frozen=True, kw_only=True):
     """Answers `BrowseMemories`.
 
     Attributes:
-        total: The number of matches on all pages.
-        facets: The facets of all matches.
         waiting: The number of memories below the namespace that need a review: ``unreviewed``, and each
             `State`.
         partial: Present if not all memories were searched for very frequent words.
@@ -145,13 +132,11 @@ class MemoryInspected(Reply, frozen=True, kw_only=True):
 
     Attributes:
         memory: The memory at the requested version, by default the newest.
-        newest: The number of its newest version.
         quality: 0-1, as searches weigh it; None for a forgotten one.
         ratings: Newest first, at most 100.
         versions: Newest first, at most 200.
         superseded: Memories that it supersedes, directly or not, nearest first, at most 50.
-        superseded_by: Memories that supersede it, directly or not, likewise.
-        similar: Near-duplicates.
+        superseded_by: Memories that supersede it, likewise.
         replaces: Older memories that it may contradict, likeliest first.
         replaced_by: Newer memories that may contradict it, likewise.
         may_change: Whether the caller may write into its namespace.
@@ -184,10 +169,9 @@ class InspectMemory(Message[MemoryInspected], frozen=True, metaclass=CheckedWhen
 
 
 class KeptMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """A forgotten memory that can be restored.
+    """A forgotten memory that can be restored, in its state when it was forgotten.
 
     Attributes:
-        memory: Its state when it was forgotten.
         forgotten_by: Who forgot it; None in records of older programs.
         key_is_taken: Whether another memory has its key now, which must be forgotten first.
         may_restore: Whether the caller may write into its namespace.

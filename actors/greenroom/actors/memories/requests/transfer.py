@@ -113,7 +113,6 @@ class ExportPart(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         uri: Where the same caller can read it for a day.
-        count: The number of memories.
         digest: SHA-256 of its bytes.
     """
 
@@ -128,7 +127,6 @@ class MemoriesExported(Reply, frozen=True, kw_only=True):
 
     Attributes:
         uri: Where the same caller can read the export, or its first part, for a day.
-        count: The number of memories.
         digest: SHA-256 of the bytes of all parts.
         parts: All of it, in parts that fit into a message of the protocol; mostly one.
         unwritten: Namespaces that may be incomplete: a decided import could not be applied there yet.
@@ -153,7 +151,6 @@ class ImportProgress(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         staging: The id of this attempt; a later attempt has another one.
-        roots: The roots of its namespaces.
         applied: The outcomes by root, for finished roots.
     """
 
@@ -240,8 +237,6 @@ class StageLines(Message[Staged], frozen=True, kw_only=True):
 
     Attributes:
         staging: The id of the attempt.
-        root: The root of their namespaces.
-        number: The number of the batch, from 0.
         lines: JSON of `MemoryLine`, checked, with namespaces.
     """
 
@@ -296,12 +291,7 @@ class ExportedPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportPage(Message[ExportedPage], frozen=True, kw_only=True):
-    """Return memories below a namespace that the caller may see, in order of creation.
-
-    Attributes:
-        start: The number of the first entry.
-        limit_bytes: The page ends after so many bytes.
-    """
+    """Return about so many bytes of visible memories, in order of creation."""
 
     namespace: kinds.NamespacePrefix
     filters: MemoryFilters | None = None

@@ -1,7 +1,7 @@
 """Rebuild damaged records of memories that can be derived from other records.
 
-An entry and its values have no copy, so damage of these loses the entry. Orders, ids, the index, the
-summary and the quality records are derived from the sound entries.
+An entry and its values have no copy, so damage of these loses the entry. Orders, ids, the index and the
+quality records are derived from the sound entries.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from greenroom.actors.core.replies.damage import filter_damage
-from greenroom.actors.memories.storage import records, root_summary
+from greenroom.actors.memories.storage import records
 from greenroom.actors.memories.storage.records import Entry, Quality, Rating
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.search.index import records as index_records
@@ -33,55 +33,39 @@ def with_rebuild(handler: Handler) -> Handler:
         try:
             reply = handler(repository, message, context)
         except RecordDamagedError as error:
-            return _rebuild_and_retry(repository, handler, message, context, error)
-        if isinstance(reply, GeneratorType):
-            return _retry_slices(repository, handler, message, context, reply)
-        return reply
+            return retry(repository, message, context, error)
+        return guard(repository, message, context, reply) if isinstance(reply, GeneratorType) else reply
+
+    def guard(
+        repository: MemoryRepository, message: Any, context: Context, slices: Slices[Any]
+    ) -> Slices[Any]:
+        try:
+            return (yield from slices)
+        except RecordDamagedError as error:
+            return (yield from retry(repository, message, context, error))
+
+    def retry(
+        repository: MemoryRepository, message: Any, context: Context, error: RecordDamagedError
+    ) -> Slices[Any]:
+        rebuilt = set[bytes]()
+        while True:
+            letter = context.own_key(error)[:1] if can_rebuild(context, error) else b""
+            if not letter or letter in rebuilt:
+                raise error
+            rebuilt.add(letter)
+            context.roll_back()
+            uses = repository.uses
+            repository.activate(context)
+            repository.uses = uses  # waiting uses are stored nowhere else
+            yield from _REBUILDERS[letter](repository, context)
+            context.keep_effects()
+            try:
+                reply = handler(repository, message, context)
+                return (yield from reply) if isinstance(reply, GeneratorType) else reply
+            except RecordDamagedError as another:
+                error = another
 
     return handle
-
-
-def _retry_slices(
-    repository: MemoryRepository,
-    handler: Handler,
-    message: Any,
-    context: Context,
-    slices: Slices[Any],
-) -> Slices[Any]:
-    try:
-        return (yield from slices)
-    except RecordDamagedError as error:
-        return (yield from _rebuild_and_retry(repository, handler, message, context, error))
-
-
-def _rebuild_and_retry(
-    repository: MemoryRepository,
-    handler: Handler,
-    message: Any,
-    context: Context,
-    error: RecordDamagedError,
-) -> Slices[Any]:
-    """Rebuild a damaged record, then handle the message again; else raise the error."""
-    rebuilt = set[bytes]()
-    while True:
-        letter = context.own_key(error)[:1] if can_rebuild(context, error) else b""
-        if not letter or letter in rebuilt:
-            raise error
-        rebuilt.add(letter)
-        context.roll_back()
-        uses = repository.uses
-        repository.activate(context)
-        repository.uses = uses  # waiting uses are stored nowhere else
-        yield from _REBUILDERS[letter](repository, context)
-        context.keep_effects()
-        try:
-            reply = handler(repository, message, context)
-            if isinstance(reply, GeneratorType):
-                reply = yield from reply
-        except RecordDamagedError as another:
-            error = another
-        else:
-            return reply
 
 
 def can_rebuild(context: Context, error: RecordDamagedError) -> bool:
@@ -103,7 +87,6 @@ def _sound_entries(context: Context) -> Iterator[StoredEntry]:
 
 
 def _rebuild_orders(_: MemoryRepository, context: Context) -> Slices[None]:
-    """Rebuild the orders of entries."""
     in_all = {int.from_bytes(key[1:]): key for key in _find_damaged(context, records.UPDATES)}
     in_scope = {int.from_bytes(key[-8:]): key for key in _find_damaged(context, records.ORDER)}
     for where, entry in _sound_entries(context):
@@ -173,14 +156,6 @@ def _rebuild_qualities(_: MemoryRepository, context: Context) -> Slices[None]:
         yield
 
 
-def _drop_summary(repository: MemoryRepository, context: Context) -> Slices[None]:
-    """Drop the summary; the next search that needs it builds it."""
-    context.delete(records.SUMMARY)
-    context.delete_row(root_summary.INDEX, root_summary.META + repository.tag)
-    repository.set_summary(None)
-    yield
-
-
 def _rebuild_pairs(_repository: MemoryRepository, context: Context) -> Slices[None]:
     """Rebuild the marks of accepted pairs; their keys hold all of it."""
     for key in _find_damaged(context, records.pairs_prefix(0)[:1]):
@@ -199,7 +174,6 @@ def _rebuild_removed(repository: MemoryRepository, context: Context) -> Slices[N
 
 
 def _rebuild_index(repository: MemoryRepository, context: Context) -> Slices[None]:
-    """Rebuild the index."""
     yield from repository.index.rebuild(context, repository.documents(context))
 
 
@@ -215,7 +189,6 @@ _REBUILDERS: Final[dict[bytes, Callable[[MemoryRepository, Context], Slices[None
     records.id_key(b""): _rebuild_ids,
     records.EXPIRIES: _rebuild_expiries,
     records.QUALITIES: _rebuild_qualities,
-    records.SUMMARY: _drop_summary,
     records.pairs_prefix(0)[:1]: _rebuild_pairs,
     records.DELETED: _rebuild_removed,
     records.UNREAD: _rebuild_unread,

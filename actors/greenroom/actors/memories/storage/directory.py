@@ -24,6 +24,9 @@ from greenroom.actors.core.replies.damage import damaged_entry
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.memories.requests.review import NamespacesBrowsed
+from greenroom.actors.memories.storage import records
+from greenroom.actors.memories.storage.records import RootSummary
+from greenroom.actors.search.embedding import rows as embedding
 from greenroom.runtime import (
     Address,
     Context,
@@ -37,13 +40,13 @@ from greenroom.runtime import (
 
 INDEX = "namespaces"
 SUMMARIES = "memory_summaries"
-"""The index of `root_summary`; actors missing from the directory are found in it."""
-SUMMARY_HEADERS = b"m"
+"""The index of words, days and vectors of whole roots that older programs wrote."""
 MAX_PARTITIONS = 64
 """Most partitions in one row; a larger row has only their audiences and digests of their owners."""
 MOST_OWNERS = 20_000
 """Most digests in one row; with more of them every caller may query the root."""
 _DIGEST_BYTES = 8
+_MOST_PARTS = 1_024  # of a summary whose own record is damaged
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
@@ -51,13 +54,15 @@ def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
     return ((0, len(key)),) if key else ()
 
 
+def names_in_summary(key: bytes) -> tuple[tuple[int, int], ...]:
+    """Return where a sort key of `SUMMARIES` holds the root."""
+    return ((1, 1 + names.ROOT_TAG_BYTES),) if len(key) > names.ROOT_TAG_BYTES else ()
+
+
 class NamespaceRow(msgspec.Struct, frozen=True, array_like=True):
-    """A root, and the partitions of its memories.
+    """A root, and the partitions of its memories; None for too many.
 
-    None if they are too many to list.
-
-    Attributes:
-        owners: Sorted digests of owners who see something although they see none of the partitions.
+    ``owners`` are sorted digests of owners who see something although they see none of the partitions.
     """
 
     root: str
@@ -110,10 +115,8 @@ def _holds(owners: bytes, digest: bytes) -> bool:
 def rows(reader: IndexReader, prefix: bytes = b"") -> Iterator[Row[NamespaceRow]]:
     """Yield the rows of all roots, or the row with the sort key ``prefix``.
 
-    A damaged row is replaced by one that admits every caller; the actor of the root checks the rights anyway.
-
-    Raises:
-        RecordDamagedError: the root of a damaged row is unknown.
+    A damaged row admits every caller; the actor checks the rights anyway. If its root is unknown, it is
+    raised.
     """
     met: list[RecordDamagedError] = []
     yield from reader.rows(INDEX, NamespaceRow, prefix=prefix, on_damage=met.append)
@@ -131,9 +134,11 @@ def row_of(reader: IndexReader, root: str, address: Address) -> NamespaceRow | N
 
 def _replace_damaged(reader: IndexReader, met: list[RecordDamagedError]) -> Iterator[Row[NamespaceRow]]:
     """Yield replacements of damaged rows, for roots that are known from other records."""
-    summaries = reader.rows(SUMMARIES, msgspec.Raw, prefix=SUMMARY_HEADERS, on_damage=pass_over)
+    embedded = reader.rows(embedding.INDEX, msgspec.Raw, on_damage=pass_over)
     known = chain(
-        reader.addresses("memory"), reader.timed("memory"), (summary.address for summary in summaries)
+        reader.addresses("memory"),
+        reader.timed("memory"),
+        (row.address for row in embedded if row.address.kind == "memory"),
     )
     for address in known:
         root = names.root_at(address.key)
@@ -151,6 +156,27 @@ def remove(context: Context, root: str) -> None:
     context.delete_row(INDEX, names.tag_of_root(root))
 
 
+def drop_summary(context: Context, tag: bytes) -> None:
+    """Stage the removal of the summary of a root by an older program.
+
+    It repeats words of the memories, so it goes before any of them does.
+    """
+    try:
+        summary = context.get(records.SUMMARY, RootSummary)
+    except RecordDamagedError:
+        summary = RootSummary("", parts=_MOST_PARTS)
+    if summary is None:
+        return
+    context.delete(records.SUMMARY)
+    context.delete_row(SUMMARIES, b"m" + tag)
+    for part in range(summary.parts):
+        for kind in (b"b", b"p"):
+            context.delete_row(SUMMARIES, kind + tag + part.to_bytes(4))
+    for key in context.keys(records.UPDATES, start=records.update_key(summary.cleared + 1)):
+        for kind in (b"r", b"v"):
+            context.delete_row(SUMMARIES, kind + tag + key[1:])
+
+
 def may_have_something(principal: Principal, row: NamespaceRow) -> bool:
     """Return whether ``principal`` may see any memory below a root."""
     return (
@@ -163,8 +189,7 @@ def may_have_something(principal: Principal, row: NamespaceRow) -> bool:
 class ListNamespaces(Procedure[list[str]], frozen=True, kw_only=True):
     """List the roots with memories that the caller may see, unordered; internal.
 
-    Attributes:
-        prefix: Only the root of this namespace, or roots that begin with this segment.
+    With ``prefix`` only the root of this namespace, or roots that begin with this segment.
     """
 
     runs = "snapshot"
@@ -189,11 +214,7 @@ class ListNamespaces(Procedure[list[str]], frozen=True, kw_only=True):
     scope="memory:read",
 )
 class BrowseNamespaces(Procedure[NamespacesBrowsed], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """List the roots with memories that the caller may see, in order.
-
-    Attributes:
-        prefix: The beginning of their names.
-    """
+    """List the roots with memories that the caller may see, in order."""
 
     runs = "snapshot"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from greenroom.actors.memories.storage import indexing, root_summary
+from greenroom.actors.memories.storage import indexing
 from greenroom.actors.memories.storage.repository import MemoryRepository
 from greenroom.actors.memories.storage.values import beginning
 from greenroom.actors.search.embedding import rows
@@ -61,7 +61,6 @@ def embed_or_queue(
         space = sidecar.space
         before = serving_space(repository, context)
         yield from repository.index.set_vectors(context, space, vectors)
-        root_summary.add_vectors(repository, context, space, vectors)
         if before is None:
             rows.put_serving(context, None, space)
 
@@ -157,7 +156,6 @@ def store(repository: MemoryRepository, request: StoreVectors, context: Context)
     """Store vectors; once no memory lacks one, the space replaces older spaces."""
     before = serving_space(repository, context)
     stored = yield from repository.index.set_vectors(context, request.space, request.vectors)
-    root_summary.add_vectors(repository, context, request.space, request.vectors)
     known = [update for update, _ in request.vectors if _is_sound(repository, context, update)]
     found = (repository.by_update(context, update) for update in known)
     repository.publish_about(context, *(one.entry for one in found if one is not None))
@@ -177,7 +175,6 @@ def _complete(repository: MemoryRepository, context: Context, space: str) -> Sli
         if other != space and not rows.is_kept(context, other):
             yield from repository.index.drop_space(context, other)
             rows.put_serving(context, other, space)
-    yield from root_summary.renew(repository, context, space)
 
 
 def _count_lacking(corpus: Corpus, space: str) -> int:

@@ -9,7 +9,7 @@ import msgspec
 from greenroom.actors.core.replies.damage import read_undamaged
 from greenroom.actors.memories.requests import keyvalue_requests as keyvalue
 from greenroom.actors.memories.requests import requests as memories
-from greenroom.actors.memories.storage import records, root_summary
+from greenroom.actors.memories.storage import records
 from greenroom.actors.memories.storage.repository import MemoryRepository
 from greenroom.actors.search.index import Document
 from greenroom.runtime import Context, Slices
@@ -75,8 +75,6 @@ def verify(
     if rebuilt:
         counted = _Counted(repository, context)
         yield from repository.index.rebuild(context, counted.documents())
-    if request.rebuild:  # a comparison of the summary would take as long as making it
-        yield from root_summary.rebuild(repository, context)
     return memories.IndexVerified(
         memories=counted.number, problems=problems[:_MOST_PROBLEMS], rebuilt=rebuilt
     )

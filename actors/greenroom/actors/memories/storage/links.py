@@ -20,12 +20,9 @@ from greenroom.runtime import Context, RecordDamagedError, Slices
 
 
 def successor(repository: MemoryRepository, context: Context, entry: Entry) -> Entry | None:
-    """Return the newest memory that hides an entry from the caller.
+    """Return the newest memory that hides an entry from the caller, or None.
 
-    None if there is none.
-
-    Raises:
-        RecordDamagedError: a damaged link; then the entry must not be returned.
+    With a damaged link it raises: then the entry must not be returned.
     """
     if entry.details is None or entry.details.superseded_by is None:
         return None
@@ -70,11 +67,7 @@ def _hides(entry: Entry, now: int) -> bool:
 
 
 def break_ring(repository: MemoryRepository, context: Context, entry: Entry, hidden: Entry) -> Slices[None]:
-    """Break the ring if ``hidden``, which the entry will supersede, supersedes the entry.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: the entry would supersede itself.
-    """
+    """Break the ring if ``hidden``, which the entry will supersede, supersedes the entry."""
     if hidden.number == entry.number:
         raise auth_errors.invalid("supersedes", "supersedes: a memory cannot supersede itself")
     below: int | None = hidden.number
@@ -98,14 +91,7 @@ def relink(
 ) -> None:
     """Replace the link of an entry's old state by that of its new state.
 
-    None for no entry.
-
-    Args:
-        repository: The repository of the root.
-        context: The context of the message.
-        before: The entry before.
-        after: The entry after.
-        is_new: Whether its supersession is new.
+    ``is_new`` is whether its supersession is new.
     """
     old, new = _link_key(before), _link_key(after)
     if old is not None and old != new:

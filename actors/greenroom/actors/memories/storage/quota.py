@@ -50,16 +50,10 @@ class Quota:
     async def charge(self, runtime: RuntimeClient, principal: Principal, request: Any, scope: str) -> None:
         """Charge a writing request to the key's quota.
 
-        Args:
-            runtime: The runtime that sends the charge to the keys' actor.
-            principal: The caller.
-            request: The request.
-            scope: The scope of the caller's idempotency keys.
-
         Raises:
-                Refusal: ``QUOTA_EXCEEDED``: the quota is too small; nothing was charged. Also as
-                    `charge_roots` and `policy.check_writes_namespace` for a namespace that the request may
-                    create.
+            Refusal: ``QUOTA_EXCEEDED``: the quota is too small; nothing was charged. Also as `charge_roots`
+            and
+                `policy.check_writes_namespace` for a namespace that the request may create.
             GreenroomError: as `RuntimeClient.ask`.
         """
         namespace = getattr(request, "namespace", None)
@@ -88,9 +82,7 @@ class Quota:
 
 
 async def charge_roots(runtime: RuntimeClient, principal: Principal, roots: Collection[str]) -> None:
-    """Charge the new ones of some roots, all at once.
-
-    A caller without a key is not charged.
+    """Charge the new ones of some roots, all at once; without a key, nothing.
 
     The caller's right to write there must have been checked, since the answer reveals which roots are new.
 

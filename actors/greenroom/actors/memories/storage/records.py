@@ -15,7 +15,7 @@
         t [keys]                the highest version of ended entries under some keys; see `ended_key`
         i …                     the index
         y                       the updates that the index lacks because they could not be read
-        w                       the state of the summary; see `root_summary`
+        w                       the state of an older program's summary; see `directory.drop_summary`
         j staging …             lines of imports that are not applied yet; see `import_staging`
 
 Entries and updates are numbered by one counter. A key may have 1,020 bytes, of which the store takes 200, so
@@ -91,9 +91,8 @@ class RootHeader(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         root: The first two segments of their namespaces.
-            secret: The key from which ids are made.
-            partitions: Their partitions, by number.
-            indexed_to: Entries up to this update are in the index; None for all, as in all but older stores.
+        secret: The key from which ids are made.
+        indexed_to: Entries up to this update are in the index; None for all, as in all but older stores.
     """
 
     root: str
@@ -103,23 +102,17 @@ class RootHeader(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RootSummary(msgspec.Struct, frozen=True, array_like=True):
-    """The state of the root's rows in the index of summaries.
+    """What an older program wrote about a root into `directory.SUMMARIES`.
 
     Attributes:
-        rules: The version of the text rules; empty if the rows do not cover all memories.
-        upto: The last update that is summarized.
-        parts: The number of rows.
-        cleared: The last update whose own rows are removed.
-        space: The embedding space of the summarized vectors; None if some were missing.
-        generation: The number of rebuilds, by which readers detect a change.
+        parts: The number of rows about all memories.
+        cleared: The last update without rows of its own.
     """
 
     rules: str
     upto: int = 0
     parts: int = 0
     cleared: int = 0
-    space: str | None = None
-    generation: int = 0
 
 
 class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
@@ -128,23 +121,15 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         partition: The number of its partition.
         sub: Its namespace below the root.
-            kind: The kind of memory.
-            tags: The tags as received.
-            importance: 0 to 1.
-            author: The author that the caller named; None for the agent.
-            conversation: The conversation that it belongs to.
-            position: The position in the conversation.
-            supersedes: The number of the entry that it supersedes.
-            superseded_by: The number of the last entry that superseded it; the link tells whether it still
-                does.
-            deleted_at: When it was forgotten.
-            form: `JSON` or `TEXT`, and whether `COMPRESSED`.
-            stored_size: The bytes of the stored value.
-            by_owner: Whether its owner wrote the newest version, as far as is known.
-            unreviewed: Whether a rule made it and no person has reviewed it.
-            deleted_by: Who forgot it; None in records of older programs.
-            imported: The author according to the source of an import; the author is then the importer.
-            is_dated: Whether the time of creation came with an import, so that it is not the time of storage.
+        author: The author that the caller named; None for the agent.
+        supersedes: The number of the entry that it supersedes.
+        superseded_by: The last entry that superseded it; the link tells whether it still does.
+        form: `JSON` or `TEXT`, and whether `COMPRESSED`.
+        by_owner: Whether its owner wrote the newest version, as far as is known.
+        unreviewed: Whether a rule made it and no person has reviewed it.
+        deleted_by: Who forgot it; None in records of older programs.
+        imported: The author according to the source of an import; the author is then the importer.
+        is_dated: Whether the time of creation came with an import.
     """
 
     partition: int
@@ -214,18 +199,9 @@ class VersionDetails(msgspec.Struct, frozen=True, array_like=True):
     """Fields of a version beyond those of an agent's plain key-value entry.
 
     Attributes:
-        update: Its update number.
-            form: As `EntryDetails.form`.
-            size: The bytes as received.
-            author: The author of this version.
-            task_id: The task for which it was written.
-        kind: As the entry had it then.
-        tags: As the entry had them then.
-        importance: As the entry had it then.
-        unreviewed: As the entry was then.
-            supersedes: The number of the entry that it superseded then, or `NOTHING`; None in records of
-                older programs.
-            imported: The author of this version according to the source of an import.
+        size: The bytes as received.
+        supersedes: `NOTHING` for none; None in records of older programs.
+        imported: The author according to the source of an import.
     """
 
     update: int
@@ -249,6 +225,11 @@ class Version(msgspec.Struct, frozen=True, array_like=True):
     metadata: bytes
     value: bytes
     details: VersionDetails | None = None
+
+    @property
+    def form(self) -> int:
+        """`JSON` or `TEXT`, and whether `COMPRESSED`."""
+        return JSON if self.details is None else self.details.form
 
 
 class VersionTimes(msgspec.Struct, frozen=True, array_like=True):
@@ -315,7 +296,7 @@ def entry_key(session_id: str | None, key: str, sub: str = "") -> bytes:
 def entry_keys(session_id: str | None, key: str, sub: str = "") -> tuple[bytes, ...]:
     """Return the possible record keys of an entry, the composed form first.
 
-    Older programs stored each Unicode form of a key apart. An ASCII key has one form.
+    Older programs stored each Unicode form of a key apart.
     """
     return keys_in_scope(scope_bytes(session_id, sub), key)
 
@@ -359,12 +340,10 @@ def _end_of_scope(key: bytes) -> int:
 
 
 def ended_key(key: bytes | None) -> bytes:
-    """Return the key of a group's row, which has the highest ended version.
+    """Return the key of a group's row with the highest ended version.
 
-    Groups bound the number of rows and hide the keys: 1 of 1,024 other keys is in the same group.
-
-    Args:
-        key: As `entry_key` returns it; None for all keys together.
+    Groups bound the number of rows and hide the keys: 1 of 1,024 other keys is in the same group. None stands
+    for all keys.
     """
     if key is None:
         return ENDED

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import namespaces as names
 from greenroom.actors.core.auth import policy
@@ -29,11 +30,10 @@ from greenroom.actors.memories.storage.records import (
     Entry,
     EntryDetails,
     RootHeader,
-    RootSummary,
     Version,
 )
 from greenroom.actors.memories.storage.usage_counters import UsageCounters
-from greenroom.actors.memories.storage.values import to_search_text, unpack
+from greenroom.actors.memories.storage.values import beginning, to_search_text, unpack
 from greenroom.actors.search.index import Document, MemoryIndex
 from greenroom.runtime import Actor, Context, RecordDamagedError, Refusal, Slices, pass_over
 
@@ -75,17 +75,16 @@ class ReadRow(NamedTuple):
 class MemoryRepository(Actor):
     """The memories below one root.
 
+    What reads records raises `RecordDamagedError` for a damaged one; it names only what the caller may see.
+
     Attributes:
         address: The key of the actor's address.
         counter: The highest number in use.
-            header: The header record; None before the first write, and in stores of older programs.
-            index: The search index.
-            uses: The uses that are not written yet.
-            embedder_notified: Whether the embedder knows that memories lack vectors.
-            forgotten: Times of forgetting by entry number, perhaps outdated; None until they are needed.
-            summarized: The generation of the summary that this activation built; None for none.
-            mapped: What maps show of memories, by update number; `map_rows` fills and bounds it.
-            settled: The number of decisions about pairs since the activation.
+        header: None before the first write, and in stores of older programs.
+        embedder_notified: Whether the embedder knows that memories lack vectors.
+        forgotten: Times of forgetting by entry number, perhaps outdated; None until they are needed.
+        mapped: What maps show of memories, by update number; `map_rows` fills and bounds it.
+        settled: The number of decisions about pairs since the activation.
     """
 
     def activate(self, context: Context) -> None:
@@ -105,9 +104,7 @@ class MemoryRepository(Actor):
         self._views: VisibilityCache | None = None
         self.mapped: dict[int, MappedMemory] = {}
         self.settled = 0
-        self._summary: RootSummary | None = None
-        self._knows_summary = False
-        self.summarized: int | None = None
+        self._may_have_summary = True
         self._cache_header()
 
     # -- the root ----------------------------------------------------------
@@ -125,11 +122,7 @@ class MemoryRepository(Actor):
         return entry.deleted_at is None and (to is None or entry.update <= to)
 
     def ensure_root(self, context: Context, root: str) -> RootHeader:
-        """Return the header of the root, staged if there is none yet.
-
-        Raises:
-            Refusal: as `check_root`.
-        """
+        """Return the header of the root, staged if there is none yet."""
         self.check_root(root)
         if self.header is None:
             secret = context.random.randbytes(records.SECRET_BYTES)
@@ -138,15 +131,12 @@ class MemoryRepository(Actor):
             self.put_header(context, RootHeader(root, secret, partitions, 0 if self.counter else None))
         assert self.header is not None, "it was just made"
         if not self._is_listed:
+            self.drop_summary(context)
             self.list_root(context)
         return self.header
 
     def check_root(self, root: str) -> None:
-        """Check the name of a root at its first write.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: it imitates the name of a user, an agent or a project.
-        """
+        """Refuse the name of a root that imitates a user, an agent or a project."""
         if self.header is None and (reserved := names.find_imitated(root)) is not None:
             raise auth_errors.imitation(root, reserved)
 
@@ -177,8 +167,8 @@ class MemoryRepository(Actor):
         if self.header is not None and self._has_entries(context):
             self.list_root(context)
 
-    def unlist_if_empty(self, context: Context) -> bool:
-        """Stage the effects of removals, and return whether no memory is left; see `removal.finish`.
+    def unlist_if_empty(self, context: Context) -> None:
+        """Stage the effects of a message's removals on the root, once.
 
         The root stays in the directory while it has entries, so that forgotten ones are found.
         """
@@ -186,8 +176,6 @@ class MemoryRepository(Actor):
         if not self._has_entries(context):
             directory.remove(context, self.root)
             self._is_listed = False
-            return True
-        return False
 
     @property
     def is_resource(self) -> bool:
@@ -207,6 +195,11 @@ class MemoryRepository(Actor):
         for label in {label for place in places for label in policy.labels_of_memory(*place)}:
             context.publish(memories_uri(self.root), label)
 
+    def record(self, context: Context, action: str, entry: Entry, **details: Any) -> None:
+        """Add an audit record about an entry."""
+        namespace = self.namespace(entry.sub)
+        audit_record.record(context, action, entry.session_id, namespace=namespace, key=entry.key, **details)
+
     def namespace(self, sub: str) -> str:
         """Return the full name of a namespace below the root."""
         return f"{self.root}:{sub}" if sub else self.root
@@ -215,15 +208,11 @@ class MemoryRepository(Actor):
         """Return the part of a namespace below the root; None is the root."""
         return "" if namespace is None else namespace[len(names.root_of(namespace)) + 1 :]
 
-    def summary(self, context: Context) -> RootSummary | None:
-        """Return the state of the summary; None for a root of an older program."""
-        if not self._knows_summary:
-            self.set_summary(context.get(records.SUMMARY, RootSummary))
-        return self._summary
-
-    def set_summary(self, summary: RootSummary | None) -> None:
-        """Cache the state of the summary, as it is staged."""
-        self._summary, self._knows_summary = summary, True
+    def drop_summary(self, context: Context) -> None:
+        """Stage the removal of an older program's summary, once in an activation."""
+        if self._may_have_summary:
+            self._may_have_summary = False
+            directory.drop_summary(context, self.tag)
 
     # -- partitions and ids ---------------------------------------------------
 
@@ -288,12 +277,9 @@ class MemoryRepository(Actor):
         return tuple(self.entry_key(each, number) for each in keys)
 
     def find(self, context: Context, sub: str, session_id: str | None, key: str) -> StoredEntry | None:
-        """Return the live entry of a key that the caller may see.
+        """Return the live entry of a key that the caller may see; raises as `choose_form`.
 
         With several under one key, private ones and the caller's own come before shared ones.
-
-        Raises:
-            Refusal: as `choose_form`.
         """
         found: StoredEntry | None = None
         best: tuple[bool, bool, bool, int] | None = None
@@ -309,11 +295,7 @@ class MemoryRepository(Actor):
         return self.choose_form(key, [found, *self._other_forms(context, found.entry)])
 
     def find_own(self, context: Context, session_id: str | None, key: str) -> StoredEntry | None:
-        """Return the entry of an agent's own key, preferably a live one.
-
-        Raises:
-            Refusal: as `choose_form`.
-        """
+        """Return the entry of an agent's own key, preferably live; raises as `choose_form`."""
         places = records.entry_keys(session_id, key)
         if len(places) == 1 and not self.has_several_owners:  # the most frequent case, and the fastest
             entry = self.entry_at(context, places[0], key)
@@ -355,12 +337,7 @@ class MemoryRepository(Actor):
     def ended_version(self, context: Context, keys: Iterable[bytes]) -> int:
         """Return the highest version that ended under a key; a new memory continues above it.
 
-        With several owners it is the highest of all keys, so that it reveals nothing about another owner's
-        key.
-
-        Args:
-            context: The context of the message.
-            keys: As `records.entry_keys` returns them.
+        With several owners it is that of all keys, so that it reveals nothing about another owner's key.
         """
         return max(self._read_ended(context, self._ended_key(key)) for key in keys)
 
@@ -387,11 +364,7 @@ class MemoryRepository(Actor):
     def entries_of_key(
         self, context: Context, keys: Iterable[bytes], key: str | None = None
     ) -> Iterator[StoredEntry]:
-        """Yield the entries under one key: live ones by partition, and forgotten ones.
-
-        Raises:
-            RecordDamagedError: a damaged entry that the caller might see.
-        """
+        """Yield the entries under one key: live ones by partition, and forgotten ones."""
         met: list[RecordDamagedError] = []
         for prefix in keys:
             only = filter_damage(context, prefix, met.append)
@@ -458,47 +431,26 @@ class MemoryRepository(Actor):
         return None if self.header is None else self._at_tail(context, self.tail(number))
 
     def by_update(self, context: Context, update: int) -> StoredEntry | None:
-        """Return the entry whose newest version has this update number.
-
-        Raises:
-            RecordDamagedError: the record is damaged.
-        """
+        """Return the entry whose newest version has this update number."""
         where = context.get(records.update_key(update), bytes)
         return None if where is None else StoredEntry(where, self.listed_at(context, where))
 
     def indexed(self, context: Context, update: int) -> StoredEntry:
-        """Return the entry of an index row, which must exist.
-
-        Raises:
-            RecordDamagedError: a record of it is damaged or missing.
-        """
+        """Return the entry of an index row, which must exist, as `listed_at`."""
         stored = self.by_update(context, update)
         if stored is None:
             raise damaged_entry(missing_record("a memory", records.update_key(update)), "a memory")
         return stored
 
     def listed_at(self, context: Context, where: bytes) -> Entry:
-        """Return the entry of an order row.
-
-        Raises:
-            RecordDamagedError: the record is damaged or missing.
-        """
+        """Return the entry of an order row, which must exist."""
         entry = self.entry_at(context, where)
         if entry is None:
             raise damaged_entry(missing_record("a memory", where), "a memory")
         return entry
 
     def entry_at(self, context: Context, where: bytes, key: str | None = None) -> Entry | None:
-        """Return the entry at a record key, or None.
-
-        Args:
-            context: The context of the message.
-            where: The record key.
-            key: The key of the memory, if the caller gave it.
-
-        Raises:
-            RecordDamagedError: it is damaged; the error names the entry only if the caller may see it.
-        """
+        """Return the entry at a record key, or None."""
         try:
             return context.get(where, Entry)
         except RecordDamagedError as error:
@@ -530,17 +482,11 @@ class MemoryRepository(Actor):
         return self._tails.get(where)
 
     def place_of(self, context: Context, number: int) -> bytes | None:
-        """Return the record key of the entry with a number; empty if it is lost.
-
-        Raises:
-            RecordDamagedError: the id's row is damaged.
-        """
+        """Return the record key of the entry with a number; empty if it is lost."""
         return context.get(records.id_key(self.tail(number)), bytes)
 
     def shows_place(self, principal: Principal, suffix: bytes) -> bool | None:
-        """Return whether the caller may see an entry, judged by its place.
-
-        None if the place does not tell.
+        """Return whether the place of an entry lets the caller see it; None if unknown.
 
         Damage of forgotten entries is never reported.
         """
@@ -561,14 +507,10 @@ class MemoryRepository(Actor):
     def _row(self, context: Context, update: int) -> Slices[ReadRow]:
         entry = self.indexed(context, update).entry
         value, version = yield from self.value(context, entry)
-        return ReadRow(entry, value, records.JSON if version.details is None else version.details.form)
+        return ReadRow(entry, value, version.form)
 
     def version(self, context: Context, entry: Entry) -> Version:
-        """Return the newest version of an entry.
-
-        Raises:
-            RecordDamagedError: it is damaged or missing.
-        """
+        """Return the newest version of an entry."""
         version = self.version_of(context, entry, entry.version)
         if version is None:
             where = records.version_key(entry.number, entry.version)
@@ -576,11 +518,7 @@ class MemoryRepository(Actor):
         return version
 
     def version_of(self, context: Context, entry: Entry, number: int) -> Version | None:
-        """Return a version of an entry, or None if it is gone.
-
-        Raises:
-            RecordDamagedError: it is damaged.
-        """
+        """Return a version of an entry, or None if it is gone."""
         try:
             return context.get(records.version_key(entry.number, number), Version)
         except RecordDamagedError as error:
@@ -592,14 +530,14 @@ class MemoryRepository(Actor):
         return damaged_entry(error, "the memory", key=entry.key, memory_id=memory_id)
 
     def value(self, context: Context, entry: Entry) -> Slices[tuple[bytes, Version]]:
-        """Return the newest value, uncompressed, and its version.
-
-        Raises:
-            RecordDamagedError: it is damaged.
-        """
+        """Return the newest value, uncompressed, and its version."""
         version = self.version(context, entry)
-        form = records.JSON if version.details is None else version.details.form
-        return (yield from unpack(version.value, form)), version
+        return (yield from unpack(version.value, version.form)), version
+
+    def beginning(self, context: Context, entry: Entry, most: int) -> Slices[str]:
+        """Return the first characters of the newest value, as text."""
+        value, version = yield from self.value(context, entry)
+        return beginning(value, version.form, most)
 
     # -- the index ---------------------------------------------------------
 
@@ -680,11 +618,7 @@ class MemoryRepository(Actor):
                 note_damage(context, error)
 
     def _check_successors(self, context: Context, entry: Entry) -> None:
-        """Check that the superseding entries are readable.
-
-        Raises:
-            RecordDamagedError: they are not, so the entry must stay hidden.
-        """
+        """Raise the error of an unreadable superseding entry; then the entry must stay hidden."""
         if entry.details is None or entry.details.superseded_by is None:
             return
         prefix = records.successors_prefix(entry.number)

@@ -18,12 +18,9 @@ _BYTES_PENDING = 250
 
 
 class UsageCounters:
-    """The uses that are not written yet.
+    """The uses that are not written yet; the end of the actor loses them.
 
-    A crash or the end of the process or actor loses them.
-
-    Attributes:
-        used: One used entry of each partition.
+    ``used`` has one used entry of each partition.
     """
 
     def __init__(self) -> None:

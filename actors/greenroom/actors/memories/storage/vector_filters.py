@@ -24,12 +24,7 @@ KEPT_VIEWS = 4
 
 
 class VisibleRows(NamedTuple):
-    """The rows that one caller may see.
-
-    Attributes:
-        view: The rows.
-        superseded: Those superseded by other visible rows; None if there are none.
-    """
+    """The rows that one caller may see, and those that others of them supersede."""
 
     view: View
     superseded: Mask | None
@@ -125,11 +120,9 @@ def unreviewed(corpus: Corpus) -> Mask:
 
 
 class RowFilter:
-    """Filters, applied one after the other.
+    """Filters, applied one after the other: the rows that are left.
 
-    Attributes:
-        wanted: The rows that are left.
-        counts: The number of rows left after each filter, in order.
+    ``counts`` has their number after each filter, in order.
     """
 
     def __init__(self, seen: VisibleRows) -> None:
@@ -140,12 +133,7 @@ class RowFilter:
         self.counts: dict[str, int] = {"visible": view.count}
 
     def apply(self, filters: MemoryFilters, now: int) -> Slices[None]:
-        """Apply all filters that the index supports; keys and sessions are not among them.
-
-        Args:
-            filters: The filters.
-            now: The time, in microseconds since 1970.
-        """
+        """Apply all filters that the index supports; keys and sessions are not among them."""
         corpus = self._corpus
         if not filters.superseded and self._superseded is not None:
             self._keep("superseded", ~self._superseded)
@@ -166,7 +154,6 @@ class RowFilter:
         self._keep(name, mask)
 
     def _by_columns(self, filters: MemoryFilters) -> None:
-        """Apply the filters on columns."""
         corpus = self._corpus
         if filters.kind is not None:
             self._keep("kind", self._has("kind", filters.kind))

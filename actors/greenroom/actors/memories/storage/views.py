@@ -47,7 +47,7 @@ def to_version_view(
     """Return an entry with the value of one version."""
     details = entry.details or PLAIN
     then = version.details
-    form = records.JSON if then is None else then.form
+    form = version.form
     size = len(version.value) if then is None else then.size
     withheld = most is not None and size > most
     value = b"" if withheld else (yield from unpack(version.value, form))
@@ -91,15 +91,12 @@ def to_version_view(
 def compressed_form(repository: MemoryRepository, context: Context, entry: Entry) -> replies.CompressedForm:
     """Return the newest, compressed value of an entry as it is stored."""
     version = repository.version(context, entry)
-    form = records.JSON if version.details is None else version.details.form
-    return replies.CompressedForm(member="content" if form & records.TEXT else "value", data=version.value)
+    is_text = bool(version.form & records.TEXT)
+    return replies.CompressedForm(member="content" if is_text else "value", data=version.value)
 
 
 def version_id(entry: Entry, number: int, version: Version) -> int:
-    """Return the number of a version within its root.
-
-    Older programs did not store it; then return the lowest possible number.
-    """
+    """Return the number of a version within its root; the lowest possible in older records."""
     if version.details is not None:
         return version.details.update
     return entry.update if number == entry.version else entry.number + number - 1
@@ -122,14 +119,7 @@ def _id(repository: MemoryRepository, entry: Entry | None) -> str | None:
 
 
 class EntryFilter:
-    """Filters and a namespace, applied to entries with the rights of the caller.
-
-    Args:
-        repository: The repository of the root.
-        context: The context of the message.
-        filters: The filters of the request.
-        below: A further namespace prefix; None for the whole root.
-    """
+    """Filters, and a further namespace prefix, applied with the rights of the caller."""
 
     def __init__(
         self, repository: MemoryRepository, context: Context, filters: MemoryFilters, below: str | None
@@ -184,15 +174,18 @@ class EntryFilter:
 
 
 def newest_first(
-    repository: MemoryRepository, context: Context, highest: int | None = None
+    repository: MemoryRepository,
+    context: Context,
+    highest: int | None = None,
+    prefix: bytes = records.UPDATES,
 ) -> Iterator[StoredEntry]:
-    """Yield all entries that are not forgotten, newest update first, up to the update ``highest``.
+    """Yield the entries of an order, newest update first, up to the update ``highest``.
 
-    Damaged entries are skipped, and the reply reports them.
+    No order has forgotten ones. Damaged entries are skipped, and the reply reports them.
     """
-    start = None if highest is None else records.update_key(highest)
-    met = filter_damage(context, records.UPDATES)
-    for _, where in context.scan(bytes, prefix=records.UPDATES, start=start, reverse=True, on_damage=met):
+    start = None if highest is None else prefix + highest.to_bytes(8)
+    met = filter_damage(context, prefix)
+    for _, where in context.scan(bytes, prefix=prefix, start=start, reverse=True, on_damage=met):
         entry = read_undamaged(context, repository.listed_at, context, where)
         if entry is not None:
             yield StoredEntry(where, entry)

@@ -64,7 +64,7 @@ class ExportActor(Actor):
         if head is None:
             context.put(_HEAD, Export(context.principal, request.format))
             context.set_timer(TIMER, context.now + KEPT_FOR, requests.ForgetExport())
-        elif not _is_same(head.principal, context.principal):
+        elif _owner(head.principal) != _owner(context.principal):
             raise auth_errors.denial(auth_errors.resource_not_found(export_uri(context.address.key)))
         context.put(_part_prefix(request.part) + request.number.to_bytes(4), request.text)
 
@@ -74,7 +74,7 @@ class ExportActor(Actor):
         head = context.get(_HEAD, Export)
         if head is None:
             raise auth_errors.resource_not_found(request.uri)
-        if not _is_same(head.principal, context.principal):
+        if _owner(head.principal) != _owner(context.principal):
             raise auth_errors.denial(auth_errors.resource_not_found(request.uri))
         part = request.uri.removeprefix(export_uri(context.address.key)).removeprefix("/")
         pieces: list[str] = []
@@ -116,12 +116,8 @@ def _part_prefix(part: int) -> bytes:
     return _PIECE + part.to_bytes(2)
 
 
-def _is_same(one: Principal, other: Principal) -> bool:
-    """Return whether two principals see the same: one agent, user and projects."""
-    return _identity(one) == _identity(other)
-
-
-def _identity(principal: Principal) -> tuple[object, ...]:
+def _owner(principal: Principal) -> tuple[object, ...]:
+    """Return what two principals that see the same have in common."""
     return principal.agent_id, principal.agent_type, principal.user, principal.projects
 
 
@@ -136,10 +132,9 @@ async def export_lines(
 ) -> AsyncGenerator[list[msgspec.Raw], None]:
     """Yield pages of all visible memories, as JSON lines.
 
-    Namespaces come in the order of their names, and the memories of each in the order of their creation.
-    Memories that are written meanwhile may be included or not; no memory comes twice. Close the generator
-    after use (`aclosing`). The export waits for decided imports while they make progress, so that it has no
-    part of one.
+    Namespaces come by name, the memories of each in the order of their creation. Memories that are written
+    meanwhile may be included or not; none comes twice. Close the generator after use (`aclosing`). It waits
+    for decided imports while they make progress, so that it has no part of one.
 
     Args:
         runtime: The client of the runtime.
@@ -148,8 +143,7 @@ async def export_lines(
         filters: The filters of the memories.
         progress: Called with the progress.
         unwritten: Gets the roots with a decided import that makes no progress.
-        damage: Gets the memories that are left out because they are damaged; without it, these end the
-            export.
+        damage: Gets what is left out because it is damaged; without it, that ends the export.
 
     Raises:
         GreenroomError: As `RuntimeClient.ask`; also `StoreDamagedError` if there is no ``damage``.

@@ -47,7 +47,7 @@ def cut(text: str) -> tuple[str, str]:
 
 
 def read_front_matter(front: str) -> FrontMatter | None:
-    """Parse front matter; return None for ordinary text between two rules.
+    """Parse front matter; None for ordinary text between two rules.
 
     Raises:
         RecordError: It is not YAML, or too expensive to load.
@@ -79,7 +79,6 @@ def _load(text: str, placeholders: _Placeholders, quoted: list[int]) -> Any:
 
     Raises:
         RecordError: It is too expensive to load.
-        yaml.YAMLError: It is not YAML. Others as `read_front_matter` expects them.
     """
     import yaml  # noqa: PLC0415  as above
 
@@ -118,9 +117,7 @@ def _fault(error: Exception) -> str:
 class _Placeholders(NamedTuple):
     """The placeholders of a template, in the order of the words that replace them.
 
-    Attributes:
-        mark: The character around the number of each; it occurs nowhere else in the text.
-        texts: The placeholders.
+    ``mark`` stands around the number of each, and nowhere else in the text.
     """
 
     mark: str
@@ -207,11 +204,7 @@ def _check_cost(text: str, placeholders: _Placeholders) -> None:
         elif isinstance(event, yaml.AliasEvent):
             costs.refer(event.anchor)
         elif isinstance(event, yaml.ScalarEvent):
-            if event.tag or not event.style:
-                _check_integer(event.value)
+            is_plain = event.tag or not event.style
+            if is_plain and len(event.value) > MAX_DIGITS and _INTEGER.fullmatch(event.value):
+                raise RecordError(f"its front matter cannot be read: {too_long(len(event.value))}")
             costs.add(event.anchor, _Cost(1 + len(placeholders.restore(event.value)), 0))
-
-
-def _check_integer(text: str) -> None:
-    if len(text) > MAX_DIGITS and _INTEGER.fullmatch(text):
-        raise RecordError(f"its front matter cannot be read: {too_long(len(text))}")

@@ -1,10 +1,8 @@
 """The actor of one import, which decides in one commit for all namespaces.
 
-Its key is made from the principal, the source and the options. So the same import finds the same actor, and
-continues an attempt that stopped, waits for one that is decided, or begins anew if the earlier one is done.
-
-Imports that are decided, but not yet written everywhere, are listed: an export waits for them, or reports
-them.
+Its key is made from the principal, the source and the options. So the same import finds the same actor: it
+continues an attempt that stopped, waits for one that is decided, or begins anew. An export waits for imports
+that are decided and not yet written everywhere, or reports them.
 """
 
 from __future__ import annotations
@@ -126,7 +124,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True):
         attempt: When it was begun; unique for each attempt.
         applied: The results by root, as version 0.1.0 stored them; now each root has a record of its own.
         batches: The number of batches of each root, after the decision.
-        pause: The pause until the next message to the roots, after the decision.
+        pause: The pause until the next message to the roots.
     """
 
     principal: Principal
@@ -289,10 +287,7 @@ class ImportActor(Actor):
         return found
 
     def _urge(self, context: Context, found: Import) -> None:
-        """Tell the roots to apply their lines, and schedule the next time.
-
-        A root that already applies them does nothing twice.
-        """
+        """Tell the roots to apply their lines, which none does twice; schedule the next time."""
         for root in found.roots:
             if root not in self._applied:
                 staging = self._staging(context, found)

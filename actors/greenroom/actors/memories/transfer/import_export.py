@@ -166,13 +166,7 @@ class ExportMemories(Procedure[MemoriesExported], frozen=True, metaclass=Checked
 
 
 class _Parts:
-    """An export that is being cut into parts, each of which fits into a message.
-
-    Attributes:
-        all: The finished parts.
-        size: The bytes of all parts.
-        digest: The digest of all parts.
-    """
+    """An export that is being cut into parts, each of which fits into a message."""
 
     def __init__(self, client: Client, format: ExportFormat) -> None:
         self.all: list[requests.ExportPart] = []
@@ -184,11 +178,7 @@ class _Parts:
         self._begin()
 
     async def add(self, page: list[msgspec.Raw]) -> None:
-        """Store lines; end a full part, and begin the next.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: The export, or one line, is too large.
-        """
+        """Store lines; end a full part, and begin the next."""
         fitting: list[msgspec.Raw] = []
         for line in page:
             size = len(bytes(line)) + _AROUND

@@ -36,7 +36,7 @@ from greenroom.actors.memories.transfer.import_actor import EXACT_ROOTS
 from greenroom.actors.memories.transfer.normalize import Remark, SourceError, SourceLine
 from greenroom.actors.memories.transfer.sources import Source
 from greenroom.actors.memories.transfer.survey import CHECKED_AT_ONCE, MOST_PROBLEMS, Survey
-from greenroom.actors.memories.writing.import_staging import digest_with, topic_of
+from greenroom.actors.memories.writing.import_staging import WRITTEN, digest_with, topic_of
 from greenroom.actors.search.embedding.embedding_service import GetEmbedding
 from greenroom.actors.search.embedding.rows import INDEX, WAITING, Waiting
 from greenroom.runtime import (
@@ -88,7 +88,6 @@ class Imported(NamedTuple):
         resumed: Whether it continued an earlier attempt.
         embedded: Whether all have vectors; None if it did not wait for that, or none are wanted.
         left_out: The first `MOST_NAMED` records that cannot be imported, if the others were.
-        left_out_count: The number of such records.
         remarks: The first `MOST_NAMED` warnings about imported lines.
     """
 
@@ -163,8 +162,7 @@ class Importer:
             wait_embedded: Whether to wait until all imported memories have vectors.
 
         Raises:
-            ImportRefusedError: Lines cannot be imported, and the source is imported whole or not at all; or
-                the caller may not import them.
+            ImportRefusedError: Lines cannot be imported, and the source is imported whole or not at all.
             SourceError: The source has another format.
             Refusal: An actor refuses: a namespace, or for lack of space.
             GreenroomError: As `RuntimeClient.ask`.
@@ -179,19 +177,20 @@ class Importer:
         begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
         resumed = begun.state != "staging"
         if begun.state == "staging":
-            begun, resumed = await self._decide(survey, address, begun)
+            begun, batches, resumed = await self._stage_whole(survey, address, begun)
+            if begun.state == "staging":
+                await self._ask(address, requests.DecideImport(staging=begun.staging, batches=batches))
         applied = await self._wait_applied(survey.roots, address)
         assert applied is not None, "a decided import stays until long after it is done"
         counts = dict(sum(map(Counter, applied.applied.values()), Counter[str]()))
-        embedded = await self._wait_embedded(survey) if wait_embedded and counts.keys() & _WRITTEN else None
+        embedded = await self._wait_embedded(survey) if wait_embedded and counts.keys() & WRITTEN else None
         return _to_result(survey, counts, digest, resumed=resumed, embedded=embedded)
 
     async def stage(self) -> requests.ReleaseImport | None:
         """Check and stage everything, and leave the decision to another actor; raises as `run`.
 
         Returns:
-            The message from that actor to the import's, in the commit that decides it; None if there are no
-            lines.
+            The message of that actor to the import's, in the commit that decides it; None without lines.
         """
         survey = await self._check()
         if not survey.lines:
@@ -214,11 +213,7 @@ class Importer:
     # -- checking ----------------------------------------------------------
 
     async def _check(self) -> Survey:
-        """Read everything once, so that no line is refused later.
-
-        Raises:
-            ImportRefusedError: As in `run`.
-        """
+        """Read everything once, so that no line is refused later."""
         survey = Survey(self._principal, self._namespace, is_strict=self._is_strict)
         items = self._source.read()
         passed: int | None = 0
@@ -257,23 +252,13 @@ class Importer:
 
     # -- staging -------------------------------------------------------------
 
-    async def _decide(
-        self, survey: Survey, address: Address, begun: requests.ImportProgress
-    ) -> tuple[requests.ImportProgress, bool]:
-        """Stage and decide, unless a parallel import was faster; return the state."""
-        begun, batches, resumed = await self._stage_whole(survey, address, begun)
-        if begun.state == "staging":
-            decided = requests.DecideImport(staging=begun.staging, batches=batches)
-            begun = await self._ask(address, decided)
-        return begun, resumed
-
     async def _stage_whole(
         self, survey: Survey, address: Address, begun: requests.ImportProgress
     ) -> tuple[requests.ImportProgress, dict[str, int], bool]:
         """Stage everything, unless a parallel import of the same source was decided meanwhile.
 
         Returns:
-            The progress, the number of batches by root, and whether it continued an earlier attempt.
+            The progress, the batches by root, and whether it continued an earlier attempt.
         """
         try:
             batches, resumed = await self._stage_missing(survey, begun)
@@ -370,19 +355,17 @@ class Importer:
     async def _wait_applied(
         self, roots: Mapping[str, int], address: Address, staging: str | None = None
     ) -> requests.ImportProgress | None:
-        """Wait until every root has written its part; return the results.
-
-        Args:
-            roots: The number of lines of each root.
-            address: The import's actor.
-            staging: The attempt to wait for; if it is long over, return None.
+        """Wait until every root has written its part; None if the attempt is over.
 
         Raises:
             ActorFailedError: A root cannot write its part; the import stays decided.
         """
         lost, before = self._lost_messages(), -1
         with self._runtime.subscriber() as changes:
-            changes.add(topic_of(address.key), self._may_hear)
+            changes.add(
+                topic_of(address.key),
+                lambda label: isinstance(label, ChangeLabel) and may_hear(self._principal, label),
+            )
             while True:
                 found: requests.ImportProgress | None = await self._ask(address, requests.ReadImport())
                 if found is None or staging not in {None, found.staging}:  # a finished one may begin anew
@@ -439,9 +422,6 @@ class Importer:
     async def _ask(self, address: Address, message: Any) -> Any:
         return await self._runtime.ask(address, message, principal=self._principal)
 
-    def _may_hear(self, label: Any) -> bool:
-        return isinstance(label, ChangeLabel) and may_hear(self._principal, label)
-
 
 def _to_result(
     survey: Survey, counts: dict[str, int], digest: str, *, resumed: bool, embedded: bool | None
@@ -457,6 +437,3 @@ def _to_result(
         survey.left_out_count,
         survey.remarks,
     )
-
-
-_WRITTEN: Final = frozenset({"created", "versioned", "overwritten"})

@@ -92,12 +92,7 @@ def _in_broken(text: str, size: int, error: ValueError) -> Iterator[Record | Bad
 
 
 def _lists_in(text: str, error: ValueError) -> tuple[dict[str, Any], int, ValueError]:
-    """Return the lists in an object that is cut off, the position, and the fault.
-
-    Args:
-        text: The object; a list that is cut off has the elements before the fault.
-        error: The error of the whole text.
-    """
+    """Return the lists in an object that is cut off, the position, and the fault."""
     lists: dict[str, list[Any]] = {}
     position = 0
     try:

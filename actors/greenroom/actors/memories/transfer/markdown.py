@@ -37,6 +37,7 @@ from greenroom.actors.memories.transfer.text_files import GUESSED, text_of
 
 SUFFIXES: Final = frozenset({".md", ".markdown", ".mdown"})
 NO_TEXT: Final = "it has no text"
+_BINARY: Final = "it is binary: a text has no NUL bytes, unless it is UTF-16 with its mark"
 COLON_AS_TEXT: Final = "a value with a colon and without quotes was read as text"
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -48,7 +49,6 @@ class _Field(NamedTuple):
 
     Attributes:
         names: Its names in front matter; the first that is present counts.
-        read: Returns its value; None for an invalid one.
         kept_as: The name in the metadata for an invalid value; None if `source_line` stores it.
     """
 
@@ -130,12 +130,15 @@ def read(path: Path) -> Iterator[Item]:
         name = file.name if file == path else file.relative_to(path).as_posix()
         try:
             data, changed = _read_file(file)
-            text, is_guess = _text_of(data)
+            text, is_guess = text_of(data)
         except RecordError as error:
             yield BadRecord(name, str(error), passed)
             continue
         except OSError as error:
             yield BadRecord(name, f"it cannot be read: {error.strerror}", passed)
+            continue
+        if "\0" in text:
+            yield BadRecord(name, _BINARY, passed)
             continue
         passed += len(data)
         if is_guess:
@@ -144,25 +147,12 @@ def read(path: Path) -> Iterator[Item]:
 
 
 def _read_file(file: Path) -> tuple[bytes, datetime]:
-    """Return the content of a file, and when it was changed.
-
-    Raises:
-        RecordError: It is too large.
-        OSError: It cannot be read.
-    """
+    """Return the content of a file, and when it was changed."""
     with file.open("rb") as opened:
         data = opened.read(MAX_WHOLE_BYTES + 1)
         if len(data) > MAX_WHOLE_BYTES:
             raise RecordError(f"it has more than {MAX_WHOLE_BYTES:,} bytes; split it")
         return data, datetime.fromtimestamp(os.fstat(opened.fileno()).st_mtime, UTC)
-
-
-def _text_of(data: bytes) -> tuple[str, bool]:
-    """Return a file's text as `text_of`; raise the same for binary data."""
-    text, is_guess = text_of(data)
-    if "\0" in text:
-        raise RecordError("it is binary: a text has no NUL bytes, unless it is UTF-16 with its mark")
-    return text, is_guess
 
 
 def _file(name: str, text: str, changed: datetime, passed: int, taken: dict[str, int]) -> Iterator[Item]:
@@ -191,7 +181,7 @@ def _sections_of(
     name: str, body: str, about: dict[str, Any], changed: datetime, passed: int, taken: dict[str, int]
 ) -> Iterator[SourceLine | BadRecord]:
     sections = [section for section in _sections(body) if section.has_body]
-    base = _base_key(name, about)
+    base = key_of(name_of(_first(about, _KEY)) or name.rpartition(".")[0].replace("/", "."))
     fields, rest = _common(about, changed)
     for position, section in enumerate(sections):
         heading = section.headings[-1] if section.headings else ""
@@ -200,7 +190,9 @@ def _sections_of(
         if section.headings:
             metadata["heading"] = " > ".join(section.headings)
         place = f"{name}, section {position + 1}"
-        key = _untaken(key, taken)
+        taken[key] = taken.get(key, 0) + 1
+        if taken[key] > 1:
+            key = key_of(f"{key[:240]}~{taken[key]}")
         try:
             yield source_line(
                 place,
@@ -214,17 +206,6 @@ def _sections_of(
             )
         except RecordError as error:
             yield BadRecord(place, str(error), passed)
-
-
-def _base_key(name: str, about: dict[str, Any]) -> str:
-    """Return the key of a file, from front matter or its path."""
-    return key_of(name_of(_first(about, _KEY)) or name.rpartition(".")[0].replace("/", "."))
-
-
-def _untaken(key: str, taken: dict[str, int]) -> str:
-    """Return a key that no earlier section has, and count it."""
-    taken[key] = taken.get(key, 0) + 1
-    return key if taken[key] == 1 else key_of(f"{key[:240]}~{taken[key]}")
 
 
 def _common(about: dict[str, Any], changed: datetime) -> tuple[dict[str, Any], dict[str, Any]]:

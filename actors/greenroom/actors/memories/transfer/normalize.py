@@ -70,11 +70,7 @@ def parse(text: str | bytes) -> Any:
 
 
 def next_value(text: str, position: int) -> tuple[Any, int]:
-    """Return the JSON value at a position of a text, and its end.
-
-    Raises:
-        ValueError: As `parse`.
-    """
+    """Return the JSON value at a position, and its end; raises as `parse`."""
     try:
         return _decoder.raw_decode(text, position)
     except RecursionError:
@@ -179,8 +175,8 @@ def _digest(text: str) -> str:
 def key_of(*parts: str | int) -> str:
     """Make a key from names of any kind; invalid characters become a dot.
 
-    If that loses something, or the key would be too long, it ends with a digest, so that different texts have
-    different keys.
+    If that loses something, or the key is too long, it ends with a digest: different texts have different
+    keys.
     """
     text = ".".join(str(part) for part in parts)
     key = _NOT_IN_KEYS.sub(".", text).strip()
@@ -191,11 +187,7 @@ def key_of(*parts: str | int) -> str:
 
 
 def text_in(record: Mapping[str, Any], field: str) -> str:
-    """Return the text in a record's field.
-
-    Raises:
-        RecordError: The field is missing, or holds something else.
-    """
+    """Return the text in a record's field, or raise `RecordError`."""
     given = record.get(field)
     if isinstance(given, str) and given:
         return given
@@ -203,11 +195,7 @@ def text_in(record: Mapping[str, Any], field: str) -> str:
 
 
 def id_in(record: Mapping[str, Any], field: str) -> str | int:
-    """Return the id in a record's field: a text or a whole number.
-
-    Raises:
-        RecordError: It is neither.
-    """
+    """Return the text or the whole number in a record's field, or raise `RecordError`."""
     given = record.get(field)
     if isinstance(given, int) and not isinstance(given, bool):
         return given

@@ -1,9 +1,8 @@
 """Import sources: detect a file's format, and read its lines.
 
-`open_source` detects the format from a file's content. Readers are generators: a file of any size is read
-once from the front, and never held whole. They raise `SourceError` for a file in another format. A record
-that cannot be imported is reported, and the reading continues. Errors in a single memory are found when its
-line is checked.
+Readers are generators: a file of any size is read once from the front, and never held whole. They raise
+`SourceError` for a file in another format. A record that cannot be imported is reported, and the reading
+continues. Errors in a single memory are found when its line is checked.
 
 JSON Lines, our own format, come from a text or a file, or as the same objects in one JSON array. Either all
 of them are imported or none.
@@ -22,12 +21,10 @@ import msgspec
 
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.memories.transfer import (
+    json_files,
     json_records,
-    knowledge_graph,
     markdown,
-    mem0,
-    memory_service,
-    shared_context,
+    sqlite_files,
     text_files,
 )
 from greenroom.actors.memories.transfer.normalize import (
@@ -39,7 +36,6 @@ from greenroom.actors.memories.transfer.normalize import (
     SourceUnreadableError,
     read_whole,
 )
-from greenroom.actors.memories.transfer.sqlite_file import tables_of
 
 _MARK = b"\xef\xbb\xbf"
 Format = Literal[
@@ -60,10 +56,8 @@ _GRAPH: Final = re.compile(r'"(?:entities|entityType|relationType)"\s*:|"type"\s
 class Source(NamedTuple):
     """A source of lines to import.
 
-    Attributes:
-        format: Its format.
-        size: About its size in bytes; progress is reported as a part of it.
-        read: Reads it from the front.
+    ``size`` is about its size in bytes; progress is reported as a part of it. ``read`` reads it from the
+    front.
     """
 
     format: str
@@ -134,32 +128,22 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
         SourceError: It has none of the formats.
     """
     try:
-        _check_kind(path)
+        if path.exists() and not (path.is_file() or path.is_dir()):  # read twice, and needs a size
+            raise SourceError(f"{path} is neither a file nor a folder")
         found = _detect(path) if chosen == "auto" else chosen
-        size = _size(path)
+        files = markdown.files(path) if path.is_dir() else [path]
+        size = sum(each.stat().st_size for each in files if each.exists() or each == path)
     except OSError as error:
         raise SourceUnreadableError(f"{path} cannot be read: {error.strerror or error}") from None
     readers: dict[str, Callable[[], Iterator[Item]]] = {
         "jsonl": lambda: file_lines(path),
-        "mem0": lambda: mem0.read(path),
-        "mcp-memory-service": lambda: memory_service.read(path),
-        "server-memory": lambda: knowledge_graph.read(path),
-        "shared-context-server": lambda: shared_context.read(path, principal),
+        "mem0": lambda: json_files.read_mem0(path),
+        "mcp-memory-service": lambda: sqlite_files.read_memory_service(path),
+        "server-memory": lambda: json_files.read_server_memory(path),
+        "shared-context-server": lambda: sqlite_files.read_shared_context(path, principal),
         "markdown": lambda: markdown.read(path),
     }
     return Source(found, size, readers[found])
-
-
-def _size(path: Path) -> int:
-    if path.is_dir():
-        return sum(each.stat().st_size for each in markdown.files(path) if each.exists())
-    return path.stat().st_size
-
-
-def _check_kind(path: Path) -> None:
-    """Refuse pipes and devices, since a source is read twice and must have a size."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise SourceError(f"{path} is neither a file nor a folder")
 
 
 def _detect(path: Path) -> str:
@@ -168,21 +152,14 @@ def _detect(path: Path) -> str:
     with path.open("rb") as file:
         begin = file.read(_LOOKED_AT_BYTES)
     if begin.startswith(MAGIC):
-        tables = tables_of(path)
-        if {"memories"} <= tables:
+        tables = sqlite_files.tables_of(path)
+        if "memories" in tables:
             return "mcp-memory-service"
         if {"agent_memory", "messages"} <= tables:
             return "shared-context-server"
         raise SourceError(f"{path} is an SQLite file of none of the known programs: say --format")
-    return _detect_json(_beginning_of(begin))
-
-
-def _beginning_of(begin: bytes) -> str:
-    """Return the text of a file's first bytes, as far as it can be read."""
-    mark = begin[:2]
-    if mark in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}:
-        return begin.decode("utf-16", errors="replace").lstrip()
-    return begin.decode("utf-8-sig", errors="replace").lstrip()
+    is_wide = begin[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}
+    return _detect_json(begin.decode("utf-16" if is_wide else "utf-8-sig", errors="replace").lstrip())
 
 
 def _detect_json(begin: str) -> str:
@@ -204,9 +181,9 @@ def _format_of(record: Any) -> str | None:
     if not isinstance(record, dict):
         return None
     kind = record.get("type")
-    if kind in ("entity", "relation", knowledge_graph.MARKER) or "entities" in record:
+    if kind in ("entity", "relation", json_files.MARKER) or "entities" in record:
         return "server-memory"
     if "key" in record:
         return "jsonl"
-    is_list = any(isinstance(record.get(name), list) for name in mem0.LISTS)
+    is_list = any(isinstance(record.get(name), list) for name in json_files.MEM0_LISTS)
     return "mem0" if is_list or {"memory", "id"} <= record.keys() else None

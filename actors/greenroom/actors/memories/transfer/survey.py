@@ -13,7 +13,7 @@ from hashlib import blake2b, sha256
 from typing import Final
 
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.memories.requests.import_lines import CheckedLine, LineError, check_line, to_line_error
+from greenroom.actors.memories.requests.import_lines import LineError, check_line, to_line_error
 from greenroom.actors.memories.transfer.normalize import BadRecord, Item, Remark, SourceLine
 from greenroom.runtime import Refusal
 
@@ -40,8 +40,6 @@ class Survey:
         problems: The first reasons why nothing can be imported.
         denied: The refusal of a line that the principal may not import.
         left_out: The first `MOST_NAMED` lines that are left out.
-        left_out_count: The number of lines that are left out.
-        remarks: Warnings about other lines.
         digest: The digest of the lines that can be imported.
     """
 
@@ -109,19 +107,16 @@ class Survey:
         mark = blake2b("\0".join(checked.identity).encode(), digest_size=12).digest()
         first = self._seen.setdefault(mark, self._read)
         if first == self._read:
-            self._take(made.place, checked)
+            self.lines += 1
+            self.namespaces[checked.namespace] += 1
+            self.places.setdefault(checked.root, made.place)
+            self.roots[checked.root] = self.roots.get(checked.root, 0) + 1
+            self.digest.update(checked.raw)
+            self.digest.update(b"\n")
         else:
             key = checked.identity[1]
             sentence = f"key: {key!r} is in memory {first:,} of this source already; each key comes once"
             self._skip(LineError(made.place, sentence, "key"))
-
-    def _take(self, place: str, checked: CheckedLine) -> None:
-        self.lines += 1
-        self.namespaces[checked.namespace] += 1
-        self.places.setdefault(checked.root, place)
-        self.roots[checked.root] = self.roots.get(checked.root, 0) + 1
-        self.digest.update(checked.raw)
-        self.digest.update(b"\n")
 
     def _skip(self, problem: LineError) -> None:
         self._skipped.append(self._read)

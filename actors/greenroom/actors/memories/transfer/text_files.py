@@ -30,11 +30,7 @@ class TextLine(NamedTuple):
 
 
 def text_of(data: bytes) -> tuple[str, bool]:
-    """Decode a text, without its mark; return also whether the encoding is a guess.
-
-    Raises:
-        RecordError: It has none of the encodings.
-    """
+    """Decode a text, without its mark; return also whether the encoding is a guess."""
     wide = _WIDE_MARKS.get(data[:2])
     if wide is None:
         return narrow_text(data)

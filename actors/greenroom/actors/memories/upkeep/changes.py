@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import is_below
 from greenroom.actors.core.replies import paging
@@ -40,9 +37,10 @@ def change(repository: MemoryRepository, request: requests.ChangeMemories, conte
             removal.remove(repository, context, stored)
             _record(repository, context, "delete_memory", stored.entry, None, purged=True)
         yield
-    removal.finish(repository, context)
-    updates = {entry.entry.update for entry in _remaining(repository, context, written)}
-    yield from embedding.embed_or_queue(repository, context, [each for each in written if each[0] in updates])
+    repository.unlist_if_empty(context)
+    # Later changes may have replaced or removed what was written.
+    left = [each for each in written if repository.by_update(context, each[0]) is not None]
+    yield from embedding.embed_or_queue(repository, context, left)
 
 
 def _store(
@@ -71,16 +69,6 @@ def _store(
     entry = (yield from write(repository, context, draft, stored)).entry
     _record(repository, context, "store_memory", entry, None if old is None else old.version)
     return entry.update, embedding.text_to_embed(value, records.JSON, repository.author(entry))
-
-
-def _remaining(
-    repository: MemoryRepository, context: Context, written: list[tuple[int, str]]
-) -> Iterator[StoredEntry]:
-    """Yield the written entries that later changes did not replace or remove."""
-    for update, _ in written:
-        stored = repository.by_update(context, update)
-        if stored is not None:
-            yield stored
 
 
 def prolong(
@@ -160,12 +148,10 @@ def _record(
     old_version: int | None,
     **details: bool,
 ) -> None:
-    audit_record.record(
+    repository.record(
         context,
         action,
-        entry.session_id,
-        namespace=repository.namespace(entry.sub),
-        key=entry.key,
+        entry,
         old_version=old_version,
         version=entry.version,
         value_size=entry.value_size,

@@ -9,14 +9,7 @@ import msgspec
 
 from greenroom.actors.core.auth.policy import MemoryPartition
 from greenroom.actors.core.erasure import ERASED, ErasedPart, EraseFrom, Person
-from greenroom.actors.memories.storage import (
-    directory,
-    embedding,
-    indexing,
-    records,
-    root_summary,
-    usage_counters,
-)
+from greenroom.actors.memories.storage import directory, embedding, indexing, records, usage_counters
 from greenroom.actors.memories.storage.records import Entry, Rating, Version, VersionTimes
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memories.writing import removal
@@ -47,6 +40,7 @@ def erase(repository: MemoryRepository, request: EraseFrom, context: Context) ->
         counts["ratings"] += len((yield from _ratings(person, context)))
     if not request.dry_run:
         context.use_reserve()
+        repository.drop_summary(context)
         yield from _remove(repository, context, found)
         if not remaining:
             yield from (_wipe if is_whole else _clean)(repository, person, context)
@@ -76,12 +70,11 @@ def _remove(repository: MemoryRepository, context: Context, found: list[StoredEn
             removal.remove(repository, context, current)
         yield
     if found:
-        removal.finish(repository, context)
+        repository.unlist_if_empty(context)
 
 
 def _wipe(repository: MemoryRepository, _: Person, context: Context) -> Slices[None]:
     """Stage the removal of all records of the actor, and of its rows in indexes."""
-    root_summary.clear(repository, context)
     directory.remove(context, repository.root)
     embedding.unlist(repository, context)
     for timer in _TIMERS:
@@ -112,7 +105,6 @@ def _clean(repository: MemoryRepository, person: Person, context: Context) -> Sl
     repository.relist(context)
     yield from repository.uses.write(context, repository.index)
     yield from repository.index.rebuild(context, repository.documents(context))
-    yield from root_summary.rebuild(repository, context)
 
 
 def _ratings(person: Person, context: Context) -> Slices[list[tuple[bytes, Rating]]]:

@@ -14,7 +14,7 @@ from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.core.base.unicode_forms import starts_with
 from greenroom.actors.core.replies import paging, replies
-from greenroom.actors.core.replies.damage import filter_damage, read_undamaged, skip_damaged
+from greenroom.actors.core.replies.damage import skip_damaged
 from greenroom.actors.core.replies.memory_types import import_source
 from greenroom.actors.core.resources import resources
 from greenroom.actors.core.resources.resource_uris import cursor_of
@@ -29,11 +29,11 @@ from greenroom.actors.memories.requests.keyvalue_requests import (
     MemoryItem,
     MemoryResource,
 )
-from greenroom.actors.memories.storage import records
+from greenroom.actors.memories.storage import records, views
 from greenroom.actors.memories.storage.records import Entry, Version, is_live, view
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memories.storage.values import SMALL_BYTES, unpack
-from greenroom.actors.memories.writing import damaged_removal, removal, store_requests
+from greenroom.actors.memories.writing import removal, store_requests
 from greenroom.actors.memories.writing.writes import Draft, write
 from greenroom.runtime import Context, RecordDamagedError, Slices, finish
 
@@ -50,19 +50,15 @@ def store(
 ) -> replies.MemoryStored | Slices[replies.MemoryStored]:
     """Store a new version under the key, or the first one."""
     if request.session_id is not None:
-        _check_session(request.session_id, context.precheck_answer)
+        status: SessionStatus | None = context.precheck_answer
+        if status is None:
+            raise auth_errors.session_not_found(request.session_id)
+        if status in CLOSED:
+            raise auth_errors.session_closed(request.session_id, status)
     slices = _store(repository, request, context)
     if len(bytes(request.value)) > SMALL_BYTES:
         return slices
     return finish(slices)
-
-
-def _check_session(session_id: str, status: SessionStatus | None) -> None:
-    """Refuse a value for a session that is hidden from the caller or has ended."""
-    if status is None:
-        raise auth_errors.session_not_found(session_id)
-    if status in CLOSED:
-        raise auth_errors.session_closed(session_id, status)
 
 
 def _store(
@@ -129,7 +125,7 @@ def read(
     repository.uses.note(entry, context)
     repository.uses.write_soon(context)
     forms = repository.other_forms(context, entry)
-    if version.details is not None and version.details.form != records.JSON:
+    if version.form != records.JSON:
         return _read_converted(entry, version, number, forms)
     return _reply(entry, version, number, forms, version.value)
 
@@ -142,10 +138,8 @@ def _read_converted(
 
 def _json(version: Version) -> Slices[bytes]:
     """Return a value as JSON, decompressed; a text becomes a string."""
-    if version.details is None:
-        return version.value
-    value = yield from unpack(version.value, version.details.form)
-    return msgspec.json.encode(value.decode()) if version.details.form & records.TEXT else value
+    value = yield from unpack(version.value, version.form)
+    return msgspec.json.encode(value.decode()) if version.form & records.TEXT else value
 
 
 def _reply(
@@ -182,9 +176,10 @@ def list_entries(
                 break
             found.append(entry)
         yield
-    views = [records.view(entry) for entry in found]
     page = paging.fit_to_budget(
-        views, request.max_tokens, lambda each: {"key": each.key, "session_id": each.session_id}
+        [view(entry) for entry in found],
+        request.max_tokens,
+        lambda each: {"key": each.key, "session_id": each.session_id},
     )
     has_more = has_more or page.passed < len(found)
     return replies.MemoryList(
@@ -210,7 +205,7 @@ def delete(
             stored = repository.find_own(context, session_id, request.key)
         except RecordDamagedError:
             places = records.entry_keys(session_id, request.key)
-            if not damaged_removal.remove_at(repository, context, places):
+            if not removal.remove_damaged(repository, context, places):
                 raise
             audit_record.record(context, "delete_memory", session_id, key=request.key)
             scope = records.scope_name(session_id)
@@ -224,7 +219,7 @@ def delete(
     context.use_reserve()
     if stored is not None and stored.entry.deleted_at is None:  # a forgotten memory keeps its history
         removal.remove(repository, context, stored)
-        removal.finish(repository, context)
+        repository.unlist_if_empty(context)
     if existed:
         audit_record.record(context, "delete_memory", session_id, key=key)
     return replies.MemoryDeleted(key=key, scope=records.scope_name(session_id), existed=existed)
@@ -239,14 +234,9 @@ def newest_first(
     repository: MemoryRepository, context: Context, session_id: str | None, highest: int | None
 ) -> Iterator[Entry]:
     """Yield the agent's own entries of one or all scopes; report damaged ones."""
-    everywhere = session_id == BOTH_SCOPES
-    prefix = records.UPDATES if everywhere else records.updates_prefix(session_id)
-    start = None if highest is None else prefix + highest.to_bytes(8)
-    met = filter_damage(context, prefix)
-    for _, where in context.scan(bytes, prefix=prefix, start=start, reverse=True, on_damage=met):
-        entry = read_undamaged(context, repository.listed_at, context, where)
-        if entry is not None and not entry.sub:
-            yield entry
+    prefix = records.UPDATES if session_id == BOTH_SCOPES else records.updates_prefix(session_id)
+    found = views.newest_first(repository, context, highest, prefix)
+    return (stored.entry for stored in found if not stored.entry.sub)
 
 
 def read_resource(
@@ -255,12 +245,8 @@ def read_resource(
     """Return a page of the owner's live entries, newest update first, and their number."""
     if policy.memory_owner(context.principal) != context.address.key:
         raise auth_errors.denial(auth_errors.resource_not_found(request.uri))
-    return _page_of(repository, request.uri, context)
-
-
-def _page_of(repository: MemoryRepository, uri: str, context: Context) -> Slices[MemoryResource]:
     binding = cursor_binding(BOTH_SCOPES, None)
-    cursor = cursor_of(uri)
+    cursor = cursor_of(request.uri)
     behind = None if cursor is None else paging.decode_number(cursor, binding)
     page = _Page()
     counts: Counter[str | None] = Counter()
@@ -288,7 +274,7 @@ def _page_of(repository: MemoryRepository, uri: str, context: Context) -> Slices
         has_more=page.has_more,
         cursor=paging.encode(page.last.to_bytes(8), binding) if page.has_more else None,
         resource_info=resources.ResourceInfo(
-            uri=uri,
+            uri=request.uri,
             reader=context.address.key,
             last_updated=None if newest is None else to_datetime(newest.updated_at),
         ),

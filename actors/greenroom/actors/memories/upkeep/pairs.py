@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.base.threads import import_in_thread
@@ -22,7 +21,7 @@ from greenroom.actors.memories.requests.replies import MemoryFilters, SimilarMem
 from greenroom.actors.memories.storage import embedding, indexing, records
 from greenroom.actors.memories.storage.records import Entry
 from greenroom.actors.memories.storage.repository import MemoryRepository
-from greenroom.actors.memories.writing import conflicts, near_duplicates
+from greenroom.actors.memories.writing import near_duplicates
 from greenroom.actors.memories.writing.store_requests import find_named
 from greenroom.runtime import Context, Slices
 
@@ -155,8 +154,7 @@ def settle(
     other = find_named(repository, context, request.other_id, None, None).entry
     if one.number == other.number:
         raise auth_errors.invalid("other_id", "other_id: it is the same memory; name another one")
-    namespace = repository.namespace(one.sub)
-    policy.check_writes_namespace(context.principal, namespace)
+    policy.check_writes_namespace(context.principal, repository.namespace(one.sub))
     for key in (records.pair_key(one.number, other.number), records.pair_key(other.number, one.number)):
         if request.settled:
             context.put(key, True)
@@ -164,15 +162,7 @@ def settle(
             context.delete(key)
     repository.settled += 1
     repository.publish_about(context, one, other)
-    audit_record.record(
-        context,
-        "settle_memory_pair",
-        one.session_id,
-        namespace=namespace,
-        key=one.key,
-        other=other.key,
-        settled=request.settled,
-    )
+    repository.record(context, "settle_memory_pair", one, other=other.key, settled=request.settled)
     return review.PairSettled(memory_id=request.memory_id, other_id=request.other_id, settled=request.settled)
 
 
@@ -212,7 +202,7 @@ def _compare(
     rarest = near_duplicates.rarest_of(corpus, others, text)
     found: list[SimilarMemory] = []
     if kind == "conflicts":
-        found = yield from conflicts.find_conflicts(
+        found = yield from near_duplicates.find_conflicts(
             repository, context, corpus, scope.visible, rarest, entry, text, scope.space
         )
         if not found:  # the usual case; then near-duplicates need not be read
@@ -236,8 +226,7 @@ def _find_newer(
 
 def _text(repository: MemoryRepository, context: Context, entry: Entry) -> Slices[str]:
     value, version = yield from repository.value(context, entry)
-    form = records.JSON if version.details is None else version.details.form
-    return near_duplicates.start(value, form)
+    return near_duplicates.start(value, version.form)
 
 
 def _to_pairs(

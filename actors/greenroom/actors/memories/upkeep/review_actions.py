@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from struct import Struct
 from typing import Final
 
 from msgspec import UNSET
 
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
-from greenroom.actors.core.auth.namespaces import root_of
+from greenroom.actors.core.auth.namespaces import is_below, root_of
 from greenroom.actors.core.base.threads import import_in_thread
 from greenroom.actors.core.base.unicode_forms import compose
+from greenroom.actors.core.replies import paging
+from greenroom.actors.core.replies.damage import read_undamaged, skip_damaged
+from greenroom.actors.core.validation.times import to_datetime
 from greenroom.actors.memories.reading import reads
 from greenroom.actors.memories.reading.browsing import to_listed
 from greenroom.actors.memories.requests import replies, review
 from greenroom.actors.memories.storage import indexing, links, records
 from greenroom.actors.memories.storage.records import PLAIN, Entry, Version
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
-from greenroom.actors.memories.storage.values import unpack
 from greenroom.actors.memories.storage.views import to_version_view
 from greenroom.actors.memories.upkeep import pairs
-from greenroom.actors.memories.writing import drafts, ratings
-from greenroom.actors.memories.writing.store_requests import check_version, find_named, save
+from greenroom.actors.memories.writing import ratings
+from greenroom.actors.memories.writing.store_requests import (
+    check_version,
+    content_of,
+    draft_of,
+    find_named,
+    save,
+)
 from greenroom.actors.memories.writing.writes import Draft
-from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices, pass_over
 
 MOST_RATINGS: Final = 100
 MOST_VERSIONS: Final = 200
@@ -191,7 +200,7 @@ def _merge_into(
     draft.tags = tuple(tags.values())
     draft.importance = max(details.importance for details in every)
     draft.unreviewed = False
-    new = drafts.content_of(content, UNSET)
+    new = content_of(content, UNSET)
     if new is not None:
         draft.value, draft.form = new
         draft.compress = True
@@ -221,35 +230,20 @@ def _draft_as(
     repository: MemoryRepository, context: Context, entry: Entry, version: Version
 ) -> Slices[Draft]:
     """Return a draft with the state of an entry at one of its versions."""
-    details, then = entry.details or PLAIN, version.details
-    form = records.JSON if then is None else then.form
+    then = version.details
     superseded = records.NOTHING if then is None else then.supersedes
     stored = repository.by_number(context, superseded) if superseded else None
     if stored is not None and not (
         records.is_there(stored.entry, context.now) and repository.may_see(context.principal, stored.entry)
     ):
         stored = None
-    return Draft(
-        key=entry.key,
-        sub=details.sub,
-        session_id=entry.session_id,
-        value=(yield from unpack(version.value, form)),
-        form=form & records.TEXT,
-        compress=bool(form & records.COMPRESSED),
-        metadata=version.metadata,
-        partition=repository.partition(entry),
-        expires_at=version.expires_at,
-        kind=details.kind if then is None else then.kind,
-        tags=details.tags if then is None else then.tags,
-        importance=details.importance if then is None else then.importance,
-        author=details.author,
-        by=context.principal.agent_id,
-        conversation=details.conversation,
-        position=details.position,
-        supersedes=stored,
-        releases=superseded is not None and stored is None,
-        unreviewed=details.unreviewed if then is None else then.unreviewed,
-    )
+    draft = yield from draft_of(repository, context, entry, version)
+    draft.expires_at = version.expires_at
+    if then is not None:
+        draft.kind, draft.tags, draft.importance = then.kind, then.tags, then.importance
+        draft.unreviewed = then.unreviewed
+    draft.supersedes, draft.releases = stored, superseded is not None and stored is None
+    return draft
 
 
 def _find(repository: MemoryRepository, context: Context, memory_id: str) -> StoredEntry:
@@ -299,3 +293,70 @@ def _follow_links(
         found.append((yield from to_listed(repository, context, other)))
         other = follow(repository, context, other)
     return found
+
+
+_PLACE = Struct(">QQ")
+
+
+def list_forgotten(
+    repository: MemoryRepository, request: review.ListForgotten, context: Context
+) -> Slices[review.ForgottenMemories]:
+    """Return a page of the forgotten memories below a namespace."""
+    namespace = request.namespace or repository.root
+    yield from indexing.finish(repository, context)
+    binding = f"forgotten {namespace}"
+    before = None
+    if request.cursor is not None:
+        before = _PLACE.unpack(paging.decode(request.cursor, binding, _PLACE.size))
+    known = yield from _load_forgotten(repository, context)
+    found: list[review.KeptMemory] = []
+    cursor, last = None, (0, 0)
+    for number, at in sorted(known.items(), key=lambda each: each[::-1], reverse=True):
+        if before is not None and (at, number) >= before:
+            continue
+        stored = read_undamaged(context, repository.by_number, context, number)
+        if stored is None or stored.entry.deleted_at is None:  # restored or removed since
+            del known[number]
+        elif _is_visible(repository, context, stored.entry, namespace):
+            if len(found) == request.limit:
+                cursor = paging.encode(_PLACE.pack(*last), binding)
+                break
+            kept = yield from skip_damaged(context, _to_kept(repository, context, stored.entry))
+            found += [] if kept is None else [kept]
+            last = (at, number)
+        yield
+    return review.ForgottenMemories(namespace=namespace, memories=found, next_cursor=cursor)
+
+
+def _load_forgotten(repository: MemoryRepository, context: Context) -> Slices[dict[int, int]]:
+    """Return times of forgetting by entry number; some entries may not be forgotten any more."""
+    if repository.forgotten is None:
+        known: dict[int, int] = {}
+        for _, entry in context.scan(Entry, prefix=records.ENTRIES, on_damage=pass_over):
+            if entry.deleted_at is not None:
+                known[entry.number] = entry.deleted_at
+            yield
+        repository.forgotten = known
+    return repository.forgotten
+
+
+def _is_visible(repository: MemoryRepository, context: Context, entry: Entry, namespace: str) -> bool:
+    return (
+        records.is_live(entry.expires_at, context.now)
+        and is_below(repository.namespace(entry.sub), namespace)
+        and repository.may_see(context.principal, entry)
+    )
+
+
+def _to_kept(repository: MemoryRepository, context: Context, entry: Entry) -> Slices[review.KeptMemory]:
+    details = entry.details or PLAIN
+    assert details.deleted_at is not None, "it was forgotten"
+    places = repository.places(entry.session_id, entry.key, entry.sub, repository.partition(entry))
+    occupants = (read_undamaged(context, repository.entry_at, context, place) for place in places)
+    return review.KeptMemory(
+        memory=(yield from to_listed(repository, context, entry)),
+        forgotten_at=to_datetime(details.deleted_at),
+        forgotten_by=details.deleted_by,
+        key_is_taken=any(each is not None and records.is_there(each, context.now) for each in occupants),
+        may_restore=policy.may_write_namespace(context.principal, repository.namespace(entry.sub)),
+    )

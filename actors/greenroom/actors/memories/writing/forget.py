@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.memories.requests import replies, requests
 from greenroom.actors.memories.storage import indexing, records
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memories.storage.views import EntryFilter, newest_first, to_forgotten
-from greenroom.actors.memories.writing import damaged_removal, removal
+from greenroom.actors.memories.writing import removal
 from greenroom.actors.memories.writing.store_requests import check_version
 from greenroom.runtime import Context, Slices
 
@@ -34,7 +33,7 @@ def forget(
     yield from indexing.finish(repository, context)
     at_once = _batch_size(context)
     if request.filters is None:
-        gone_damaged = damaged_removal.forget_damaged(repository, context, request, namespace)
+        gone_damaged = removal.forget_damaged(repository, context, request, namespace)
         if gone_damaged is not None:
             return gone_damaged
         stored = _find_named(repository, context, request, namespace)
@@ -72,7 +71,7 @@ def drop(
     """Delete a memory for the memory service; a missing one is no error."""
     policy.check_writes_namespace(context.principal, request.namespace)
     yield from indexing.finish(repository, context)
-    gone_damaged = damaged_removal.forget_damaged(repository, context, request, request.namespace)
+    gone_damaged = removal.forget_damaged(repository, context, request, request.namespace)
     if gone_damaged is not None:
         return gone_damaged
     stored = repository.find(context, repository.sub(request.namespace), None, request.key)
@@ -169,15 +168,7 @@ def _end(
             removal.remove(repository, context, current)
         else:
             removal.forget(repository, context, current, details.get("by", context.principal.agent_id))
-        audit_record.record(
-            context,
-            action,
-            current.entry.session_id,
-            namespace=repository.namespace(current.entry.sub),
-            key=current.entry.key,
-            old_version=current.entry.version,
-            purged=purge,
-            **details,
-        )
+        entry = current.entry
+        repository.record(context, action, entry, old_version=entry.version, purged=purge, **details)
         yield
-    removal.finish(repository, context)
+    repository.unlist_if_empty(context)

@@ -38,6 +38,8 @@ WAITING = b"p"
 _MIDDLE = 1 << 40
 _DROPPED_AT_ONCE = 200
 _MOST_IN_VAIN = 5_000
+WRITTEN: frozenset[str] = frozenset({"created", "versioned", "overwritten"})
+"""Outcomes of lines that were written."""
 _OF_CONFLICT: dict[OnConflict, Outcome] = {
     "skip": "skipped",
     "overwrite": "overwritten",
@@ -94,11 +96,7 @@ def topic_of(import_id: str) -> str:
 
 
 def stage(repository: MemoryRepository, request: requests.StageLines, context: Context) -> requests.Staged:
-    """Stage a batch; a repeated batch is stored once.
-
-    Raises:
-        Refusal: ``IMPORT_NOT_STAGING``: the import takes no more lines; as `MemoryRepository.check_root`.
-    """
+    """Stage a batch, a repeated one once; refuse if the import takes no more lines."""
     known: requests.ImportProgress | None = context.precheck_answer
     if known is None or (known.staging, known.state) != (request.staging, "staging"):
         raise Refusal(
@@ -107,13 +105,12 @@ def stage(repository: MemoryRepository, request: requests.StageLines, context: C
     head = _head(context, request.staging) or ImportHeader(
         request.root, context.principal, request.on_conflict
     )
-    _check_importer(head, context)
+    if head.principal.identity != context.principal.identity:
+        raise auth_errors.permission_denied("staging", "staging: this import belongs to someone else")
     policy.check_writes_namespace(context.principal, request.root)
     repository.check_root(request.root)
     if request.number == head.staged:
-        if (
-            request.number == 0
-        ):  # since the query, another request may have decided or even finished the import
+        if request.number == 0:  # another request may have decided or finished the import since the query
             notice = requests.LinesStaged(staging=request.staging, root=request.root)
             context.tell(requests.import_address(request.staging), notice)
         context.put(_batch_key(request.staging, request.number), [bytes(line) for line in request.lines])
@@ -171,17 +168,13 @@ def apply(repository: MemoryRepository, request: requests.ApplyLines, context: C
     if head is None:  # the import is finished
         return
     yield from indexing.finish(repository, context)
-    is_first = head.applied == 0
-    written: list[tuple[int, str]] = []
+    batch = _Batch(repository, context, request.staging, head)
     if head.applied < request.batches:
-        key = _batch_key(request.staging, head.applied)
-        lines = context.get(key, list[bytes]) or []
-        context.delete(key)
-        head = yield from _write_all(repository, context, request.staging, head, lines, written)
-        head = msgspec.structs.replace(head, applied=head.applied + 1)
+        yield from batch.write_staged()
     else:
-        head = yield from _write_waiting(repository, context, request.staging, head, written)
-    yield from embedding.embed_or_queue(repository, context, written)
+        yield from batch.write_waiting()
+    yield from embedding.embed_or_queue(repository, context, batch.written)
+    is_first, head = head.applied == 0, batch.head
     if head.applied < request.batches or head.waiting:
         context.put(_head_key(request.staging), head)
         context.tell(context.address, request)
@@ -193,106 +186,94 @@ def apply(repository: MemoryRepository, request: requests.ApplyLines, context: C
     context.publish(topic_of(requests.import_address(request.staging).key), policy.ChangeLabel(audience))
 
 
-def _write_waiting(
-    repository: MemoryRepository,
-    context: Context,
-    staging: str,
-    head: ImportHeader,
-    written: list[tuple[int, str]],
-) -> Slices[ImportHeader]:
-    """Write a batch of waiting lines, last first, like chains of supersessions.
+class _Batch:
+    """The writing of some lines.
 
-    A line that still waits moves behind the others. Once all lines were tried in vain, one is written without
-    its link, so that others may find it. After too many vain tries, all are written without links.
+    Attributes:
+        head: The header, as it changes.
+        written: The update number and the text of each written memory.
     """
-    prefix = _head_key(staging) + WAITING
-    for turn, (key, raw) in enumerate(context.scan(bytes, prefix=prefix, reverse=True)):
-        if turn == _DROPPED_AT_ONCE:
-            break
-        context.delete(key)
-        is_last_resort = head.passed >= head.waiting
-        head = msgspec.structs.replace(head, waiting=head.waiting - 1)
-        before = head.waiting
-        head = yield from _write_line(
-            repository, context, staging, head, raw, written, wait=not is_last_resort
-        )
-        if head.waiting > before:
-            head = msgspec.structs.replace(head, passed=head.passed + 1, vain=head.vain + 1)
-        elif head.vain < _MOST_IN_VAIN:
-            head = msgspec.structs.replace(head, passed=0)
-        yield
-    return head
 
+    def __init__(
+        self, repository: MemoryRepository, context: Context, staging: str, head: ImportHeader
+    ) -> None:
+        self._repository = repository
+        self._context = context
+        self._staging = staging
+        self.head = head
+        self.written: list[tuple[int, str]] = []
 
-def _write_all(
-    repository: MemoryRepository,
-    context: Context,
-    staging: str,
-    head: ImportHeader,
-    lines: Iterable[bytes],
-    written: list[tuple[int, str]],
-) -> Slices[ImportHeader]:
-    for raw in lines:
-        head = yield from _write_line(repository, context, staging, head, raw, written, wait=True)
-        yield
-    return head
+    def write_staged(self) -> Slices[None]:
+        """Write the next staged batch."""
+        key = _batch_key(self._staging, self.head.applied)
+        lines = self._context.get(key, list[bytes]) or []
+        self._context.delete(key)
+        for raw in lines:
+            yield from self._write_line(raw, wait=True)
+            yield
+        self._set(applied=self.head.applied + 1)
 
+    def write_waiting(self) -> Slices[None]:
+        """Write some waiting lines, last first, like chains of supersessions.
 
-def _write_line(
-    repository: MemoryRepository,
-    context: Context,
-    staging: str,
-    head: ImportHeader,
-    raw: bytes,
-    written: list[tuple[int, str]],
-    *,
-    wait: bool,
-) -> Slices[ImportHeader]:
-    """Write a line, or let it wait for the memory that it supersedes.
+        A line that still waits moves behind the others. Once all lines were tried in vain, one is written
+        without its link, so that others may find it. After too many vain tries, all are.
+        """
+        prefix = _head_key(self._staging) + WAITING
+        for turn, (key, raw) in enumerate(self._context.scan(bytes, prefix=prefix, reverse=True)):
+            if turn == _DROPPED_AT_ONCE:
+                break
+            self._context.delete(key)
+            is_last_resort = self.head.passed >= self.head.waiting
+            before = self.head.waiting - 1
+            self._set(waiting=before)
+            yield from self._write_line(raw, wait=not is_last_resort)
+            if self.head.waiting > before:
+                self._set(passed=self.head.passed + 1, vain=self.head.vain + 1)
+            elif self.head.vain < _MOST_IN_VAIN:
+                self._set(passed=0)
+            yield
 
-    Return the new header.
+    def _set(self, **changes: int) -> None:
+        self.head = msgspec.structs.replace(self.head, **changes)
 
-    Each written memory is added to ``written``, by update number and text.
-    """
-    line = decode_line(raw)
-    judged = yield from _judge(repository, context, head, line)
-    if line.supersedes is not None and judged.outcome in _WRITTEN:
-        judged.draft.supersedes = _find_superseded(repository, context, judged.draft, line.supersedes)
-        if judged.draft.supersedes is None and wait:
-            first = head.first - 1
-            context.put(_head_key(staging) + WAITING + first.to_bytes(8), raw)
-            return msgspec.structs.replace(head, waiting=head.waiting + 1, first=first)
-    outcome = yield from _write(repository, context, head, judged)
-    if outcome in _WRITTEN:
+    def _write_line(self, raw: bytes, *, wait: bool) -> Slices[None]:
+        """Write a line, or let it wait for the memory that it supersedes."""
+        line = decode_line(raw)
+        judged = yield from _judge(self._repository, self._context, self.head, line)
         draft = judged.draft
-        text = embedding.text_to_embed(draft.value, draft.form, draft.author or "")
-        written.append((repository.counter, text))
-    head.counts[outcome] = head.counts.get(outcome, 0) + 1
-    return head
+        if line.supersedes is not None and judged.outcome in WRITTEN:
+            draft.supersedes = _find_superseded(self._repository, self._context, draft, line.supersedes)
+            if draft.supersedes is None and wait:
+                first = self.head.first - 1
+                self._context.put(_head_key(self._staging) + WAITING + first.to_bytes(8), raw)
+                self._set(waiting=self.head.waiting + 1, first=first)
+                return
+        outcome = judged.outcome
+        if outcome in WRITTEN:
+            outcome = yield from self._write(judged)
+        if outcome in WRITTEN:
+            text = embedding.text_to_embed(draft.value, draft.form, draft.author or "")
+            self.written.append((self._repository.counter, text))
+        self.head.counts[outcome] = self.head.counts.get(outcome, 0) + 1
 
-
-def _write(
-    repository: MemoryRepository, context: Context, head: ImportHeader, judged: _Judged
-) -> Slices[Outcome]:
-    """Write a line if its outcome is a write; a refused supersession is dropped."""
-    draft, stored, outcome = judged
-    if outcome not in _WRITTEN:
+    def _write(self, judged: _Judged) -> Slices[Outcome]:
+        """Write a line; a refused supersession is dropped."""
+        draft, stored, outcome = judged
+        if stored is not None and draft.created_at is not None:
+            entry = msgspec.structs.replace(stored.entry, created_at=draft.created_at)
+            stored = StoredEntry(stored.record_key, entry)
+        try:
+            self._repository.ensure_root(self._context, self.head.root)
+            written = yield from write(self._repository, self._context, draft, stored)
+        except Refusal:
+            if draft.supersedes is None:
+                return "refused"
+            draft.supersedes = None
+            return (yield from self._write(judged))
+        if outcome == "overwritten":
+            yield from _forget_history(self._context, written.entry)
         return outcome
-    if stored is not None and draft.created_at is not None:
-        stored = StoredEntry(
-            stored.record_key, msgspec.structs.replace(stored.entry, created_at=draft.created_at)
-        )
-    try:
-        repository.ensure_root(context, head.root)
-        written = yield from write(repository, context, draft, stored)
-    except Refusal:
-        if draft.supersedes is None:
-            return "refused"
-        draft.supersedes = None
-        return (yield from _write(repository, context, head, judged))
-    if outcome == "overwritten":
-        yield from _forget_history(context, written.entry)
-    return outcome
 
 
 def _forget_history(context: Context, entry: Entry) -> Slices[None]:
@@ -445,11 +426,3 @@ def _head_key(staging: str) -> bytes:
 
 def _batch_key(staging: str, number: int) -> bytes:
     return _head_key(staging) + number.to_bytes(8)
-
-
-def _check_importer(head: ImportHeader, context: Context) -> None:
-    if head.principal.identity != context.principal.identity:
-        raise auth_errors.permission_denied("staging", "staging: this import belongs to someone else")
-
-
-_WRITTEN = frozenset({"created", "versioned", "overwritten"})

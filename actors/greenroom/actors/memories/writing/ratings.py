@@ -6,7 +6,6 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.validation.times import to_datetime
@@ -47,14 +46,7 @@ def note_help(repository: MemoryRepository, request: requests.NoteHelp, context:
     elif before is not None:
         context.put(where, msgspec.structs.replace(before, note=request.event_id))
     _put(repository, context, entry, quality)
-    audit_record.record(
-        context,
-        "note_help",
-        entry.session_id,
-        namespace=repository.namespace(entry.sub),
-        key=entry.key,
-        rating=rating if quality is rated else None,
-    )
+    repository.record(context, "note_help", entry, rating=rating if quality is rated else None)
 
 
 def _rater(principal: Principal) -> str:
@@ -112,11 +104,7 @@ def rate(
 def withdraw(
     repository: MemoryRepository, request: review.WithdrawRating, context: Context
 ) -> Slices[replies.MemoryRated]:
-    """Withdraw the caller's last rating; without one nothing changes.
-
-    Raises:
-        Refusal: ``VERSION_CONFLICT``: the last rating is not the expected one.
-    """
+    """Withdraw the caller's last rating, if it is the expected one; without one nothing changes."""
     yield from indexing.finish(repository, context)
     entry = find_named(repository, context, request.memory_id, None, None).entry
     where = records.rating_key(entry.number, _rater(context.principal))
@@ -166,14 +154,7 @@ def _stage_and_reply(
 ) -> replies.MemoryRated:
     """Stage a quality with its audit record, and return the reply."""
     _put(repository, context, entry, quality)
-    audit_record.record(
-        context,
-        action,
-        entry.session_id,
-        namespace=repository.namespace(entry.sub),
-        key=entry.key,
-        rating=rating,
-    )
+    repository.record(context, action, entry, rating=rating)
     return replies.MemoryRated(
         memory_id=repository.memory_id(entry.number),
         key=entry.key,

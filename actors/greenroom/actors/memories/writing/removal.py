@@ -1,8 +1,8 @@
-"""Remove memories: forget, purge, and sweep expired ones."""
+"""Remove memories: forget, purge, sweep expired ones, and drop damaged ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -10,7 +10,9 @@ from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.replies.damage import filter_damage
 from greenroom.actors.core.validation.times import SECOND
 from greenroom.actors.memories.requests import keyvalue_requests as requests
-from greenroom.actors.memories.storage import links, records, root_summary
+from greenroom.actors.memories.requests.replies import MemoryForgotten
+from greenroom.actors.memories.requests.requests import DropMemory, ForgetMemory
+from greenroom.actors.memories.storage import links, records
 from greenroom.actors.memories.storage.records import Entry, VersionTimes
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.runtime import Context, RecordDamagedError, Slices, pass_over
@@ -30,13 +32,13 @@ EFFECTS_OF_EXPIRY = 11
 
 def unlist(repository: MemoryRepository, context: Context, entry: Entry) -> None:
     """Stage the removal of an entry's newest version from lists and searches."""
+    repository.drop_summary(context)
     repository.mapped.pop(entry.update, None)
     repository.publish(context, entry)
     for key in records.order_keys(entry):
         context.delete(key)
     if repository.is_indexed(entry):
         repository.index.remove(context, entry.update)
-        root_summary.forget(repository, context, entry.update)
 
 
 def clear(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
@@ -75,6 +77,7 @@ def forget(repository: MemoryRepository, context: Context, stored: StoredEntry, 
 def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
     """Stage an entry's removal at a constant cost; the sweep removes long histories."""
     where, entry = stored
+    repository.drop_summary(context)
     repository.note_end(context, entry)
     if entry.deleted_at is None:
         unlist(repository, context, entry)
@@ -85,7 +88,7 @@ def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) 
         context.delete(records.id_key(repository.tail(entry.number)))
     links.relink(repository, context, entry, None)
     is_linked = entry.details is not None and entry.details.superseded_by is not None
-    is_linked = is_linked or _is_paired(context, entry.number)
+    is_linked = is_linked or any(context.keys(records.pairs_prefix(entry.number)))
     if repository.uses.drop(context, entry.number).ratings or entry.versions > 1 or is_linked:
         context.put(records.deleted_key(entry.number), True)
         sweep_soon(context)
@@ -95,21 +98,8 @@ def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) 
             context.delete(records.expiry_key(entry.expires_at, entry.number, entry.version))
 
 
-def _is_paired(context: Context, number: int) -> bool:
-    return next(context.keys(records.pairs_prefix(number)), None) is not None
-
-
-def finish(repository: MemoryRepository, context: Context) -> None:
-    """Stage the effects of a message's removals on the root, once."""
-    if repository.unlist_if_empty(context):
-        root_summary.clear(repository, context)
-
-
 def sweep(repository: MemoryRepository, _: requests.SweepMemory, context: Context) -> Slices[None]:
-    """Stage the removal of a batch of expired or purged records, oldest expiry first.
-
-    Repeat for the rest.
-    """
+    """Stage the removal of a batch of expired or purged records, oldest expiry first; repeat."""
     context.use_reserve()
     batch = context.most_rows(SWEEP_BATCH)
     expired = effects = slices = 0
@@ -134,7 +124,7 @@ def sweep(repository: MemoryRepository, _: requests.SweepMemory, context: Contex
         slices += context.should_yield()
         yield
     if expired:
-        finish(repository, context)
+        repository.unlist_if_empty(context)
         audit_record.record(context, "expire_memory", None, owner=context.address.key, versions=expired)
     yield from _purge_history(context, batch - effects)
 
@@ -194,3 +184,92 @@ def _left_over(context: Context) -> Iterator[tuple[bytes, ...]]:
             for key, _ in context.scan(msgspec.Raw, prefix=prefix_of(number), on_damage=pass_over):
                 yield (key,)
         yield (mark,)
+
+
+def forget_damaged(
+    repository: MemoryRepository, context: Context, request: ForgetMemory | DropMemory, namespace: str
+) -> MemoryForgotten | None:
+    """Remove the memory of a request if it is damaged; None if it is not.
+
+    Nothing of it is kept, since it cannot be read.
+
+    Raises:
+        RecordDamagedError: it may belong to someone else, or the request expects a version.
+    """
+    memory_id = request.memory_id if isinstance(request, ForgetMemory) else None
+    expected = request.expected_version if isinstance(request, ForgetMemory) else None
+    try:
+        if memory_id is not None:
+            repository.find_id(context, memory_id, forgotten=True)
+            return None
+        assert request.key is not None, "one of both was given"
+        repository.find(context, repository.sub(namespace), None, request.key)
+    except RecordDamagedError as error:
+        if not error.entry:
+            raise
+        places: Iterable[bytes]
+        if memory_id is None:
+            places = records.entry_keys(None, request.key or "", repository.sub(namespace))
+        else:
+            places = filter(None, [context.get(records.id_key(records.tail_of_id(memory_id)), bytes)])
+        if expected is not None or not remove_damaged(repository, context, places):
+            raise
+    else:
+        return None
+    audit_record.record(
+        context, "forget_memory", None, namespace=namespace, key=request.key, memory_id=memory_id, purged=True
+    )
+    return MemoryForgotten(
+        forgotten=1, purged=True, confirm_needed=False, matched=1, remaining=0, memories=[]
+    )
+
+
+def remove_damaged(repository: MemoryRepository, context: Context, places: Iterable[bytes]) -> bool:
+    """Stage the removal of damaged, visible entries at some places; return whether there is any."""
+    found = [where for place in places for where in _damaged_at(repository, context, place)]
+    if not found:
+        return False
+    context.use_reserve()
+    repository.drop_summary(context)
+    for where in found:
+        _remove_rows(repository, context, where)
+    repository.unlist_if_empty(context)
+    sweep_soon(context)
+    return True
+
+
+def _damaged_at(repository: MemoryRepository, context: Context, place: bytes) -> Iterator[bytes]:
+    met: list[RecordDamagedError] = []
+    for _ in context.scan(Entry, prefix=place, on_damage=filter_damage(context, place, met.append)):
+        pass
+    for error in met:
+        suffix = context.own_key(error, place)
+        if repository.shows_place(context.principal, suffix):
+            yield place + suffix
+
+
+def _remove_rows(repository: MemoryRepository, context: Context, where: bytes) -> None:
+    context.delete(where)
+    repository.note_lost_end(context, where)
+    for key, listed in context.scan(bytes, prefix=records.UPDATES):
+        if listed == where:
+            update = int.from_bytes(key[1:])
+            context.delete(key)
+            context.delete(records.ORDER + records.scope_of_entry(where) + key[1:])
+            repository.mapped.pop(update, None)
+            repository.index.remove(context, update)
+    for key, listed in context.scan(bytes, prefix=records.id_key(b"")):
+        if listed == where:
+            context.delete(key)
+            _remove_values(repository, context, key[1:])
+
+
+def _remove_values(repository: MemoryRepository, context: Context, tail: bytes) -> None:
+    """Stage the removal of versions and uses by the tail of an id."""
+    last = 0
+    for key in context.keys(records.VERSIONS):
+        number = int.from_bytes(key[1:9])
+        if number != last and repository.tail(number) == tail:
+            repository.uses.drop(context, number)
+            context.put(records.deleted_key(number), True)
+        last = number

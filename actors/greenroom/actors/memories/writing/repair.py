@@ -19,7 +19,7 @@ import msgspec
 
 from greenroom.actors.core.auth import namespaces as names
 from greenroom.actors.core.validation.times import to_datetime
-from greenroom.actors.memories.storage import directory, records, root_summary
+from greenroom.actors.memories.storage import directory, records
 from greenroom.actors.memories.storage.derived_records import LOST
 from greenroom.actors.memories.storage.records import (
     PLAIN,
@@ -52,7 +52,7 @@ def keep(remains: Remains) -> KeptRecords:
 
 
 RULE: Final = RepairRule(
-    keep, records.names_in, frozenset({directory.INDEX, root_summary.INDEX, embedding.INDEX})
+    keep, records.names_in, frozenset({directory.INDEX, directory.SUMMARIES, embedding.INDEX})
 )
 
 
@@ -283,9 +283,6 @@ def _select_staged(found: Mapping[bytes, bytes]) -> tuple[dict[bytes, bytes], li
     """Return the staged lines to keep, and the names of damaged imports.
 
     The remaining lines continue; the header counts the waiting lines that are left.
-
-    Args:
-        found: The sound records.
     """
     made: dict[bytes, bytes] = {}
     left_out: list[str] = []

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import msgspec
-from msgspec import UNSET
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from greenroom.actors.core.audit import record as audit_record
+import msgspec
+from msgspec import UNSET, UnsetType
+
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.replies import memory_types as kinds
 from greenroom.actors.core.replies.memory_types import DEFAULT_IMPORTANCE
 from greenroom.actors.core.replies.paging import tokens_of_size
-from greenroom.actors.core.validation.times import optional_datetime, to_datetime
+from greenroom.actors.core.validation.parse import parse_part
+from greenroom.actors.core.validation.times import (
+    optional_datetime,
+    parse_time_argument,
+    to_datetime,
+    to_microseconds,
+)
 from greenroom.actors.memories.requests import replies, requests
+from greenroom.actors.memories.requests.requests import StoreMemory, UpdateMemory
 from greenroom.actors.memories.storage import embedding, indexing, records
-from greenroom.actors.memories.storage.records import PLAIN
+from greenroom.actors.memories.storage.records import PLAIN, Entry, Version
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
-from greenroom.actors.memories.storage.values import compression_ratio
-from greenroom.actors.memories.writing import drafts, near_duplicates
+from greenroom.actors.memories.storage.values import compression_ratio, unpack
+from greenroom.actors.memories.writing import near_duplicates
 from greenroom.actors.memories.writing.writes import Draft, WriteResult, write
 from greenroom.runtime import Context, Slices
 
@@ -29,14 +38,14 @@ def store(
     namespace = request.namespace or repository.root
     repository.name_root(namespace)
     policy.check_writes_namespace(context.principal, namespace)
-    value = drafts.content_of(request.content, request.value)
+    value = content_of(request.content, request.value)
     if value is None:
         raise auth_errors.invalid("content", "content: it is required, or a value in its place")
-    metadata = drafts.read_metadata(request)
+    metadata = read_metadata(request)
     known, others = metadata.known, metadata.others
-    expires_at = drafts.expiry_time(metadata, context.now)
+    expires_at = expiry_time(metadata, context.now)
     yield from indexing.finish(repository, context)
-    key = request.key or drafts.generate_key(context.random.randbytes(8))
+    key = request.key or f"memory_{context.random.randbytes(8).hex()}"
     stored = repository.find(context, repository.sub(namespace), None, key)
     check_version(repository, namespace, key, stored, request.expected_version)
     partition = policy.memory_partition(context.principal, namespace, known.scope or None)
@@ -54,7 +63,7 @@ def store(
         value=value[0],
         form=value[1],
         compress=request.compress,
-        metadata=drafts.to_object(others),
+        metadata=to_object(others),
         partition=partition,
         expires_at=expires_at,
         kind=request.kind or "semantic",
@@ -75,11 +84,11 @@ def update(
     repository: MemoryRepository, request: requests.UpdateMemory, context: Context
 ) -> Slices[replies.MemorySaved]:
     """Store a new version: absent arguments keep their values; members of the metadata are merged."""
-    new = drafts.content_of(request.content, request.value)
-    metadata = drafts.read_metadata(request)
+    new = content_of(request.content, request.value)
+    metadata = read_metadata(request)
     known, others = metadata.known, metadata.others
     is_same = request.kind is request.supersedes is None and _flag(request.unreviewed) is None
-    is_same = is_same and drafts.is_empty(metadata)
+    is_same = is_same and is_empty(metadata)
     if new == (b"null", records.JSON):
         new = None  # some clients send every argument
     if new is None and is_same:
@@ -88,7 +97,7 @@ def update(
             "content: nothing to change is given; give content, value, metadata, "
             f"{', '.join(kinds.KNOWN)}, kind, supersedes or unreviewed",
         )
-    expires_at = drafts.expiry_time(metadata, context.now)
+    expires_at = expiry_time(metadata, context.now)
     yield from indexing.finish(repository, context)
     stored = find_named(repository, context, request.memory_id, request.key, request.namespace)
     entry = stored.entry
@@ -98,29 +107,44 @@ def update(
     old = repository.partition(entry)
     partition = policy.moved_partition(old, context.principal, namespace, known.scope or old.scope)
     supersedes = find_superseded(repository, context, request.supersedes)
-    value, version = yield from repository.value(context, entry)
+    version = repository.version(context, entry)
+    draft = yield from draft_of(repository, context, entry, version)
+    if new is not None:
+        (draft.value, draft.form), draft.compress = new, request.compress
+    draft.metadata = merge_metadata(version.metadata, others)
+    draft.partition = partition
+    draft.kind = request.kind or draft.kind
+    draft.importance = _importance(known.importance, draft.importance)
+    if known.expiry is not UNSET:
+        draft.expires_at = expires_at
+    if known.tags is not UNSET:
+        draft.tags = tuple(known.tags or ())
+    draft.supersedes = supersedes
+    draft.unreviewed = _flag(request.unreviewed)
+    return (yield from save(repository, context, draft, stored, "update_memory"))
+
+
+def draft_of(repository: MemoryRepository, context: Context, entry: Entry, version: Version) -> Slices[Draft]:
+    """Return a draft of an entry by the caller, with the value of a version."""
     details = entry.details or PLAIN
-    draft = Draft(
+    return Draft(
         key=entry.key,
         sub=details.sub,
         session_id=entry.session_id,
-        value=value if new is None else new[0],
-        form=details.form & records.TEXT if new is None else new[1],
-        compress=request.compress if new is not None else bool(details.form & records.COMPRESSED),
-        metadata=drafts.merge_metadata(version.metadata, others),
-        partition=partition,
-        expires_at=entry.expires_at if known.expiry is UNSET else expires_at,
-        kind=request.kind or details.kind,
-        tags=details.tags if known.tags is UNSET else tuple(known.tags or ()),
-        importance=_importance(known.importance, details.importance),
+        value=(yield from unpack(version.value, version.form)),
+        form=version.form & records.TEXT,
+        compress=bool(version.form & records.COMPRESSED),
+        metadata=version.metadata,
+        partition=repository.partition(entry),
+        expires_at=entry.expires_at,
+        kind=details.kind,
+        tags=details.tags,
+        importance=details.importance,
         author=details.author,
         by=context.principal.agent_id,
         conversation=details.conversation,
         position=details.position,
-        supersedes=supersedes,
-        unreviewed=_flag(request.unreviewed),
     )
-    return (yield from save(repository, context, draft, stored, "update_memory"))
 
 
 def add(
@@ -157,24 +181,10 @@ def revise(
     check_version(repository, request.namespace, request.key, stored, request.expected_version)
     if stored is None:
         raise repository.not_found(context, None, request.key, request.namespace)
-    _, version = yield from repository.value(context, stored.entry)
-    details = stored.entry.details or PLAIN
-    draft = Draft(
-        key=stored.entry.key,
-        sub=details.sub,
-        value=bytes(request.value),
-        metadata=version.metadata,
-        partition=repository.partition(stored.entry),
-        expires_at=stored.entry.expires_at,
-        kind=details.kind,
-        tags=details.tags,
-        importance=details.importance,
-        author=details.author,
-        by=request.updated_by,
-        task_id=request.task_id,
-        conversation=details.conversation,
-        position=details.position,
-    )
+    version = repository.version(context, stored.entry)
+    draft = yield from draft_of(repository, context, stored.entry, version)
+    draft.value, draft.form, draft.compress = bytes(request.value), records.JSON, False
+    draft.by, draft.task_id = request.updated_by, request.task_id
     return (yield from save(repository, context, draft, stored, "update_memory"))
 
 
@@ -185,11 +195,7 @@ def find_named(
     key: str | None,
     namespace: str | None,
 ) -> StoredEntry:
-    """Return the memory of an id or a key.
-
-    Raises:
-        Refusal: ``MEMORY_NOT_FOUND``; ``VALIDATION_ERROR``: neither or both were given.
-    """
+    """Return the memory of an id or a key, just one of which is given."""
     if (memory_id is None) == (key is None):
         raise auth_errors.neither_id_nor_key()
     if memory_id is not None:
@@ -205,11 +211,7 @@ def find_named(
 def find_superseded(
     repository: MemoryRepository, context: Context, memory_id: str | None
 ) -> StoredEntry | None:
-    """Return the memory that a new one is to supersede.
-
-    Raises:
-        Refusal: ``MEMORY_NOT_FOUND``: the caller sees no memory with this id here.
-    """
+    """Return the memory that a new one is to supersede."""
     if memory_id is None:
         return None
     stored = repository.find_id(context, memory_id)
@@ -222,11 +224,7 @@ def find_superseded(
 def check_version(
     repository: MemoryRepository, namespace: str, key: str, stored: StoredEntry | None, expected: int | None
 ) -> None:
-    """Check the version that a caller expects; 0 means no memory.
-
-    Raises:
-        Refusal: ``VERSION_CONFLICT`` with the current version.
-    """
+    """Refuse another version than the caller expects; 0 means no memory."""
     current = 0 if stored is None else stored.entry.version
     if expected is None or expected == current:
         return
@@ -247,12 +245,10 @@ def save(
     yield from embedding.embed_or_queue(repository, context, [(entry.update, text)])
     space = embedding.serving_space(repository, context)
     found = yield from near_duplicates.find_similar(repository, context, entry, draft, space)
-    audit_record.record(
+    repository.record(
         context,
         action,
-        entry.session_id,
-        namespace=repository.namespace(entry.sub),
-        key=entry.key,
+        entry,
         old_version=None if stored is None else stored.entry.version,
         version=entry.version,
         value_size=entry.value_size,
@@ -297,3 +293,90 @@ def _importance(importance: float | msgspec.UnsetType | None, otherwise: float) 
 
 def _flag(unreviewed: bool | msgspec.UnsetType | None) -> bool | None:  # noqa: FBT001 - a field of a request
     return unreviewed if isinstance(unreviewed, bool) else None
+
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of metadata with a meaning; null counts as absent."""
+
+    tags: kinds.Tags | UnsetType | None = UNSET
+    importance: kinds.Fraction | UnsetType | None = UNSET
+    expiry: str | UnsetType | None = UNSET
+    scope: kinds.Scope | UnsetType | None = UNSET
+
+
+class Metadata(NamedTuple):
+    """The metadata of a request, split into known fields and others.
+
+    ``beside`` names the known fields that were passed as arguments, outside of the metadata.
+    """
+
+    known: Known
+    others: Mapping[str, msgspec.Raw]
+    beside: frozenset[str] = frozenset()
+
+
+def read_metadata(request: StoreMemory | UpdateMemory) -> Metadata:
+    """Read ``metadata`` and the known fields that were passed as arguments."""
+    raw = request.metadata
+    known = parse_part(Known, bytes(raw), "metadata")
+    others = {name: value for name, value in _members(raw).items() if name not in kinds.KNOWN}
+    beside: dict[str, Any] = {}
+    for name in kinds.KNOWN:
+        value, inner = getattr(request, name), getattr(known, name)
+        if value is UNSET or value is None:
+            continue
+        if inner is not UNSET and inner != value:
+            raise auth_errors.invalid(
+                name, f"{name}: it is given here and as metadata.{name}, and they differ; give one of them"
+            )
+        beside[name] = value
+    return Metadata(msgspec.structs.replace(known, **beside), others, frozenset(beside))
+
+
+def is_empty(metadata: Metadata) -> bool:
+    """Return whether a request has neither metadata nor known fields."""
+    return not metadata.others and all(getattr(metadata.known, name) is UNSET for name in kinds.KNOWN)
+
+
+def to_object(members: Mapping[str, msgspec.Raw]) -> bytes:
+    """Return the JSON object of members."""
+    pairs = (msgspec.json.encode(name) + b":" + bytes(value) for name, value in members.items())
+    return b"{" + b",".join(pairs) + b"}"
+
+
+def merge_metadata(stored: bytes, others: Mapping[str, msgspec.Raw]) -> bytes:
+    """Merge members into stored metadata; null removes a member."""
+    if not others:
+        return stored
+    members = {**_members(stored), **others}
+    return to_object({name: value for name, value in members.items() if bytes(value) != b"null"})
+
+
+def content_of(content: str | None, value: msgspec.Raw | UnsetType) -> tuple[bytes, int] | None:
+    """Return a content or a value as bytes, and its form; None without either.
+
+    A value of null beside a content counts as absent, because some clients send every argument.
+    """
+    if content is not None and value is not UNSET and bytes(value) != b"null":
+        raise auth_errors.invalid("value", "value: give either content or value, not both")
+    if content is not None:
+        text = content.encode()
+        if len(text) > kinds.MAX_CONTENT_BYTES:
+            raise auth_errors.too_large("content", len(text), kinds.MAX_CONTENT_BYTES)
+        return text, records.TEXT
+    return None if isinstance(value, UnsetType) else (bytes(value), records.JSON)
+
+
+def expiry_time(metadata: Metadata, now: int) -> int | None:
+    """Return the expiry in microseconds since 1970; a date lasts until its end in UTC."""
+    given = metadata.known.expiry
+    if not isinstance(given, str):
+        return None
+    field = "expiry" if "expiry" in metadata.beside else "metadata.expiry"
+    ends = to_microseconds(parse_time_argument(field, given, ends_day=True))
+    if ends <= now:
+        raise auth_errors.invalid(field, f"{field}: {given!r} is past")
+    return ends

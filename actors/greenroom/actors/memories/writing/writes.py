@@ -11,7 +11,7 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.policy import MemoryPartition
 from greenroom.actors.core.replies.memory_types import DEFAULT_IMPORTANCE, MemoryKind
-from greenroom.actors.memories.storage import indexing, links, records, root_summary
+from greenroom.actors.memories.storage import indexing, links, records
 from greenroom.actors.memories.storage.records import Entry, EntryDetails, Quality, Version, VersionDetails
 from greenroom.actors.memories.storage.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memories.storage.values import pack
@@ -24,29 +24,20 @@ class Draft:
     """A version to write.
 
     Attributes:
-        key: The key.
         value: The content as UTF-8, or the bytes of the JSON.
-        partition: The partition that it is written to.
         sub: The namespace below the root.
         session_id: The session that it belongs to, in an agent's namespace.
         form: `JSON` or `TEXT`.
         compress: Whether a large value is compressed.
         metadata: The bytes of a JSON object.
-        expires_at: The expiry, in microseconds since 1970.
-        kind: The kind of memory.
-        tags: The tags as received.
-        importance: 0 to 1.
         author: The author of the memory according to the caller; None for the owner.
         by: The author of this version according to the caller; None for the author.
         imported: The author of this version according to its source, which is only recorded.
         reattributes: Whether this version's author and source replace those of the memory.
-        task_id: The task for which it is written.
-        conversation: The conversation that it belongs to.
-        position: The position in the conversation.
         supersedes: The entry that it supersedes; None keeps the link of the version before.
         releases: Whether it supersedes none.
-        created_at: The time of creation in microseconds since 1970, if it is not now.
-        updated_at: The time of this version in microseconds since 1970, if it is not now.
+        created_at: In microseconds since 1970 like the other times, if it is not now.
+        updated_at: The time of this version, if it is not now.
         unreviewed: Whether a rule made it and no person has reviewed it; None keeps the value before.
         plain: Whether fields that a plain key-value memory lacks keep their values.
     """
@@ -79,24 +70,16 @@ class Draft:
 
 
 class WriteResult(NamedTuple):
-    """The result of a write.
-
-    Attributes:
-        entry: The entry with its new version.
-        created: Whether it is a new entry.
-    """
+    """The entry with its new version, and whether it is a new entry."""
 
     entry: Entry
     created: bool
 
 
 class _Place(NamedTuple):
-    """Where an entry is written.
+    """The record key of an entry, and a dead entry there, which must be removed.
 
-    Attributes:
-        where: The record key.
-        occupant: A dead entry at this place, which must be removed.
-        is_new: Whether the place differs from that of the version before.
+    ``is_new`` is whether the place differs from that of the version before.
     """
 
     where: bytes
@@ -107,9 +90,7 @@ class _Place(NamedTuple):
 def write(
     repository: MemoryRepository, context: Context, draft: Draft, stored: StoredEntry | None
 ) -> Slices[WriteResult]:
-    """Stage a new version of ``stored``, or a new entry.
-
-    The caller has checked the rights.
+    """Stage a new version of ``stored``, or a new entry, with checked rights.
 
     The order matters:
 
@@ -120,15 +101,9 @@ def write(
     5. The counter of its uses before the index, which ranks by it.
     6. The root's counter last: until then the number is unused.
 
-    Args:
-        repository: The repository of the root.
-        context: The context of the message.
-        draft: The version to write.
-        stored: The live entry that gets a new version; None for a new entry.
-
     Raises:
         Refusal: ``KEY_EXISTS``: the place has a memory that the caller may not see. ``VALIDATION_ERROR``: it
-            would move to another entry's place, or supersede itself. Nothing is staged then.
+            would move to another entry's place, or supersede itself.
     """
     old = None if stored is None else stored.entry
     packed = (yield from pack(draft.value)) if draft.compress else None
@@ -149,8 +124,7 @@ def write(
     quality = Quality() if old is None else repository.uses.settle(context, old)
     if repository.indexed_to is None:
         document = yield from repository.document(entry, draft.value, quality)
-        analysed = yield from repository.index.add(context, document)
-        root_summary.add(repository, context, entry, analysed)
+        yield from repository.index.add(context, document)
     repository.counter = update
     repository.publish(context, entry)
     repository.uses.write_soon(context)

@@ -10,7 +10,7 @@ from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.validation.types import CLOSED
-from greenroom.actors.memories.storage.injection_log import KIND
+from greenroom.actors.memories.recall.replies import HOOKS
 from greenroom.actors.sessions.requests import handover
 from greenroom.actors.sessions.requests.handover import Offer
 from greenroom.actors.sessions.requests.hook_messages import LastSessions, LookAtKept, session_id_of
@@ -112,7 +112,7 @@ class FindKept(Procedure[list[Offer]], frozen=True, kw_only=True):
     async def run(self, context: ProcedureContext) -> list[Offer]:
         """Find the client sessions, and query each for its contents, newest first."""
         offers: list[Offer] = []
-        address = Address(KIND, user_namespace(context.principal))
+        address = Address(HOOKS, user_namespace(context.principal))
         try:
             earlier = await context.ask(address, LastSessions(project=self.project_id))
         except (ActorFailedError, ActorQuarantinedError):  # start without these offers

@@ -11,7 +11,7 @@ import msgspec
 
 from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.memories.storage.injection_log import Beginning, GivenMemory
+from greenroom.actors.memories.recall.replies import Beginning, GivenMemory
 from greenroom.actors.sessions.requests.handover import Offer
 from greenroom.actors.sessions.requests.hook_events import HookEvent, Turn
 from greenroom.actors.sessions.requests.session_context import SessionContext

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.core.replies.replies import Reply
+from greenroom.actors.memories.recall.replies import Beginning, GivenMemory
 from greenroom.actors.memories.requests.replies import KnownMemory
-from greenroom.actors.memories.storage.injection_log import Beginning, GivenMemory
 from greenroom.actors.sessions.requests.hook_events import HookName, Short
 from greenroom.actors.sessions.requests.hook_messages import ClientSession
 from greenroom.runtime import Message

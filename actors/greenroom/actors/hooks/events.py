@@ -1,29 +1,38 @@
-"""Ingest a hook event: store its turns, the findings of rules, and uses of memories."""
+"""Hook events of a client: answer them with context, and ingest what they report."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
+from greenroom.actors.content.secrets.detect import without_secrets
+from greenroom.actors.content.text.analyze import TextSettings, text_settings
+from greenroom.actors.content.text.escape import Section, delimit, envelope_tokens
 from greenroom.actors.core.auth.namespaces import memory_address, segment, user_namespace
 from greenroom.actors.core.base.threads import run_in_thread
+from greenroom.actors.core.replies.paging import estimate_tokens
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.briefing.usage_marks import is_used
+from greenroom.actors.hooks.briefing.briefing import build_briefing, count_unreviewed
+from greenroom.actors.hooks.briefing.context_lines import Line, is_used
+from greenroom.actors.hooks.briefing.prompt_memories import find_memories, is_trivial
 from greenroom.actors.hooks.extraction.extraction import carry_over, found_in
-from greenroom.actors.hooks.extraction.findings import Finding
+from greenroom.actors.hooks.extraction.findings import Extractor, Finding
 from greenroom.actors.hooks.extraction.turns import (
+    MOST_REQUEST,
     count_files,
     finding_key,
     last_request,
     session_of,
     shorten_turns,
 )
-from greenroom.actors.hooks.store_settings import StoreSettings
 from greenroom.actors.memories.requests.requests import NoteHelp, StoreMemory
-from greenroom.actors.sessions.requests.hook_events import HookEvent, Turn
+from greenroom.actors.sessions.conversation_tiers import TierSizes
+from greenroom.actors.sessions.requests.hook_events import HookAnswer, HookEvent, Turn
 from greenroom.actors.sessions.requests.hook_messages import (
     HookState,
     KeepTurns,
@@ -31,7 +40,69 @@ from greenroom.actors.sessions.requests.hook_messages import (
     NoteTaken,
     session_id_of,
 )
+from greenroom.actors.sessions.requests.injection_log import Given, NoteGiven
 from greenroom.runtime import Address, Procedure, ProcedureContext, Refusal, current_settings
+
+_GOES_ON: Final = frozenset({"compact", "resume"})
+"""Reasons of a ``session-start`` after which the session still has its earlier context."""
+
+
+class AnswerHook(Procedure[HookAnswer], frozen=True, kw_only=True):
+    """Answer ``session-start`` and ``user-prompt`` with context, other events with nothing.
+
+    Attributes:
+        max_tokens: The token budget of the answer; a token is four bytes of UTF-8.
+    """
+
+    event: HookEvent
+    max_tokens: Annotated[int, Meta(ge=1, le=100_000)] = 1_500
+
+    async def run(self, context: ProcedureContext) -> HookAnswer:
+        """Collect the context, log the injection, and return the answer."""
+        event = self.event
+        is_start = event.name == "session-start"
+        if not is_start and (event.name != "user-prompt" or is_trivial(event.prompt)):
+            return HookAnswer()
+        of, address = session_of(event), hook_address(user_namespace(context.principal))
+        state = await context.ask(address, LookUpSession(of=of))
+        fresh = is_start and event.reason not in _GOES_ON
+        if fresh:
+            state = HookState(earlier=state.earlier)
+        elif event.reason == "compact":  # no session ended since
+            state = msgspec.structs.replace(state, earlier=[])
+        prompt = without_secrets(event.prompt)[0]
+        budget = self.max_tokens - envelope_tokens()
+        partial, least = False, None
+        lines: Sequence[Line]
+        found = 0
+        if is_start:
+            found = await count_unreviewed(context, event, state) if fresh else 0
+            sections, lines, left_out = await build_briefing(context, event, state, budget)
+        else:
+            lines, partial, least, left_out = await find_memories(context, event, prompt, state, budget)
+            sections = [Section("Memories that may matter for this prompt", [each.text for each in lines])]
+        text = delimit(event.id, sections)
+        memories = [line.memory for line in lines if line.memory is not None]
+        given = Given(
+            hook=event.name,
+            agent=context.principal.agent_id,
+            query=prompt[:MOST_REQUEST],
+            reason=event.reason,
+            memories=memories,
+            lines=[line.digest for line in lines if line.memory is None],
+            tokens=estimate_tokens(text),
+            partial=partial,
+            least=least,
+            left_out=left_out,
+        )
+        await context.ask(address, NoteGiven(of=of, at=event.at, given=given, fresh=fresh))
+        return HookAnswer(
+            context=text,
+            memory_ids=[each.memory_id for each in memories],
+            partial=partial,
+            found=found,
+        )
+
 
 logger = logging.getLogger(__name__)
 
@@ -153,3 +224,24 @@ async def _find(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
 
 def _by_rules(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
     return _Found(found_in(turns, before), carry_over(turns, before))
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings(TextSettings):
+    """The settings of one store; see `current_settings` of the runtime.
+
+    Attributes:
+        extractor: Finds memories in turns; None for the plain rules.
+    """
+
+    content_limit: int
+    tiers: TierSizes
+    extractor: Extractor | None = None
+
+
+def store_settings(
+    languages: Sequence[str], content_limit: int, tiers: TierSizes, extractor: Extractor | None
+) -> StoreSettings:
+    """Build the settings of a store; `ValueError` if a language has no stemmer."""
+    text = text_settings(tuple(languages))
+    return StoreSettings(text.rules, text.code, content_limit, tiers, extractor)

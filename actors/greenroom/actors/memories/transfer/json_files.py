@@ -1,13 +1,19 @@
-"""Files of @modelcontextprotocol/server-memory: entities with observations, and relations between them.
+"""JSON files of server-memory and of mem0.
 
-The server writes a line for each, ``{"type": "entity", …}``; older versions write one object with both lists.
-Each observation becomes a memory that begins with its entity's name. The observations of one entity are a
-conversation, so that they are found together. A relation becomes a memory of three words.
+@modelcontextprotocol/server-memory has entities with observations, and relations between them. It writes a
+line for each, ``{"type": "entity", …}``; older versions write one object with both lists. Each observation
+becomes a memory that begins with its entity's name. The observations of one entity are a conversation, so
+that they are found together. A relation becomes a memory of three words.
+
+mem0 exports the JSON of `get_all`, or its list, or one memory per line. A memory's id becomes its key,
+``memory`` its content, ``categories`` its tags, ``run_id`` its conversation, and ``actor_id``, else
+``agent_id``, else ``user_id`` its author.
+
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -22,11 +28,15 @@ from greenroom.actors.memories.transfer.normalize import (
     Remark,
     SourceError,
     SourceLine,
+    id_in,
     key_of,
+    name_of,
+    object_of,
     read_whole,
     source_line,
     tags_of,
     text_in,
+    time_of,
     wrong_type,
 )
 
@@ -43,7 +53,7 @@ class _Memory(NamedTuple):
     line: SourceLine
 
 
-def read(path: Path) -> Iterator[Item]:
+def read_server_memory(path: Path) -> Iterator[Item]:
     """Yield a memory for each observation and relation, and for an entity without observations."""
     seen: dict[str, bytes] = {}
     for found, passed in _records(path):
@@ -135,7 +145,8 @@ def _entity(place: str, passed: int, item: dict[str, Any]) -> Iterator[_Memory |
         if not isinstance(text, str) or not text:
             yield BadRecord(at, str(wrong_type("observation", "text", observation)), passed)
             continue
-        key, content = key_of(name, _mark(text)), f"{name}: {text}"
+        mark = key_of(text + "\n").rpartition("~")[2]  # a digest, since the places of observations change
+        key, content = key_of(name, mark), f"{name}: {text}"
         try:
             made = source_line(
                 at,
@@ -153,11 +164,6 @@ def _entity(place: str, passed: int, item: dict[str, Any]) -> Iterator[_Memory |
             yield _Memory(key, content, made)
 
 
-def _mark(text: str) -> str:
-    """Return a digest that distinguishes observations by their text, since their places change."""
-    return key_of(text + "\n").rpartition("~")[2]
-
-
 def _relation(place: str, passed: int, item: dict[str, Any]) -> _Memory:
     source, relation, target = (text_in(item, name) for name in ("from", "relationType", "to"))
     key, content = key_of(source, relation, target), f"{source} {relation.replace('_', ' ')} {target}"
@@ -170,3 +176,88 @@ def _relation(place: str, passed: int, item: dict[str, Any]) -> _Memory:
         metadata={"from": source, "relationType": relation, "to": target},
     )
     return _Memory(key, content, line)
+
+
+_KEPT = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "role", "hash", "structured_attributes")
+MEM0_LISTS = ("results", "memories")
+
+
+def read_mem0(path: Path) -> Iterator[Item]:
+    """Yield the memories of an export."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        data = read_whole(file, str(path))
+    try:
+        text, is_guess = text_files.text_of(data)
+    except RecordError as error:
+        raise SourceError(f"{path}: {error}") from None
+    if is_guess:
+        yield Remark("", text_files.GUESSED, 0)
+    found = _listed(path, list(json_records.in_text(text, size)))
+    for number, each in enumerate(found, start=1):
+        passed = size if not number % 100 else 0
+        if not isinstance(each, Record):
+            yield each
+            continue
+        try:
+            yield _mem0_line(*each, passed)
+        except RecordError as error:
+            yield BadRecord(each.place, str(error), passed)
+
+
+def _listed(path: Path, records: Sequence[Record | BadRecord]) -> Iterator[Record | BadRecord]:
+    """Yield the memories and relations among the records of a file."""
+    broken = [each for each in records if isinstance(each, BadRecord)]
+    if broken and len(broken) == len(records):
+        raise SourceError(f"{path}, {broken[0].place}: {broken[0].sentence}")
+    sound = [each.value for each in records if isinstance(each, Record)]
+    whole = sound[0] if len(sound) == 1 and isinstance(sound[0], dict) else None
+    if whole is None or whole.keys() & {"id", "memory"}:
+        yield from records
+        return
+    relations = whole.get("relations") or []
+    memories: Any = next(
+        (whole[name] for name in MEM0_LISTS if name in whole), [] if broken and relations else None
+    )
+    if not isinstance(memories, list) or not isinstance(relations, list):
+        raise SourceError(f"{path} is no export of mem0: it holds no list of memories")
+    yield from (Record(f"memory {number}", memory) for number, memory in enumerate(memories, 1))
+    yield from (Record(f"relation {number}", relation) for number, relation in enumerate(relations, 1))
+    yield from broken
+
+
+def _mem0_line(place: str, memory: Any, passed: int) -> SourceLine:
+    if not isinstance(memory, dict):
+        raise wrong_type("memory", "an object", memory)
+    if place.startswith("relation"):
+        return _mem0_relation(place, memory, passed)
+    metadata = object_of(memory.get("metadata"))
+    metadata.update({name: memory[name] for name in _KEPT if memory.get(name) is not None})
+    author = next((memory[name] for name in ("actor_id", "agent_id", "user_id") if memory.get(name)), None)
+    return source_line(
+        place,
+        passed,
+        key=key_of(id_in(memory, "id")),
+        content=text_in(memory, "memory" if "memory" in memory else "text"),
+        created_at=time_of(memory.get("created_at")),
+        updated_at=time_of(memory.get("updated_at")),
+        created_by=name_of(author),
+        conversation_id=name_of(memory.get("run_id")),
+        tags=tags_of(memory.get("categories")),
+        expires_at=time_of(memory.get("expiration_date")),
+        metadata=metadata or None,
+    )
+
+
+def _mem0_relation(place: str, relation: dict[str, Any], passed: int) -> SourceLine:
+    source = text_in(relation, "source")
+    target = text_in(relation, "target" if "target" in relation else "destination")
+    kind = text_in(relation, "relationship" if "relationship" in relation else "relation")
+    return source_line(
+        place,
+        passed,
+        key=key_of(source, kind, target),
+        content=f"{source} {kind} {target}",
+        tags=tags_of(["relation", kind]),
+        metadata={"source": source, "relationship": kind, "target": target},
+    )
