@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple, get_args
 
 import msgspec
 
+from greenroom.actors.content.documents.kinds import kind_by_name
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.memories.transfer import (
     json_records,
@@ -163,7 +164,7 @@ def _check_kind(path: Path) -> None:
 
 
 def _detect(path: Path) -> str:
-    if path.is_dir() or path.suffix.lower() in markdown.SUFFIXES:
+    if path.is_dir() or kind_by_name(path.name) == "markdown":
         return "markdown"
     with path.open("rb") as file:
         begin = file.read(_LOOKED_AT_BYTES)
