@@ -22,6 +22,7 @@ from greenroom.actors.content.text.analyze import current_rules
 from greenroom.actors.core.audit.actor import record_action
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.base.threads import get_or_make
 from greenroom.actors.core.validation.parse import check_request
 from greenroom.actors.knowledge.corpora.requests import corpus_requests, entity_requests
 from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
@@ -139,13 +140,8 @@ async def open_renewal(
     Raises:
         Refusal: As `open_ingestion`.
     """
-    try:
-        limiter = _renewals.get()
-    except LookupError:
-        limiter = trio.CapacityLimiter(1)
-        _renewals.set(limiter)
     async with (
-        limiter,
+        get_or_make(_renewals, lambda: trio.CapacityLimiter(1)),
         open_ingestion(runtime, principal, corpus, make=False, root=root, closed=closed) as ingestion,
     ):
         yield ingestion

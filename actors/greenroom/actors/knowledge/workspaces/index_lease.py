@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+import psutil  # type: ignore[import-untyped]  # has no types
 import trio
 
 from greenroom.actors.core.auth.principal import Principal
@@ -35,9 +37,6 @@ from greenroom.runtime import GreenroomError, Refusal, RuntimeClient
 if TYPE_CHECKING:
     from greenroom.actors.knowledge.ingest.files.watch import Changes
     from greenroom.actors.knowledge.ingest.run import Ingestion
-import secrets
-
-import psutil  # type: ignore[import-untyped]  # has no types
 
 logger = logging.getLogger(__name__)
 
@@ -103,6 +102,7 @@ class Indexer:
         root: The folder.
         key: The key of its corpus.
         patience: Until when, on trio's clock, searches wait for the index; set by the first one.
+        holds_lease: Whether this process holds the lease.
         settled: Set once the index matches the folder, another process indexes it, or it cannot be indexed.
     """
 
@@ -127,14 +127,9 @@ class Indexer:
         self._news = trio.Event()
         self._changes: Changes | None = None
         self._waiting = 0
-        self._holds_lease = False
+        self.holds_lease = False
         self._outdated: set[str] = set()
         self._has_outdated = trio.Event()
-
-    @property
-    def holds_lease(self) -> bool:
-        """Whether this process holds the lease."""
-        return self._holds_lease
 
     @property
     def is_behind(self) -> bool:
@@ -159,7 +154,7 @@ class Indexer:
         goes_on = True
         try:
             if (await self._update_lease("indexing")).is_asker:
-                self._holds_lease = True
+                self.holds_lease = True
                 await self._hold()
             elif not await release_if_dead(self._runtime, self._principal, self._row):
                 self.settled.set()
@@ -174,7 +169,7 @@ class Indexer:
                 await self._update_lease("unwatched")
             await trio.sleep(RETRY_SECONDS)
         finally:
-            self._holds_lease = False
+            self.holds_lease = False
         return goes_on
 
     async def _hold(self) -> None:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
+from greenroom.actors.content.text.verbatim import MOST_READ, build_verbatim
 from greenroom.actors.core.replies.damage import damaged_entry, missing_record, read_undamaged
 from greenroom.actors.core.replies.grades import grade_of
 from greenroom.actors.knowledge.corpora.requests import corpus_requests
 from greenroom.actors.knowledge.corpora.storage.entity_records import EntityRecord
+from greenroom.actors.knowledge.corpora.storage.preparation import get_rules
 from greenroom.actors.knowledge.corpora.storage.records import ChunkPlace, DocumentRecord, Passage
 from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository, Located, context_header
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.search.index.corpus import Corpus
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from greenroom.actors.content.text.verbatim import MOST_READ, build_verbatim
-from greenroom.actors.knowledge.corpora.storage.preparation import get_rules
 
 T = TypeVar("T")
 

@@ -15,7 +15,6 @@ from msgspec import UNSET
 from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import corpora, policy
 from greenroom.actors.core.auth import errors as auth_errors
-from greenroom.actors.core.auth.corpora import CorpusId
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.auth.scopes import EVERYTHING
 from greenroom.actors.core.erasure import ErasedPart, EraseFrom
@@ -79,10 +78,7 @@ def corpus_not_found(name: str, known: Collection[str] = (), scopes: frozenset[s
 
 
 def may_see_owner(principal: Principal, name: str) -> bool:
-    """Return whether the caller may see a corpus of this full name.
-
-    The corpus need not exist.
-    """
+    """Return whether the caller may see a corpus of this full name, which need not exist."""
     return any(
         policy.may_see_corpora(principal, each.owner) for each in corpora.find_candidates(principal, name)
     )
@@ -173,15 +169,14 @@ class CatalogueActor(Actor):
         row = context.get(_key(request.row.name), CorpusRow)
         if row is not None and row.number == request.row.number:
             given = msgspec.structs.replace(row, id_prefix=request.row.id_prefix, old_ids=request.row.old_ids)
-            context.put(_key(row.name), given)
-            context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), given)
+            _put(context, given)
 
     @handles(Restate)
     def restate(self, _restate: Restate, context: Context) -> Slices[None]:
         """Write the index rows of corpora again."""
         context.use_reserve()
         for _, row in context.scan(CorpusRow, prefix=_ENTRIES):
-            context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), row)
+            context.put_row(INDEX, row.full_name.encode(), row)
             yield
 
     @handles(EraseFrom)
@@ -194,16 +189,13 @@ class CatalogueActor(Actor):
             counts["corpora"] = len(rows)
             if not request.dry_run:
                 for row in rows:
-                    context.delete(_key(row.name))
-                    context.delete_row(INDEX, _sort_key(CorpusId(row.owner, row.name)))
+                    _unlist(context, row)
                     yield
                 context.delete(_NEXT)
         elif not request.dry_run:
             for _, row in list(context.scan(CorpusRow, prefix=_ENTRIES)):
                 if request.person.has_root(row.made_by):
-                    nobodys = msgspec.structs.replace(row, made_by="")
-                    context.put(_key(row.name), nobodys)
-                    context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), nobodys)
+                    _put(context, msgspec.structs.replace(row, made_by=""))
         return ErasedPart(counts=counts)
 
 
@@ -219,7 +211,7 @@ class FindCorpus(Procedure[CorpusRow | None], frozen=True, kw_only=True):
         for wanted in corpora.find_candidates(reader.principal, self.name):
             if policy.may_see_corpora(reader.principal, wanted.owner):
                 where = catalogue_address(wanted.owner)
-                row = reader.get(INDEX, _sort_key(wanted), where, CorpusRow)
+                row = reader.get(INDEX, str(wanted).encode(), where, CorpusRow)
                 if row is not None and policy.may_see_corpus(reader.principal, row.owner, row.root):
                     return row
         return None
@@ -284,20 +276,20 @@ def _find_own(context: Context, name: str) -> CorpusRow:
     return row
 
 
-def _list(context: Context, row: CorpusRow) -> None:
+def _put(context: Context, row: CorpusRow) -> None:
     context.put(_key(row.name), row)
-    context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), row)
+    context.put_row(INDEX, row.full_name.encode(), row)
+
+
+def _list(context: Context, row: CorpusRow) -> None:
+    _put(context, row)
     context.tell(corpus_address(row), corpus_requests.CallCorpus(name=row.full_name, root=row.root))
 
 
 def _unlist(context: Context, row: CorpusRow) -> None:
     context.delete(_key(row.name))
-    context.delete_row(INDEX, _sort_key(CorpusId(row.owner, row.name)))
+    context.delete_row(INDEX, row.full_name.encode())
 
 
 def _key(name: str) -> bytes:
     return _ENTRIES + name.encode()
-
-
-def _sort_key(corpus: CorpusId) -> bytes:
-    return str(corpus).encode()

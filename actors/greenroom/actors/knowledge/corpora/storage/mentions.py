@@ -95,11 +95,7 @@ def match(repository: CorpusRepository, _: MatchDocuments, context: Context) -> 
             break
         document = context.get(where, DocumentRecord)
         assert document is not None, "a number's row goes with its document"
-        passages = [
-            passage
-            for block in range(len(document.blocks))
-            for passage in repository.passages(context, document, block)
-        ]
+        passages = list(repository.all_passages(context, document))
         yield from _put_mentions(repository, context, document, passages)
         characters += document.text_bytes
     else:

@@ -217,6 +217,11 @@ class CorpusRepository(Actor):
             return found
         return [Passage(mask_text(each.text), list(map(mask_text, each.headings))) for each in found]
 
+    def all_passages(self, context: Context, document: DocumentRecord) -> Iterator[Passage]:
+        """Yield all chunks of a document, as `passages`."""
+        for block in range(len(document.blocks)):
+            yield from self.passages(context, document, block)
+
     def is_unmasked(self, document: DocumentRecord) -> bool:
         """Return whether a workspace's file was stored unmasked, by an older version."""
         return self.is_code and document.masking < MASKING
