@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from math import inf
@@ -36,9 +37,7 @@ from greenroom.actors.knowledge.ingest.files.places import is_below
 from greenroom.actors.knowledge.ingest.files.walk import Found, LeftOut, walk, walk_below
 from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
 from greenroom.actors.knowledge.ingest.parsing.parsers import Parsers, open_parsers
-from greenroom.actors.knowledge.ingest.progress import ProgressReporter
-from greenroom.actors.knowledge.ingest.report import Report
-from greenroom.actors.knowledge.ingest.run_state import MAX_FILES, IngestRun
+from greenroom.actors.knowledge.ingest.run_state import MAX_FILES, IngestRun, ProgressReporter, Report
 from greenroom.actors.knowledge.ingest.steps import (
     Known,
     arrange,
@@ -123,7 +122,7 @@ async def open_ingestion(
     with runtime.apply_settings():
         languages = current_rules().languages
     async with open_parsers(languages=languages) as parsers:
-        yield Ingestion(runtime, principal, row, parsers, closed, within, progress, charge)
+        yield Ingestion(runtime, principal, row, parsers, frozenset(closed), within, progress, charge)
 
 
 @asynccontextmanager
@@ -147,6 +146,7 @@ async def open_renewal(
         yield ingestion
 
 
+@dataclass
 class Ingestion:
     """Fills one corpus; see `open_ingestion`.
 
@@ -155,29 +155,20 @@ class Ingestion:
         outdated: Unchanged files of a workspace with a better reader now, for `renew`.
     """
 
-    def __init__(
-        self,
-        runtime: RuntimeClient,
-        principal: Principal,
-        row: CorpusRow,
-        parsers: Parsers,
-        closed: Sequence[str],
-        within: Sequence[str],
-        progress: Progress | None,
-        charge: Charge | None,
-    ) -> None:
-        self._runtime = runtime
-        self._principal = principal
-        self._row = row
-        self._base = "" if row.root is None else f"{row.root}/"
-        self.parsers = parsers
-        self._closed = frozenset(closed)
-        self._within = within
-        self._progress = progress
-        self._charge = charge
-        self._known: dict[str, Known] = {}
-        self.outdated: set[str] = set()
-        self._parsing = trio.Semaphore(AT_ONCE)
+    _runtime: RuntimeClient
+    _principal: Principal
+    _row: CorpusRow
+    parsers: Parsers
+    _closed: Collection[str]
+    _within: Sequence[str]
+    _progress: Progress | None
+    _charge: Charge | None
+    outdated: set[str] = field(default_factory=set)
+    _known: dict[str, Known] = field(default_factory=dict)
+    _parsing: trio.Semaphore = field(default_factory=lambda: trio.Semaphore(AT_ONCE))
+
+    def __post_init__(self) -> None:
+        self._base = "" if self._row.root is None else f"{self._row.root}/"
 
     async def files(self, roots: Iterable[str]) -> DocumentsIngested:
         """Put in what changed below some files and folders, and remove documents of files gone.

@@ -266,7 +266,7 @@ class Indexer:
 
     def _are_few(self, paths: frozenset[str]) -> bool:
         """Return whether to check these paths alone, knowing all secrets by name."""
-        from greenroom.actors.knowledge.ingest.report import MAX_SECRETS  # noqa: PLC0415  imported by now
+        from greenroom.actors.knowledge.ingest.run_state import MAX_SECRETS  # noqa: PLC0415  imported by now
 
         return 0 < len(paths) <= MANY and (self._left_out or {}).get(SECRET, 0) <= MAX_SECRETS
 
