@@ -60,7 +60,7 @@ from greenroom.actors.search.embedding.embedder_loader import check_choice
 from greenroom.actors.search.embedding.embedding_service import EmbeddingService, GetEmbedding, open_embedding
 from greenroom.actors.search.embedding.rows import EmbedderActor
 from greenroom.actors.sessions.actor import SessionActor
-from greenroom.actors.sessions.checkpoints import directory as threads
+from greenroom.actors.sessions.checkpoints import records as threads
 from greenroom.actors.sessions.checkpoints.actor import CheckpointsActor
 from greenroom.actors.sessions.handlers import repair as session_repair
 from greenroom.actors.sessions.passports import issued
@@ -131,7 +131,7 @@ def shared_indexes(audit_days: int) -> list[Index]:
         Index(catalogue.INDEX, names=catalogue.row_names),
         Index(MASKED_INDEX),
         Index(workflow.INDEX),
-        Index(threads.INDEX, names=threads.names_in),
+        Index(threads.INDEX, names=threads.row_names),
         Index(import_actor.INDEX),
         Index(embedding.INDEX),
         Index(embedding.SPACES),

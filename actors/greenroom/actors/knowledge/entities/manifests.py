@@ -99,7 +99,7 @@ def select_libraries(manifests: Iterable[DeclarationFile]) -> Libraries:
                 known = declared.setdefault(fold(library.name), library)
                 if known.version is None:
                     declared[fold(library.name)] = msgspec.structs.replace(known, version=library.version)
-            members = _MEMBERS.get(kind, _none)(file.text)
+            members = _MEMBERS[kind](file.text) if kind in _MEMBERS else []
         except UnreadableDeclarationsError as error:
             unreadable.append(str(error))
         counting[kind].append(_Workspace(folder, members))
@@ -118,10 +118,6 @@ def _fits(folder: list[str], pattern: str) -> bool:
         and all(map(fnmatchcase, folder, first))
         and all(map(fnmatchcase, reversed(folder), reversed(last)))
     )
-
-
-def _none(_: str) -> list[str]:
-    return []
 
 
 def _uv(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.namespaces import thread_key, user_namespace
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.erasure import ErasedPart, EraseFrom
-from greenroom.actors.sessions.checkpoints import directory, reading, records, removal, requests
+from greenroom.actors.sessions.checkpoints import reading, records, removal, requests
 from greenroom.actors.sessions.checkpoints.records import (
     StoredCheckpoint,
     StoredValue,
@@ -174,7 +174,7 @@ class CheckpointsActor(Actor):
         """Write the directory row of the thread again."""
         context.use_reserve()
         if self._thread_id is not None:
-            directory.put(context, _owner(context), self._thread_id)
+            records.put_row(context, _owner(context), self._thread_id)
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
@@ -191,13 +191,15 @@ class CheckpointsActor(Actor):
         if self._thread_id is None:
             self._thread_id = thread_id
             context.put(records.THREAD, thread_id)
-            directory.put(context, _owner(context), thread_id)
+            records.put_row(context, _owner(context), thread_id)
 
     def _remove(self, context: Context) -> Slices[tuple[dict[str, int], bool]]:
         """Stage the removal of one batch; return counts, and whether more remains."""
         counts, remains = yield from removal.remove_all(context)
-        if not remains:
-            self._forget(context)
+        if not remains and self._thread_id is not None:
+            self._thread_id = None
+            context.delete(records.THREAD)
+            records.remove_row(context, _owner(context))
         return counts, remains
 
     def _drop(self, action: str, selected: list[StoredCheckpoint], context: Context) -> Slices[bool]:
@@ -206,12 +208,6 @@ class CheckpointsActor(Actor):
         remains = yield from removal.drop(selected, context)
         audit_record.record(context, action, None, checkpoints=len(selected))
         return remains
-
-    def _forget(self, context: Context) -> None:
-        if self._thread_id is not None:
-            self._thread_id = None
-            context.delete(records.THREAD)
-            directory.remove(context, _owner(context))
 
 
 def _clear(context: Context, key: bytes, of: type[Any]) -> None:

@@ -260,12 +260,6 @@ def _whole_content(context: Context, entry: Entry) -> bytes | None:
     return whole
 
 
-def drop_parts(context: Context, partition: Partition, message_id: int, whole_bytes: int) -> None:
-    """Stage the removal of the parts of an event's content."""
-    for key in part_keys(partition, message_id, whole_bytes):
-        context.delete(key)
-
-
 def part_keys(partition: Partition, message_id: int, whole_bytes: int) -> list[bytes]:
     """Return the record keys of the parts of an event's content."""
     prefix = _parts_prefix(partition, message_id)

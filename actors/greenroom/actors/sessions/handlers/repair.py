@@ -13,7 +13,6 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.core.auth.policy import Partition
 from greenroom.actors.search.embedding import rows
 from greenroom.actors.sessions.handlers.events import EVENT_IDS, event_key, part_keys
 from greenroom.actors.sessions.storage import directory, migrations, records, work_context
@@ -100,7 +99,8 @@ def _counters(
     for key, message in messages.items():
         partition = records.partition_in(key)
         where = records.counter_key(partition, message.sender)
-        old = counters.get(where) or _none(partition, message.sender)
+        none = SenderCounter(partition.audience, partition.visibility, message.sender, 0, 0, 0)
+        old = counters.get(where, none)
         counters[where] = msgspec.structs.replace(
             old,
             count=old.count + 1,
@@ -109,10 +109,6 @@ def _counters(
             last_at=max(old.last_at, message.timestamp),
         )
     return counters
-
-
-def _none(partition: Partition, sender: str) -> SenderCounter:
-    return SenderCounter(partition.audience, partition.visibility, sender, 0, 0, 0)
 
 
 def _vectors(found: Mapping[bytes, bytes], messages: Mapping[bytes, StoredMessage]) -> dict[bytes, bytes]:

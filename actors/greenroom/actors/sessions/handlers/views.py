@@ -67,12 +67,6 @@ class Tiers(NamedTuple):
     shown: int
     cursor: str | None
 
-    def counts(self, total: int) -> TierCounts:
-        """Return the number of messages in each tier and in all."""
-        return TierCounts(
-            recent=len(self.recent), compressed=len(self.compressed), lines=len(self.lines), total=total
-        )
-
 
 def read_transcript(session: Session, request: ReadTranscript, context: Context) -> Slices[Transcript]:
     """Return a page of the transcript."""
@@ -129,7 +123,12 @@ def _conversation(
     partitions = policy.partitions(context.principal)
     tiers = yield from _tiers(context, partitions, session.tiers, session.shortened)
     session.shortened = {each.message_id: each.text for each in tiers.compressed}
-    counts = tiers.counts(session.count_readable(context))
+    counts = TierCounts(
+        recent=len(tiers.recent),
+        compressed=len(tiers.compressed),
+        lines=len(tiers.lines),
+        total=session.count_readable(context),
+    )
     audit_record.record_resource_read(context, messages=counts.recent + counts.compressed + counts.lines)
     return ConversationResource(
         session_id=context.address.key,

@@ -153,7 +153,8 @@ def drop_message(context: Context, entry: Entry) -> None:
     context.delete(message_key(partition, message_id))
     if message.event is not None:
         context.delete(events.event_key(partition, message.event.event_id))
-        events.drop_parts(context, partition, message_id, message.event.whole_bytes)
+        for key in events.part_keys(partition, message_id, message.event.whole_bytes):
+            context.delete(key)
 
 
 def _append(session: Session, context: Context, partition: Partition, message: StoredMessage) -> int:

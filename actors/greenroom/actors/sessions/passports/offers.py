@@ -8,14 +8,13 @@ from typing import Any, Final
 
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import user_namespace
-from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.validation.types import CLOSED
 from greenroom.actors.memories.storage.injection_log import KIND
 from greenroom.actors.sessions.requests import handover
 from greenroom.actors.sessions.requests.handover import Offer
 from greenroom.actors.sessions.requests.hook_messages import LastSessions, LookAtKept, session_id_of
 from greenroom.actors.sessions.storage import directory, migrations
-from greenroom.actors.sessions.summary.retained_messages import HOOKS_APP
+from greenroom.actors.sessions.summary.retained_messages import HOOKS_APP, is_of_same_user
 from greenroom.runtime import (
     ActorFailedError,
     ActorQuarantinedError,
@@ -85,20 +84,13 @@ class FindOpen(Procedure[list[str]], frozen=True, kw_only=True):
                 and base.project_id == self.project_id
                 and base.app_name != HOOKS_APP
                 and policy.may_see_session(reader.principal, base.project_id)
-                and (row.value is not None or _is_own(reader.principal, base))
+                and (row.value is not None or is_of_same_user(base, reader.principal))
             ):
                 found[row.address.key] = None
                 if len(found) == MOST_ASKED:
                     break
             yield
         return list(found)
-
-
-def _is_own(principal: Principal, base: directory.BaseRow) -> bool:
-    """Return whether a session has the same user, or agent without a user."""
-    return base.user_id == principal.user and (
-        principal.user is not None or base.created_by == principal.agent_id
-    )
 
 
 MOST: Final = 3

@@ -16,7 +16,7 @@ import secrets
 from collections.abc import Callable
 from datetime import datetime
 from hashlib import blake2b
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -325,7 +325,7 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
         return f"session_{digest}", "free"
 
 
-class CheckedPassport:
+class CheckedPassport(NamedTuple):
     """A checked passport that may become a session here.
 
     Attributes:
@@ -334,19 +334,11 @@ class CheckedPassport:
         standing: Its status here at the time of the check.
     """
 
-    def __init__(
-        self,
-        passport: AnyPassport,
-        payload: PassportPayload,
-        pieces: list[list[msgspec.Raw]],
-        memories: list[bytes],
-        standing: requests.Standing,
-    ) -> None:
-        self.passport = passport
-        self.payload = payload
-        self.pieces = pieces
-        self.memories = memories
-        self.standing = standing
+    passport: AnyPassport
+    payload: PassportPayload
+    pieces: list[list[msgspec.Raw]]
+    memories: list[bytes]
+    standing: requests.Standing
 
     @property
     def address(self) -> Address:

@@ -16,7 +16,6 @@ from greenroom.actors.core.replies.replies import Reply, ToolCall
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.memories.requests import transfer
-from greenroom.actors.sessions.requests import handover, session_context
 from greenroom.actors.sessions.requests.session_context import ContextRead, MigrationOutcome
 from greenroom.runtime import Address, Message
 
@@ -204,7 +203,7 @@ class Move(Message[ContextRead], frozen=True, kw_only=True):
         return None if self.memories is None else transfer.staged_query(self.memories)
 
 
-class ContinueSession(Message[session_context.ContextRead], frozen=True, kw_only=True):
+class ContinueSession(Message[ContextRead], frozen=True, kw_only=True):
     """Create a session that continues an ended one; replies with its work context.
 
     Attributes:
@@ -217,7 +216,7 @@ class ContinueSession(Message[session_context.ContextRead], frozen=True, kw_only
 
     continues: str
     tool: str
-    holder: handover.Holder
+    holder: Holder
 
     def precheck(self) -> tuple[Address, Message[ToContinue]] | None:
         """Read the ended session first."""
@@ -234,7 +233,7 @@ class ToContinue(msgspec.Struct, frozen=True, kw_only=True):
         work_for: The user who last recorded the state of the work.
     """
 
-    read: session_context.ContextRead
+    read: ContextRead
     named_by: str
     decided_for: list[str | None]
     work_for: str | None

@@ -35,6 +35,12 @@ class Messages:
 
     def __init__(self, corpus: Corpus, *, metadata: bool) -> None:
         self._corpus = corpus
+        self.size = corpus.size
+        self.author = corpus.author
+        self.authors = corpus.authors
+        self.conversation = corpus.conversation
+        self.created = corpus.created
+        self.flags = corpus.flags
         self._names = frozenset(chain.from_iterable(corpus.vocabulary("author")))
         self._metadata = metadata and any(corpus.vocabulary("tags"))
         self._learned: dict[str, Postings] = {}
@@ -62,36 +68,6 @@ class Messages:
         self._learned.clear()
 
     # -- what ranking reads ------------------------------------------------
-
-    @property
-    def size(self) -> int:
-        """The number of rows."""
-        return self._corpus.size
-
-    @property
-    def author(self) -> Rows:
-        """Numbers of `authors`."""
-        return self._corpus.author
-
-    @property
-    def authors(self) -> Sequence[str]:
-        """The senders' names."""
-        return self._corpus.authors
-
-    @property
-    def conversation(self) -> Rows:
-        """None for any message."""
-        return self._corpus.conversation
-
-    @property
-    def created(self) -> npt.NDArray[np.int64]:
-        """When each message was written, in microseconds since 1970."""
-        return self._corpus.created
-
-    @property
-    def flags(self) -> npt.NDArray[np.uint8]:
-        """Flags of the texts, without metadata."""
-        return self._corpus.flags
 
     def lengths(self, field: Any) -> npt.NDArray[np.uint32]:
         """Return the number of terms by row."""

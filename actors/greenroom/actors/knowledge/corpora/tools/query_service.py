@@ -14,6 +14,7 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies.grades import GOOD
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.knowledge.corpora.handlers.search import find_form
 from greenroom.actors.knowledge.corpora.requests import corpus_requests
 from greenroom.actors.knowledge.corpora.requests.catalogue import (
     FindCorpus,
@@ -23,7 +24,6 @@ from greenroom.actors.knowledge.corpora.requests.catalogue import (
     may_see_owner,
 )
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow, IndexedFile
-from greenroom.actors.knowledge.corpora.tools.query_form import find_form
 from greenroom.actors.search.embedding.embedding_service import EmbeddingService
 from greenroom.actors.search.embedding.vectors import QueryVectors
 from greenroom.runtime import GreenroomError, Procedure, ProcedureContext, Refusal

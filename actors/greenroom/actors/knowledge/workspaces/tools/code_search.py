@@ -20,7 +20,7 @@ from greenroom.actors.knowledge.corpora.requests import code_symbols
 from greenroom.actors.knowledge.corpora.requests.code_filters import make_filter
 from greenroom.actors.knowledge.corpora.requests.code_requests import CodeFilters, Folder
 from greenroom.actors.knowledge.corpora.requests.code_symbols import FactsOfFile
-from greenroom.actors.knowledge.corpora.storage.facts import unpack_source
+from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.ingest.files.file_content import read_document
 from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
 from greenroom.actors.knowledge.ingest.parsing.parsers import open_parsers
@@ -171,9 +171,9 @@ class CodeSearch(
 def _search_index(pattern: Pattern, files: list[FactsOfFile], limit: int) -> Matches:
     matched = Matches()
     for file in sorted(files, key=lambda each: each.path):
-        source = unpack_source(file)
-        found = [] if source is None else sorted(match_names(pattern, source), key=lambda each: each.line)
-        if not matched.take(file.path, found, limit):
+        sources = unpack_sources([file]).values()
+        found = [each for source in sources for each in match_names(pattern, source)]
+        if not matched.take(file.path, sorted(found, key=lambda each: each.line), limit):
             break
     return matched
 

@@ -15,7 +15,7 @@ from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.knowledge.corpora.requests import code_relations
 from greenroom.actors.knowledge.corpora.requests.code_symbols import FactsOfFile, LineOfText
-from greenroom.actors.knowledge.corpora.storage.facts import unpack_source
+from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.workspaces.places import resolve_file
 from greenroom.actors.knowledge.workspaces.tools.in_text import find_in_text
 from greenroom.actors.knowledge.workspaces.tools.masked_lines import add_masked, describe_lines
@@ -92,11 +92,7 @@ class DependencySearch(
 def _find(
     request: DependencySearch, places: Places, packed: list[FactsOfFile]
 ) -> code_relations.Dependencies:
-    files = {
-        each.path: graphs.link_source(source)
-        for each in packed
-        if (source := unpack_source(each)) is not None
-    }
+    files = {path: graphs.link_source(source) for path, source in unpack_sources(packed).items()}
     graph = graphs.graph_of_files(files, places)
     if request.target in places.files and request.target not in files:  # its imports are unknown
         related = _relate(request, [request.target], graph, files)

@@ -29,7 +29,7 @@ from greenroom.actors.knowledge.corpora.requests.code_requests import (
     FilesRead,
 )
 from greenroom.actors.knowledge.corpora.requests.code_symbols import ReadFacts, ReadSymbols, SymbolName
-from greenroom.actors.knowledge.corpora.storage.facts import unpack_source
+from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.corpora.storage.readers import explain_unread
 from greenroom.actors.knowledge.ingest.files.exclusions import SECRET
 from greenroom.actors.knowledge.workspaces.files import FilePart, compute_digest, read_part, version_key
@@ -159,7 +159,7 @@ class ReadFile(CodeProcedure[FilesRead], frozen=True, metaclass=CheckedWhenBuilt
         row = (await start_index(client, place.root)).row
         request = ReadFacts(corpus=row.full_name, paths=[place.name])
         found = await client.ask(corpus_address(row), request)
-        sources = [source for each in found.files if (source := unpack_source(each)) is not None]
+        sources = list(unpack_sources(found.files).values())
         if not any(source.symbols for source in sources):
             return ""
         return (await read_in_thread(outlines.outline, sources, OUTLINE_TOKENS)).text
