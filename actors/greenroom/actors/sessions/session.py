@@ -70,11 +70,7 @@ class Session(Actor):
         )
 
     def require_visible(self, context: Context) -> Header:
-        """Return the header.
-
-        Raises:
-            Refusal: ``SESSION_NOT_FOUND``: it does not exist, or the caller may not see it.
-        """
+        """Return the header, or refuse a caller who may not see the session."""
         header = self.header
         if header is None:
             raise auth_errors.session_not_found(context.address.key)
@@ -83,11 +79,7 @@ class Session(Actor):
         return header
 
     def require_writable(self, context: Context) -> Header:
-        """Return the header of a session that is open for writes.
-
-        Raises:
-            Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
-        """
+        """Return the header of a session that is open for writes, or refuse."""
         header = self.require_visible(context)
         if header.status in CLOSED:
             raise auth_errors.session_closed(context.address.key, header.status)

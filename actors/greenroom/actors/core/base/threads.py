@@ -38,7 +38,7 @@ async def read_in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
 
 
 def get_or_make(variable: trio.lowlevel.RunVar[R], make: Callable[[], R]) -> R:
-    """Return the value of a variable in this run of trio; make one if it has none yet."""
+    """Return a variable's value in this run of trio, made by its first user."""
     try:
         return variable.get()
     except LookupError:

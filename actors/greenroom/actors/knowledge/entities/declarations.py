@@ -37,10 +37,6 @@ Libraries = Iterator[tuple[str, str | None]]
 def parse_declarations(name: str, text: str) -> list[EntityDeclaration]:
     """Parse the declarations of a file: a manifest by its name, anything else as YAML.
 
-    Args:
-        name: The path of the file.
-        text: Its content.
-
     Raises:
         UnreadableDeclarationsError: The file cannot be read; the text says why.
     """
@@ -99,7 +95,7 @@ def _yaml_loader() -> Any:
 
 
 def _libraries(manifest: str, found: Libraries) -> list[EntityDeclaration]:
-    """Make entities of libraries, each once; an English word as a name is ambiguous."""
+    """Make entities of libraries; a name that is an English word is ambiguous."""
     vocabulary = files("greenroom.actors.search.embedding.models").joinpath(*_VOCABULARY).read_text("utf-8")
     ordinary = frozenset(vocabulary.split("\n", _ORDINARY_WORDS)[:_ORDINARY_WORDS])
     declared: dict[str, EntityDeclaration] = {}
@@ -148,7 +144,6 @@ def _pyproject(text: str) -> Libraries:
 
 
 def _package_json(text: str) -> Libraries:
-    """Yield the dependencies of a ``package.json``."""
     whole = _table(json.loads(text))
     for key in ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies"):
         yield from _versions(whole.get(key))
@@ -179,7 +174,6 @@ def _go_name(module: str) -> str:
 
 
 def _cargo(text: str) -> Libraries:
-    """Yield the dependencies of a ``Cargo.toml``."""
     whole = tomllib.loads(text)
     tables = [whole, _table(whole.get("workspace")), *map(_table, _table(whole.get("target")).values())]
     for table in tables:

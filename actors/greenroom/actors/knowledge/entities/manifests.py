@@ -52,11 +52,9 @@ class _Workspace(NamedTuple):
     members: list[str]
 
     def is_above(self, folder: list[str]) -> bool:
-        """Return whether a folder is below this one."""
         return len(folder) > len(self.folder) and folder[: len(self.folder)] == self.folder
 
     def has(self, folder: list[str]) -> bool:
-        """Return whether a folder below this one is a member."""
         below = folder[len(self.folder) :]
         excluded = [each.removeprefix(_EXCLUDED) for each in self.members if each.startswith(_EXCLUDED)]
         return any(_fits(below, each) for each in self.members) and not any(
@@ -147,7 +145,6 @@ def _pnpm(text: str) -> list[str]:
 
 
 def _go(text: str) -> list[str]:
-    """Return the folders that a ``go.work`` uses."""
     lines = (line.partition("//")[0].split() for line in text.splitlines())
     return [words[-1] for words in lines if words and words[-1].startswith("./")]
 

@@ -98,11 +98,9 @@ class EntityMatcher:
         )
 
     def match(self, texts: Iterable[str], context: str) -> Slices[list[dict[int, int]]]:
-        """Count each entity's mentions in the texts of a document.
+        """Count each entity's mentions in the chunks of a document.
 
-        Args:
-            texts: The chunks.
-            context: The rest of the document's text, which gives context and is not counted.
+        ``context`` is the rest of its text, which gives context and is not counted.
         """
         found: list[_Found] = []
         for text in texts:

@@ -1,4 +1,4 @@
-"""Normalise names, and look up entities by a name, a part of one, a pattern, or a misspelling."""
+"""Normalise names, and look up entities by names, parts, patterns or misspellings."""
 
 from __future__ import annotations
 

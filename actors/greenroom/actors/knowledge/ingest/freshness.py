@@ -29,13 +29,7 @@ _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("fil
 
 
 async def add_changes(freshness: FreshnessView, files: Sequence[IndexedFile], reach: Reach) -> FreshnessView:
-    """Add to a freshness which files have changed, if they may be checked.
-
-    Args:
-        freshness: The freshness from the corpus.
-        files: The files of the reply.
-        reach: The files that the caller may have ingested.
-    """
+    """Add to a freshness which files have changed, if they may be checked."""
     if not files or (reach.roots == () and not reach.takes_client_folders):
         return freshness
     return add_states(freshness, await check_files(files, reach))

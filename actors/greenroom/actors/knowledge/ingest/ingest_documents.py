@@ -78,12 +78,7 @@ class IngestDocuments(Procedure[DocumentsIngested], frozen=True, metaclass=Check
         return bool(self.paths)
 
     async def run(self, client: FilesClient) -> DocumentsIngested:
-        """Ingest the files or the texts, and remove documents.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: a path may not be read, so none was.
-            ``CORPUS_NOT_FOUND``, ``QUOTA_EXCEEDED``: what was put in before stays.
-        """
+        """Ingest the files or the texts, and remove documents."""
         from greenroom.actors.knowledge.ingest.run import Text, open_ingestion  # noqa: PLC0415  only ingestion needs it
 
         if bool(self.paths) == bool(self.texts or self.remove):

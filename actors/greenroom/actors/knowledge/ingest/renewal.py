@@ -32,12 +32,7 @@ QUIET_SECONDS: Final = 5.0
 
 
 async def renew_documents(runtime: RuntimeClient, reach: Reach) -> None:
-    """Read files of all corpora again for which there is a better reader.
-
-    Args:
-        runtime: The runtime of the corpora.
-        reach: The files that may be read.
-    """
+    """Read files of all corpora again for which there is a better reader."""
     await trio.sleep(QUIET_SECONDS)
     try:
         rows = await runtime.query(AllCorpora())

@@ -100,8 +100,7 @@ async def open_ingestion(
         principal: The caller.
         corpus: Its name.
         make: Whether to create a missing corpus.
-        root: Folder of a workspace. Paths of its documents are relative to it, and files are read in the
-        order of `arrange`.
+        root: Folder of a workspace, to which paths are relative; its files are read as `arrange` sorts them.
         closed: Folders that are never read.
         within: As `walk` takes them.
         progress: Receives the progress.
@@ -134,11 +133,7 @@ async def open_renewal(
     root: str | None = None,
     closed: Sequence[str] = (),
 ) -> AsyncIterator[Ingestion]:
-    """Open an ingestion that reads files again; one at a time in this process.
-
-    Raises:
-        Refusal: As `open_ingestion`.
-    """
+    """Open an ingestion that reads files again; one at a time in this process."""
     async with (
         get_or_make(_renewals, lambda: trio.CapacityLimiter(1)),
         open_ingestion(runtime, principal, corpus, make=False, root=root, closed=closed) as ingestion,
@@ -172,9 +167,6 @@ class Ingestion:
 
     async def files(self, roots: Iterable[str]) -> DocumentsIngested:
         """Put in what changed below some files and folders, and remove documents of files gone.
-
-        Args:
-            roots: As `check_place` returns them.
 
         Raises:
             Refusal: The corpus is full or gone; what was put before stays.
@@ -352,7 +344,6 @@ class Ingestion:
         share: int,
         jobs: trio.MemorySendChannel[Job],
     ) -> None:
-        """Find changed files, and send them to the parsing tasks."""
         is_last = False
         while not is_last:
             step = await in_thread(partial(next_step, found, self._known, is_source=bool(self._base)))
@@ -368,7 +359,6 @@ class Ingestion:
             is_last = step.is_last or run.is_cut()
 
     async def _work(self, run: IngestRun, jobs: trio.MemoryReceiveChannel[Job], share: int) -> None:
-        """Put in changed files, each within its share of the time left."""
         async with jobs:
             async for job in jobs:
                 if not await self._put(run, job, share):
@@ -401,7 +391,6 @@ class Ingestion:
         return not self._base and any(each.path == name for each in failed)
 
     async def _renew_outdated(self, run: IngestRun) -> None:
-        """Read outdated files again as part of a run, while there is time."""
         for path in run.outdated:
             if trio.current_time() >= run.deadline:
                 return
@@ -420,15 +409,8 @@ class Ingestion:
     async def _put(self, run: IngestRun, job: Job, share: int, *, renews: bool = False) -> bool:
         """Parse one file and put it in, or leave it out and remove its document.
 
-        Args:
-            run: The run.
-            job: The file.
-            share: Divides the time left: the file may take one part.
-            renews: Whether only the reader is newer: the stored document stays if that reads
-            less.
-
-        Returns:
-            Whether it was parsed in its share of the time.
+        ``share`` divides the time left; returns whether that was enough. With ``renews`` only the reader is
+        newer: the stored document stays if that reads less.
         """
         parsed = None
         name = job.path.removeprefix(self._base)
@@ -480,7 +462,6 @@ class Ingestion:
         return True
 
     async def _remove(self, run: IngestRun, paths: Iterable[str]) -> None:
-        """Remove documents, as many at once as there is room for."""
         left = sorted(path.removeprefix(self._base) for path in paths)
         while left:
             some = left[:_REMOVED_AT_ONCE]

@@ -1,4 +1,4 @@
-"""The state of one ingest run: its counts, failures and progress. It reads no files itself."""
+"""The state of one ingest run, which reads no files itself: counts, failures, progress."""
 
 from __future__ import annotations
 
@@ -189,10 +189,7 @@ class IngestRun:
         return True
 
     def fail(self, path: str, reason: str, *, stays: bool = False) -> None:
-        """Leave out a file that cannot be put in.
-
-        Unless `stays`, its document is removed.
-        """
+        """Leave out a file that cannot be put in; unless `stays`, its document is removed."""
         self.report.leave_out(path, reason)
         self._note_failure(path, reason)
         if not stays:
@@ -238,12 +235,7 @@ class ProgressReporter:
             await self._send(self._make_report(total))
 
     async def end(self, below: Sequence[str] = (), *, was_all: bool = False) -> None:
-        """Report the end of the run.
-
-        Args:
-            below: Files and folders that were completely processed.
-            was_all: Whether the run was complete, not of changes alone.
-        """
+        """Report the end of the run, and the files and folders that it processed completely."""
         names = [printable_path(self._make_name(path)) for path in below]  # as in the failures
         note = self._make_report(0, below=names, is_over=True, was_all=was_all and not self._base)
         if note.failed or note.below or note.was_all or self._has_reported:

@@ -50,11 +50,7 @@ class SemanticSearch(
     corpus: corpus_requests.SearchedCorpus = corpus_requests.DEFAULT_CORPUS
 
     async def run(self, client: FilesClient) -> corpus_requests.ChunksFound:
-        """Query the corpus, or all.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many corpora.
-        """
+        """Query the corpus, or all."""
         least = least_of(self.min_score, self.min_relevance)
         request = corpus_requests.FindChunks(
             corpus=corpus_requests.DEFAULT_CORPUS,
@@ -95,11 +91,7 @@ class GetFullContent(
     corpus: Annotated[corpus_requests.CorpusName, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
 
     async def run(self, client: FilesClient) -> corpus_requests.FullContent:
-        """Query the corpora that the ids name.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``; ``VALIDATION_ERROR``: an id is older than prefixes.
-        """
+        """Query the corpora that the ids name."""
         read = ReadPassages(corpus=self.corpus, chunk_ids=self.chunk_ids, around=self.around)
         found = await client.runtime.query(read, principal=client.principal)
         _record_savings(found, found.reply.chunks)

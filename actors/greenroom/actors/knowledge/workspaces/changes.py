@@ -148,11 +148,6 @@ class _Git(NamedTuple):
 async def read_changes(root: str, path: str, closed: Sequence[str]) -> Changes:
     """Return the changes of a workspace's file or folder since the last commit.
 
-    Args:
-        root: The workspace's folder, without links.
-        path: A path below that; empty for all.
-        closed: Folders that are never read.
-
     Raises:
         NotAWorkTreeError: git cannot read them; the text says why.
     """
@@ -267,12 +262,7 @@ async def _mask_changes(git: _Git, top: str, below: str, found: _Differences) ->
 async def _mask_file(git: _Git, masking: Masking, diff: str, place: str, top: str) -> str:
     """Mask a difference, by the marks of both whole versions of its file.
 
-    Args:
-        git: git for the work tree.
-        masking: Finds secrets.
-        diff: The difference.
-        place: The older version, in git's notation.
-        top: The work tree's folder.
+    ``place`` is the older one, in git's notation.
 
     Raises:
         DifferentError: The versions do not match the difference, or one is missing.

@@ -71,13 +71,7 @@ class Workspaces:
         self._indexers: dict[str, Indexer] = {}
 
     def need(self, principal: Principal, row: CorpusRow, closed: Sequence[str]) -> Indexer | None:
-        """Return the indexer of a workspace, started if there was none; None for too many.
-
-        Args:
-            principal: The caller; the index is updated under this name.
-            row: The workspace.
-            closed: Folders that are never read.
-        """
+        """Return the indexer of a workspace, started if there was none; None for too many."""
         indexer = self._indexers.get(row.key)
         if indexer is None and len(self._indexers) < MOST:
             indexer = self._indexers[row.key] = Indexer(self._runtime, principal, row, closed)
@@ -296,7 +290,6 @@ class Indexer:
         return more != 0
 
     async def _index_all(self, ingestion: Ingestion) -> None:
-        """Index everything."""
         await self._update_lease("indexing")
         done = await ingestion.files([self.root])
         self._left_out, self._is_partial = done.left_out, not done.complete
@@ -325,7 +318,6 @@ class Indexer:
                 await ingestion.renew(paths)
 
     def _set_total(self, _done: int, total: int) -> None:
-        """Store the number of files, and have it reported soon."""
         if total and self._of != total:
             self._of = total
             self._news.set()
@@ -345,7 +337,6 @@ class Indexer:
 
 
 def _list_secrets(done: DocumentsIngested) -> set[str]:
-    """Return the paths that were left out as secrets."""
     return {each.path for each in done.named if each.reason == SECRET}
 
 

@@ -187,7 +187,6 @@ class CheckpointsActor(Actor):
         return ErasedPart(counts=counts, remaining=remains)
 
     def _begin(self, thread_id: str, context: Context) -> None:
-        """Stage the directory row of a new thread."""
         if self._thread_id is None:
             self._thread_id = thread_id
             context.put(records.THREAD, thread_id)
@@ -211,7 +210,6 @@ class CheckpointsActor(Actor):
 
 
 def _clear(context: Context, key: bytes, of: type[Any]) -> None:
-    """Stage the removal of an existing record with all its parts."""
     stored = context.get(key, of)
     if stored is not None:
         delete_data(context, key, stored.data)
@@ -222,10 +220,6 @@ def _owner(context: Context) -> str:
 
 
 def _check(context: Context) -> None:
-    """Check that the thread belongs to the sender's user.
-
-    Raises:
-        Refusal: ``PERMISSION_DENIED``: it belongs to another user.
-    """
+    """Refuse a sender of another user than the thread's."""
     if user_namespace(context.principal) != _owner(context):
         raise auth_errors.permission_denied("thread_id", "thread_id: the thread belongs to another user")

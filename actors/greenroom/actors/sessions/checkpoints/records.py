@@ -1,4 +1,4 @@
-"""Records of the actor of a thread, and its row in the directory. Large data has several records.
+"""Records of a thread's actor, and its row in the directory.
 
 t                                       the thread, as the caller names it
 c namespace id                          a checkpoint, without the values of its channels
@@ -7,7 +7,7 @@ w checkpoint task index                 a pending write
 p key number                            the rest of the data of one of these records
 
 Keys have digests of namespaces, channels with versions, checkpoints and tasks. Ids of checkpoints are
-unchanged, since they define the order.
+unchanged, since they define the order. Large data has several records.
 """
 
 from __future__ import annotations

@@ -76,11 +76,7 @@ def find_old(context: Context) -> Slices[list[StoredCheckpoint]]:
 
 
 def drop(selected: list[StoredCheckpoint], context: Context) -> Slices[bool]:
-    """Stage the removal of checkpoints with their writes and unshared values.
-
-    Returns:
-        Whether more remains.
-    """
+    """Stage the removal of checkpoints, writes and unshared values; return whether more remains."""
     context.use_reserve()
     now = selected[: context.most_rows(_CHECKPOINTS_AT_ONCE)]
     orphans: set[tuple[str, bytes]] = set()

@@ -190,11 +190,7 @@ class CopyPart(Message[bytes | None], frozen=True, kw_only=True):
 
 
 def check_checkpoint(request: PutCheckpoint) -> int:
-    """Check a checkpoint to store, and return its bytes.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: invalid id, too large, or a value without a version.
-    """
+    """Check a checkpoint to store, and return its bytes."""
     versions = [each for each in request.versions.values() if isinstance(each, str)]
     names = [request.thread_id, request.namespace, request.parent_id, request.run_id]
     check_names([*names, *request.versions, *versions, *request.deltas])
@@ -208,11 +204,7 @@ def check_checkpoint(request: PutCheckpoint) -> int:
 
 
 def check_writes(request: PutWrites) -> int:
-    """Check writes to store, and return their bytes.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: invalid id of the checkpoint, or too large.
-    """
+    """Check writes to store, and return their bytes."""
     of_tasks = [(each.task_path, each.task_id, each.channel) for each in request.writes]
     check_names([request.thread_id, request.namespace, *chain.from_iterable(of_tasks)])
     _check_id(request.checkpoint_id)
@@ -220,11 +212,7 @@ def check_writes(request: PutWrites) -> int:
 
 
 def check_names(names: Iterable[str | None]) -> None:
-    """Check that names can be stored.
-
-    Raises:
-        Refusal: ``SERIALIZATION_ERROR``: one holds a lone surrogate.
-    """
+    """Check that names have no lone surrogates."""
     for name in names:
         try:
             (name or "").encode()

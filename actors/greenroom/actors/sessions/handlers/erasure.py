@@ -123,12 +123,10 @@ def _is_made_by(person: Person, entry: work_context.StoredDecision | work_contex
 
 
 def _is_name_from(person: Person, header: Header) -> bool:
-    """Return whether the session's name comes from a message of the person."""
     return header.naming is not None and bool(header.naming.by) and person.has_agent(header.naming.by)
 
 
 def _is_holder(person: Person, work: ToolState | None) -> bool:
-    """Return whether agents of the person began to work in the session."""
     return work is not None and any(person.has_agent(holder.agent) for holder in work.holders)
 
 
@@ -139,11 +137,7 @@ def _is_written_by(person: Person, sender: SenderCounter) -> bool:
 
 
 def _drop_messages(person: Person, context: Context) -> Slices[list[int]]:
-    """Stage the removal of a person's messages, event ids and counters.
-
-    Returns:
-        The ids of the messages.
-    """
+    """Stage the removal of a person's messages, event ids and counters; return the ids."""
     removed: list[int] = []
     for counter_key, counter in list(context.scan(SenderCounter, prefix=COUNTERS)):
         if not _is_written_by(person, counter):

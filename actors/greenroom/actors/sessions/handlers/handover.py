@@ -239,7 +239,6 @@ def _is_open(header: Header, context: Context) -> bool:
 
 
 def _is_held(session: Session, context: Context, besides: str | None) -> bool:
-    """Return whether another client holds the session."""
     return any(True for _ in _holders(session, context, besides))
 
 
@@ -384,7 +383,6 @@ def _has_words(session: Session, header: Header, context: Context) -> bool:
 
 
 def _last_handover(context: Context) -> session_context.Migration | None:
-    """Return the last migration, if it handed the session over."""
     last = migrations.migrations(context)[-1:]
     return last[0] if last and last[0].outcome == "handed_over" else None
 

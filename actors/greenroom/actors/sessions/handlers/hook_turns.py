@@ -40,11 +40,7 @@ _LONGEST_REASON: Final = 100
 
 
 def keep_turns(session: Session, request: hook_messages.KeepTurns, context: Context) -> Slices[None]:
-    """Store turns; create the session if needed, and reopen an ended one.
-
-    Raises:
-        Refusal: ``KEY_EXISTS``: the session was not created by the sender's hooks.
-    """
+    """Store turns; create the session if needed, and reopen an ended one."""
     header = session.header
     if header is None:
         header = yield from _make(session, request, context)
@@ -167,7 +163,6 @@ def _note_compaction(request: hook_messages.KeepTurns, compacted: datetime, cont
 
 
 def _set_status(session: Session, context: Context, *, ends: bool) -> None:
-    """Stage that the session is active or has ended."""
     header = session.header
     assert header is not None, "it is there"
     later = max(context.now, header.updated_at)

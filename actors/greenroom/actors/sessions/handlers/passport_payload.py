@@ -109,11 +109,7 @@ def _to_payload(entry: Entry, reader: Principal) -> payloads.PayloadMessage:
 
 
 def stage(context: Context, request: payloads.StageMessages, content_limit: int) -> None:
-    """Stage a piece of messages.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: a message is too long for this server.
-    """
+    """Stage a piece of messages."""
     for line in request.lines:
         if len(memoryview(line)) > content_limit:  # only then can its text exceed the limit
             _check_length(_decode(line), content_limit)
@@ -125,11 +121,7 @@ def _piece_key(attempt: str, number: int) -> bytes:
 
 
 def release(memories: transfer.ReleaseImport | None, context: Context) -> None:
-    """Stage the release of the staged memories, unless it has begun.
-
-    Raises:
-        Refusal: ``PASSPORT_INVALID``: their import was abandoned.
-    """
+    """Stage the release of the staged memories, unless it has begun."""
     if memories is not None:
         found: transfer.ImportProgress | None = context.precheck_answer
         if found is None or found.staging != memories.staging:
@@ -147,11 +139,7 @@ def drop(context: Context) -> Slices[None]:
 def make(
     counters: SenderCounters, request: payloads.MakeRestored, context: Context, content_limit: int
 ) -> Slices[Header]:
-    """Stage the imported session; return its header.
-
-    Raises:
-        Refusal: ``PASSPORT_INVALID``: pieces are missing, or are not a session.
-    """
+    """Stage the imported session; return its header."""
     came = request.session
     ahead = yield from _put_messages(counters, request, context, content_limit)
     metadata = yield from fields.merge("metadata", {}, came.metadata)

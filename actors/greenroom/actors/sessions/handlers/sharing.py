@@ -96,11 +96,7 @@ def _is_for(change: requests.SharedChange, header: Header) -> bool:
 
 
 def _tell_changes(shared: Sequence[requests.SharedChange], context: Context) -> None:
-    """Stage the messages to the sessions that hold the shared state.
-
-    Raises:
-        Refusal: the caller may not change one of them.
-    """
+    """Stage the messages to the sessions that hold the shared state."""
     principal: Principal = context.principal
     for change in shared:
         policy.check_new_session(principal, change.session_id, change.user_id, change.project_id)

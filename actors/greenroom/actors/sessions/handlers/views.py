@@ -167,14 +167,7 @@ def _info(request: ReadResource, context: Context, last_updated: datetime) -> Re
 def _tiers(
     context: Context, partitions: Sequence[Partition], sizes: TierSizes, known: Mapping[int, str]
 ) -> Slices[Tiers]:
-    """Return the newest messages in ``partitions`` in tiers.
-
-    Args:
-        context: The message's context.
-        partitions: The partitions of the reader.
-        sizes: The sizes of the tiers.
-        known: Shortened texts by message id, from an earlier read: each takes milliseconds.
-    """
+    """Return the newest messages in tiers; ``known`` texts are not shortened again (milliseconds)."""
     recent: list[replies.MessageView] = []
     compressed: list[CompressedMessage] = []
     lines: list[MessageLine] = []

@@ -182,11 +182,7 @@ def _append(session: Session, context: Context, partition: Partition, message: S
 
 
 def _parent(session: Session, message_id: int | None, context: Context) -> tuple[int, str] | None:
-    """Return id and audience of the parent message.
-
-    Raises:
-        Refusal: ``PARENT_MESSAGE_NOT_FOUND``: it does not exist, or is hidden from the caller.
-    """
+    """Return id and audience of the parent message, if the caller may see it."""
     if message_id is None:
         return None
     parent = message_log.find(context, policy.partitions(context.principal), message_id)
@@ -219,11 +215,7 @@ def _to_message(session: Session, event: requests.AppendEvent, context: Context)
 def _find_new(
     session: Session, request: requests.AppendEvents, context: Context
 ) -> Slices[list[tuple[requests.AppendEvent, StoredMessage]]]:
-    """Return the new events.
-
-    Raises:
-        Refusal: an event breaks a rule, or another event has its id.
-    """
+    """Return the new events."""
     new: dict[str, tuple[requests.AppendEvent, StoredMessage]] = {}
     for event in request.events:
         earlier = events.find(context, event.event_id)

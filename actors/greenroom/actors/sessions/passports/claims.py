@@ -69,11 +69,7 @@ def is_small(text: str) -> bool:
 
 
 def read_small(text: str, signers: Signers) -> bytes | Claim:
-    """Return the passport as JSON, or the claim, of a text.
-
-    Raises:
-        Refusal: ``PASSPORT_INVALID``: another server's claim, or another text; ``PASSPORT_TOO_LARGE``.
-    """
+    """Return the passport as JSON, or the claim, of a text."""
     if len(text) > MOST_QR_TEXT:
         raise passport_errors.too_large(len(text), MOST_QR_TEXT)
     text = text.strip().upper()

@@ -33,11 +33,7 @@ async def resume_session(
     idempotency: Idempotency | None = None,
     memories: ReleaseImport | None = None,
 ) -> SessionRestored:
-    """Resume a session in a tool; for an ended one create its continuation.
-
-    Raises:
-        Refusal: ``SESSION_NOT_FOUND``.
-    """
+    """Resume a session in a tool; for an ended one create its continuation."""
     move = handover.Move(to_tool=tool, outcome="resumed", memories=memories)
     try:
         read = await client.ask(Address("session", session_id), move, idempotency=idempotency)
@@ -100,15 +96,7 @@ def select_talk(client: SessionClient, read: session_context.ContextRead) -> ses
 async def extend_briefing(
     client: SessionClient, read: session_context.ContextRead, *, is_named: bool = True
 ) -> str:
-    """Return the briefing, extended with the sessions that this one continues.
-
-    The extension uses the remaining bytes of the budget.
-
-    Args:
-        client: The reader.
-        read: The session.
-        is_named: Whether the client named the session.
-    """
+    """Return the briefing, extended by the sessions that this one continues, within the budget."""
     if not may_read(client):
         return ""
     text, before = read.briefing, read.continues

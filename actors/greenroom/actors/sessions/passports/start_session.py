@@ -74,11 +74,7 @@ class StartSession(Procedure[SessionStarted], frozen=True, metaclass=CheckedWhen
     idempotency_key: types.IdempotencyKey | None = None
 
     async def run(self, client: PassportClient) -> SessionStarted:
-        """Start a session and make it current.
-
-        Raises:
-            Refusal: ``PERMISSION_DENIED``, or as for `RestoreSession`.
-        """
+        """Start a session and make it current."""
         policy.check_user(client.principal, self.user_id)
         if self.new and self.restore_from is not None:
             raise auth_errors.invalid("new", "new: give restore_from or new, not both")
@@ -112,11 +108,7 @@ class StartSession(Procedure[SessionStarted], frozen=True, metaclass=CheckedWhen
         return await self._answer_started(client, tool, await self._start(client, start))
 
     def _restore_request(self, given: str | dict[str, Any]) -> RestoreSession:
-        """Return the request that restores a session by id or passport.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: neither an id nor a passport.
-        """
+        """Return the request that restores a session by id or passport."""
         session_id = None
         if isinstance(given, str) and len(given) <= _LONGEST_ID and ":" not in given:
             if not re.match(types.SESSION_ID, given):
@@ -286,11 +278,7 @@ class MigrateSession(Procedure[SessionMigrated], frozen=True, metaclass=CheckedW
     idempotency_key: types.IdempotencyKey | None = None
 
     async def run(self, client: PassportClient) -> SessionMigrated:
-        """Log the migration, and issue a claim for the other tool.
-
-        Raises:
-            Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
-        """
+        """Log the migration, and issue a claim for the other tool."""
         session_id = client.session.resolve(self.session_id)
         to_tool = client_tool(self.to_tool)
         move = handover.Move(to_tool=to_tool.tool_id, outcome="handed_over", note=self.note)
@@ -315,11 +303,7 @@ class MigrateSession(Procedure[SessionMigrated], frozen=True, metaclass=CheckedW
 
 
 def _project_of(principal: Principal, project_id: str | None, workspace_path: str | None) -> str | None:
-    """Return the named project, or else that of the workspace.
-
-    Raises:
-        Refusal: the caller belongs to several projects and names none, or is not a member.
-    """
+    """Return the named project, or else that of the workspace."""
     if project_id is None and principal.projects:
         if len(principal.projects) > 1:
             mine = ", ".join(sorted(principal.projects))

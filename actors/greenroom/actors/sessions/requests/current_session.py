@@ -140,11 +140,7 @@ class CurrentSession:
             self._held.close()
 
     def resolve(self, session_id: str | None) -> str:
-        """Return the named session, or the current one.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: none is named and none is current.
-        """
+        """Return the named session, or the current one; refuse if there is neither."""
         session_id = session_id or self.session_id
         if session_id is None:
             raise auth_errors.invalid(
@@ -155,9 +151,7 @@ class CurrentSession:
     def fill_in(self, request: Any) -> Any:
         """Fill in the current session in a request that names none.
 
-        Raises:
-            Refusal: as `resolve`; also for a message without a connection, since another window of the same
-                caller may have started that session.
+        Refuses a message without a connection: another window of the caller may have started that session.
         """
         session_id = self.resolve(None)
         if isinstance(request, AddMessage) and self._locator is not None:

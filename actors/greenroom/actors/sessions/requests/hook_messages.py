@@ -173,13 +173,7 @@ def session_id_of(of: HookEvent | ClientSession | Earlier, principal: Principal)
 
 
 def kept_id(client: str, session: str, owner: str) -> str:
-    """Return the id of the session that stores a client session.
-
-    Args:
-        client: The client's name.
-        session: Its own id of the session.
-        owner: The namespace of its user, or of its agent if no user is known.
-    """
+    """Return the id of the session that stores a client session of an owner."""
     name = _FOREIGN.sub("-", client)[:40].strip("-.") or "client"
     named = f"{owner}\0{client}\0{session}"
     return f"{name}-{blake2b(named.encode(), digest_size=10).hexdigest()}"

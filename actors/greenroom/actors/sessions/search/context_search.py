@@ -35,11 +35,7 @@ class SearchSession(Procedure[replies.SearchResults], frozen=True, kw_only=True)
     asked: SearchContext
 
     async def run(self, context: ProcedureContext) -> replies.SearchResults:
-        """Return the reply of the session.
-
-        Raises:
-            Refusal: as the session says.
-        """
+        """Return the reply of the session."""
         search = await _interpret(context, self.asked)
         return await context.ask(Address("session", self.session_id), search)
 
@@ -65,11 +61,7 @@ class ExplainSessionSearch(
     ) = None
 
     async def run(self, context: ProcedureContext) -> ResultsExplained:
-        """Search in both modes.
-
-        Raises:
-            Refusal: as the session says.
-        """
+        """Search in both modes."""
         usual = SearchContext(session_id=self.session_id, query=self.query, limit=PLACES)
         everything = msgspec.structs.replace(
             usual, fuzzy_threshold=0, recent_hours=None, max_rows_scanned=None

@@ -91,7 +91,6 @@ class SearchIndex:
     """
 
     def __init__(self) -> None:
-        """Create an empty index."""
         self._corpus = Corpus()
         self._texts: list[str] = []
         self._metadata: list[str] = []
@@ -100,7 +99,6 @@ class SearchIndex:
         self._view: tuple[tuple[int, bool], Messages, View] | None = None  # of the search before
 
     def __len__(self) -> int:
-        """Return the number of messages."""
         return len(self._texts)
 
     def add(
@@ -236,7 +234,6 @@ class SearchIndex:
         return matches, (Match(about, round(float(scores.score[row]), 2)), reasons(scores, row))
 
     def _score_rows(self, request: SearchRequest, *, explain: bool = False) -> Slices[Scores]:
-        """Score all messages."""
         corpus = self._corpus
         if corpus.tail_rows >= max(_SEALED_ROWS, _SEALED_SHARE * corpus.size):
             yield from corpus.seal()
@@ -299,7 +296,6 @@ class SearchIndex:
         return False
 
     def _best(self, scores: Scores, request: SearchRequest) -> list[Match]:
-        """Return the best matches."""
         rounded = np.round(scores.score, 2)
         rows = np.flatnonzero(rounded >= max(request.threshold, _LEAST))
         if len(rows) > request.limit:

@@ -47,10 +47,7 @@ class Messages:
         self._lines: list[str] = []
 
     def learn(self, term: str, found: Iterable[Postings]) -> int:
-        """Merge several posting lists into the one of ``term``, with the highest count by row.
-
-        Returns the number of rows.
-        """
+        """Merge posting lists into that of ``term``, with the highest counts; return its rows."""
         some = [(rows, times) for rows, times in found if len(rows)]
         if len(some) == 1:
             rows, times = some[0]

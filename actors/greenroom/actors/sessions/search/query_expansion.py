@@ -83,10 +83,7 @@ def _find_full_names(view: View, terms: Sequence[Term]) -> Slices[set[str]]:
 def _find_containing(messages: Messages, wanted: dict[str, bool]) -> Slices[dict[str, dict[str, float]]]:
     """Map each term to the terms that contain it, with their similarity.
 
-    Args:
-        messages: Where to look.
-        wanted: The terms, and whether a message has it exactly. Then it must be longer to be searched for
-            inside other terms.
+    ``wanted`` says whether a message has the term itself. Then it must be longer.
     """
     alike: dict[str, dict[str, float]] = {term: {} for term in wanted}
     parts = {

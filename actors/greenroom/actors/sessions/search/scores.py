@@ -116,11 +116,7 @@ def score(
 ) -> Slices[Scores]:
     """Score the ranked rows, which are all related rows.
 
-    Args:
-        view: The ranked view.
-        ranked: The result of ranking.
-        unknown: The number of query words in no visible message.
-        explain: Whether to record the part of each signal.
+    ``unknown`` is the number of query words in no visible message.
     """
     yield
     unknown += len(ranked.unknown)
@@ -303,7 +299,6 @@ def best_around(view: View, values: Floats) -> Floats:
 
 
 def _sums(values: npt.NDArray[Any]) -> Doubles:
-    """Return the sum of the values near each place."""
     up_to = np.concatenate(([0.0], np.cumsum(values, dtype=np.float64)))
     places = np.arange(len(values))
     found = up_to[np.minimum(len(values), places + REACH + 1)] - up_to[np.maximum(0, places - REACH)]

@@ -140,11 +140,8 @@ def _tie(session_id: str) -> bytes:
 def order_of(position: bytes, place: bytes) -> bytes:
     """Return a sort key that merges the orders of several audiences.
 
-    An encrypted store changes the tie-breaking bytes, and with them the stored order of equal times.
-
-    Args:
-        position: The position as written.
-        place: The `Row.place` of the row.
+    An encrypted store changes the tie-breaking bytes, and with them the stored order of equal times: these
+    come from the row's place.
     """
     return position[:_TIME_BYTES] + place[-_TIME_BYTES - _TIE_BYTES :]
 

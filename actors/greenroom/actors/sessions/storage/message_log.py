@@ -51,10 +51,7 @@ def walk(
     highest: int = HIGHEST_ID,
     reverse: bool = False,
 ) -> Iterator[Entry]:
-    """Yield the messages with ids from ``lowest`` to ``highest``, both included, in order.
-
-    Damaged messages are skipped, and the reply names them.
-    """
+    """Yield the messages with ids from ``lowest`` to ``highest`` in order, without damaged ones."""
     streams = [_entries(context, partition, lowest, highest, reverse=reverse) for partition in partitions]
     return heapq.merge(*streams, key=itemgetter(0), reverse=reverse)
 
@@ -119,12 +116,8 @@ def take_page(
 ) -> Slices[tuple[list[Entry], bool]]:
     """Return the first wanted entries, and whether there are more.
 
-    Args:
-        entries: A walk.
-        limit: The most entries to return; fewer if they fill a page.
-        wanted: Selects the entries.
-        there: The number of wanted entries, if known, so that the walk can end at the last.
-        whole: Whether the reply has contents in parts too, which agents never get.
+    ``there`` is the number of wanted ones, if known, so that the walk can end at the last. ``whole`` replies
+    have contents in parts, too.
     """
     page: list[Entry] = []
     size = 0

@@ -149,7 +149,6 @@ class WorkContext:
         return dict(context.scan(of, prefix=prefix, on_damage=filter_damage(context, prefix, report)))
 
     def __len__(self) -> int:
-        """Return the number of entries."""
         return len(self.files) + len(self.searches) + len(self.memories) + len(self.decisions)
 
     def newest_decisions(self) -> list[StoredDecision]:

@@ -74,15 +74,7 @@ def write_briefing(
     tool: str | None,
     messages: int,
 ) -> Slices[Briefing]:
-    """Write the briefing of a session.
-
-    Args:
-        talk: The visible messages, oldest first.
-        seen: The visible work context.
-        purpose: The purpose of the session.
-        tool: The reader's tool, which decides how files are mentioned.
-        messages: The number of visible messages.
-    """
+    """Write the briefing of a session from its talk, oldest first, and its work context."""
     recorded = list(_recorded(seen, purpose, tool))
     room = MOST_BYTES - _size([Section("", [""])])
     kept = _within(recorded, int(room * _RECORDED) if talk else room)
@@ -101,14 +93,7 @@ def write_briefing(
 def write_earlier_talk(
     talk: Sequence[TimedUtterance], messages: int, most_bytes: int, session_id: str | None
 ) -> Slices[str]:
-    """Write an extract of the session that another one continues; empty without messages.
-
-    Args:
-        talk: Its visible messages, oldest first.
-        messages: The number of visible messages.
-        most_bytes: The most bytes of UTF-8.
-        session_id: The id of the session, if the reader may read its messages.
-    """
+    """Write an extract of the session that another one continues; empty without messages."""
     if not talk:
         return ""
     title = _title("Said in the session that it continues", messages)
@@ -163,7 +148,6 @@ def _cut(line: str, most_bytes: int) -> str:
 
 
 def _within(lines: Iterable[str], room: int) -> list[str]:
-    """Return the first lines that fit."""
     kept: list[str] = []
     for line in lines:
         room -= _cost(line)
@@ -195,8 +179,7 @@ def _size(sections: Sequence[Section]) -> int:
 def _delimited(sections: Sequence[Section]) -> str:
     """Return sections between delimiters.
 
-    Their name is a digest of the text between them, so the text cannot contain it, and the same data give the
-    same briefing.
+    Their name is a digest of the text, which so cannot contain it, and the same data give the same briefing.
     """
     written = "\n".join(line for section in sections for line in (section.title, *section.lines))
     nonce = blake2b(written.encode(), digest_size=_NONCE // 2).hexdigest()

@@ -54,10 +54,6 @@ def read_retained(context: Context, partitions: Iterable[Partition]) -> Slices[l
     """Return the shared part, oldest first.
 
     Of consecutive messages of the model only the last is included, and each error once.
-
-    Args:
-        context: The message's context.
-        partitions: All partitions of the session.
     """
     found: list[TimedUtterance] = []
     errors: set[str] = set()

@@ -236,7 +236,6 @@ class WorkflowActor(Actor):
         return self._timeline
 
     def _mine(self, context: Context, timeline: Timeline) -> Slices[list[Pattern]]:
-        """Return the patterns of the timeline."""
         if self._patterns is None:
             self._patterns = yield from mine(timeline, context.now)
         return self._patterns
@@ -303,11 +302,7 @@ def _digest(context: Context, word: Word) -> bytes:
 
 
 def _check(context: Context) -> None:
-    """Check that the sender may see the steps.
-
-    Raises:
-        Refusal: ``PERMISSION_DENIED``: they belong to another user.
-    """
+    """Refuse a sender who may not see the steps."""
     if not policy.may_see_workflows(context.principal, context.address.key):
         raise auth_errors.permission_denied("project_id", "project_id: these are another user's steps")
 

@@ -88,12 +88,7 @@ class _Node(NamedTuple):
 
 
 def mine(timeline: Timeline, now: int) -> Slices[list[Pattern]]:
-    """Return the frequent sequences, heaviest first.
-
-    Args:
-        timeline: The steps.
-        now: The time (microseconds since 1970).
-    """
+    """Return the frequent sequences, heaviest first."""
     numbers = count()
     waiting: list[tuple[float, int, _Node]] = []
     for command in timeline.commands:
@@ -174,11 +169,6 @@ def match_patterns(patterns: Sequence[Pattern], context: Sequence[str], limit: i
     Without a context all patterns match, with all but the last command done, and those that save most steps
     come first. A subsequence of an earlier pattern is skipped. Without a context a rotation of an earlier
     pattern is skipped too.
-
-    Args:
-        patterns: All patterns.
-        context: Shapes of the last commands, oldest first.
-        limit: The most patterns to return.
     """
     found: list[Match] = []
     for pattern in patterns:

@@ -54,11 +54,6 @@ def predict(timeline: Timeline, context: Sequence[str], now: int) -> Slices[list
     """Predict the commands after a context, most probable first.
 
     A command that never passed, or never after the last command of the context, is left out.
-
-    Args:
-        timeline: The earlier steps.
-        context: Shapes of the last commands, oldest first.
-        now: The time (microseconds since 1970).
     """
     followers = yield from _weigh(timeline, list(timeline), now)
     probabilities = {

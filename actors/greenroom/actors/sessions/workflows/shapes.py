@@ -107,11 +107,7 @@ class Shape(NamedTuple):
 def build_shape(command: str, is_frequent: Callable[[Word], bool], *, passed: bool = True) -> Shape:
     """Return the shape of a command line.
 
-    Args:
-        command: The command line, unchanged.
-        is_frequent: Returns whether a word is frequent enough to be kept.
-        passed: Whether the command succeeded. Only then is an unknown program kept by name: a password typed
-            as a command does not succeed.
+    Only if it ``passed`` is an unknown program kept by name: a password typed as a command does not succeed.
     """
     line, more, _ = command.strip().partition("\n")
     shaper = _Shaper(is_frequent, passed=passed)
@@ -227,7 +223,6 @@ class _Shaper:
             self.put(_kind(text))
 
     def _take_masked(self, text: str) -> None:
-        """Process a placeholder."""
         if text == "<word>" and self._takes_names and self._names < MOST_NAMES:
             self._names += 1
         else:
@@ -267,7 +262,6 @@ class _Shaper:
 
 
 def _kind(text: str) -> str:
-    """Return the placeholder of an argument."""
     for pattern, placeholder in _KINDS:
         if pattern.fullmatch(text) is not None:
             return placeholder

@@ -31,15 +31,7 @@ def locate(
     id: int,
     known: dict[int, DocumentRecord] | None = None,
 ) -> Located | None:
-    """Return a chunk by its number, None for an unknown one.
-
-    Args:
-        repository: The corpus.
-        context: The message's.
-        corpus: The loaded index.
-        id: The chunk's number.
-        known: Documents that were read before, which are not read again.
-    """
+    """Return a chunk by its number, None for an unknown one; ``known`` caches documents."""
     row = corpus.row(id)
     if row is None:
         return None

@@ -72,10 +72,7 @@ class CompleteNames(Procedure[NameCompletion], frozen=True, kw_only=True):
 
 
 def find(repository: CorpusRepository, request: FindNames, context: Context) -> Slices[NameCompletion]:
-    """Find names that begin with a text, or have a part that does.
-
-    Names that begin with it come first, then short ones before long ones.
-    """
+    """Find names of which a part begins with a text, short ones first."""
     repository.check(context.principal, request.corpus)
     separator = "/" if request.kind == "path" else "."
     begun = compose(request.value).lower()

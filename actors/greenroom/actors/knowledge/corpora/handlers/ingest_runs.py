@@ -176,10 +176,7 @@ def _is_storable(path: str) -> bool:
 
 
 def _is_below(path: str, folders: Collection[str]) -> bool:
-    """Return whether a path or a folder above it is among some.
-
-    The time depends on the length of the path alone.
-    """
+    """Return whether a path is in some folders, in time by its length."""
     if path in folders or "" in folders or "/" in folders:
         return True
     end = path.find("/", 1)

@@ -82,11 +82,7 @@ class ReadCorpusResource(Procedure[_Resource], frozen=True, kw_only=True):
     uri: str
 
     async def run(self, context: ProcedureContext) -> _Resource:
-        """Ask the corpus.
-
-        Raises:
-            Refusal: ``RESOURCE_NOT_FOUND``.
-        """
+        """Ask the corpus."""
         try:
             found = await self._read(context)
         except Refusal as refusal:

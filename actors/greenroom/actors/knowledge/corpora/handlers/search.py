@@ -1,4 +1,4 @@
-"""Search in one corpus: choose a strategy by the query's form, rank its chunks, read the best."""
+"""Search in one corpus: choose a strategy, rank its chunks, read the best."""
 
 from __future__ import annotations
 
@@ -77,13 +77,7 @@ def find_form(query: str) -> Form:
 
 
 def choose_route(query: str, wanted: Strategy, absence: str | None) -> Route:
-    """Choose the search strategy for a query.
-
-    Args:
-        query: The query.
-        wanted: The strategy that the caller wants.
-        absence: Why there are no vectors to compare; None where there are.
-    """
+    """Choose the strategy for a query; ``absence`` says why there are no vectors."""
     form = find_form(query)
     if absence is not None and wanted in {"auto", "hybrid", "vector"}:
         return Route(form, "bm25", f"by words alone: {absence}")
@@ -187,7 +181,6 @@ def find(
 
 
 def _read_texts(repository: CorpusRepository, context: Context, corpus: Any, rows: Any) -> Iterator[str]:
-    """Yield the texts of chunks."""
     for row in rows.tolist():
         near = read_undamaged(context, locate, repository, context, corpus, int(corpus.ids[row]), {})
         passage = None if near is None else read_undamaged(context, repository.passage, context, near)

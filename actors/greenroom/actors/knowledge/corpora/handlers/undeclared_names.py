@@ -48,14 +48,7 @@ class UndeclaredName(NamedTuple):
 def find_undeclared(
     repository: CorpusRepository, wanted: str, known: Collection[str], context: Context
 ) -> Slices[list[UndeclaredName]]:
-    """Return the names that match, best first, as `SuggestEntities` would list them.
-
-    Args:
-        repository: The corpus.
-        wanted: A name, even mistyped or in part, or a pattern.
-        known: Declared names.
-        context: The message's.
-    """
+    """Return the names that match, best first, as `SuggestEntities` would list them."""
     yield from import_in_thread("greenroom.actors.search.ranking.spelling")
     corpus = yield from repository.index.loaded(context)
     stop_words = yield from find_literally(repository, context, corpus, wanted)
@@ -137,7 +130,6 @@ def _find_words(corpus: Corpus, term: Term) -> Slices[list[str]]:
 
 
 def _find_term_rows(corpus: Corpus, terms: Sequence[str]) -> Slices[Any]:
-    """Return the rows that have at least one of some terms."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     found = [np.zeros(0, np.int64)]

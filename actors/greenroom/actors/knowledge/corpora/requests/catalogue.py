@@ -63,13 +63,7 @@ def corpus_address(row: CorpusRow) -> Address:
 
 
 def corpus_not_found(name: str, known: Collection[str] = (), scopes: frozenset[str] = _ALL_SCOPES) -> Refusal:
-    """Make the refusal for unknown, dropped and forbidden corpora alike.
-
-    Args:
-        name: The requested corpus.
-        known: Corpora that the caller may see, which may have been meant.
-        scopes: The caller's.
-    """
+    """Make the refusal for unknown, dropped and forbidden corpora; ``known`` may be meant."""
     there = ", ".join(repr(each) for each in list(dict.fromkeys(known))[:_NAMED] if ":" not in each)
     near = suggest_spelling(name, known) or (f"; there are {there}" if there else "")
     reason = explain_empty(scopes, "corpus_unknown", name=name, near=near)
@@ -78,20 +72,14 @@ def corpus_not_found(name: str, known: Collection[str] = (), scopes: frozenset[s
 
 
 def may_see_owner(principal: Principal, name: str) -> bool:
-    """Return whether the caller may see a corpus of this full name, which need not exist."""
+    """Return whether the caller may see a corpus, existing or not, by full name."""
     return any(
         policy.may_see_corpora(principal, each.owner) for each in corpora.find_candidates(principal, name)
     )
 
 
 def check_owner(principal: Principal, name: str) -> None:
-    """Check that the caller may see a corpus of this full name.
-
-    The corpus need not exist.
-
-    Raises:
-        Refusal: ``CORPUS_NOT_FOUND``: it belongs to someone else.
-    """
+    """Refuse a caller who may not see a corpus, existing or not, by full name."""
     if not may_see_owner(principal, name):
         raise auth_errors.denial(corpus_not_found(name))
 
@@ -247,22 +235,14 @@ class AllCorpora(Procedure[list[CorpusRow]], frozen=True, kw_only=True):
 
 
 def _check(context: Context, name: str) -> None:
-    """Check that the sender may see and fill the owner's corpora.
-
-    Raises:
-        Refusal: ``CORPUS_NOT_FOUND``: it may not.
-    """
+    """Check that the sender may see and fill the owner's corpora."""
     owner = context.address.key
     if not policy.may_see_corpora(context.principal, owner):
         raise auth_errors.denial(corpus_not_found(f"{owner}:{name}"))
 
 
 def _find_own(context: Context, name: str) -> CorpusRow:
-    """Return a corpus that the sender may rename and drop.
-
-    Raises:
-        Refusal: ``CORPUS_NOT_FOUND``, or ``PERMISSION_DENIED``: it is shared, and another user made it.
-    """
+    """Return a corpus that the sender may rename and drop."""
     _check(context, name)
     row = context.get(_key(name), CorpusRow)
     if row is None:

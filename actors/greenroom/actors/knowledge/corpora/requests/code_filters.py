@@ -55,10 +55,7 @@ def add_recency(score: float, weight: float, late: float) -> float:
 
 
 def cut_excerpt(text: str, query: str, room: int) -> str:
-    """Return the lines of a passage that have most words of a query.
-
-    ``room`` is in bytes of JSON.
-    """
+    """Return the lines with most words of a query, in ``room`` bytes of JSON."""
     lines = [line.rstrip() for line in text.expandtabs(4).splitlines() if line.strip()]
     words = {word.lower() for word in _WORD.findall(query)}
     words_of_line = [words & {word.lower() for word in _WORD.findall(line)} for line in lines]

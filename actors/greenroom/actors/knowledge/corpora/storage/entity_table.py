@@ -73,10 +73,7 @@ class EntityTable:
         self.header = header
 
     def mark_manifests(self, context: Context) -> None:
-        """Stage that a manifest changed, so that its libraries are declared.
-
-        Load the table first.
-        """
+        """Stage that a manifest changed, so that its libraries are declared; `load` first."""
         self.put_header(context, replace(self.header, manifests=self.header.manifests + 1))
 
     def put_mentions(self, context: Context, document: int, record: bytes) -> None:
@@ -174,7 +171,6 @@ class EntityTable:
         return self._matcher
 
     def _related(self, entity: EntityRecord) -> frozenset[int]:
-        """Return the match numbers of related entities."""
         both = self.relations.get(entity.number, ())
         return frozenset(
             self.by_number[number].match for each in both for number in (each.source, each.target)

@@ -114,11 +114,7 @@ class CorpusRepository(Actor):
         return self.header.root is not None
 
     def check(self, principal: Principal, name: str) -> None:
-        """Check that the sender may see the corpus, and that it exists.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``.
-        """
+        """Refuse a sender who may not see the corpus, or a dropped one."""
         if not policy.may_see_corpus(principal, self.owner, self.header.root):
             raise auth_errors.denial(corpus_not_found(name))
         if self.header.is_dropped:
@@ -173,21 +169,14 @@ class CorpusRepository(Actor):
         )
 
     def document(self, context: Context, path: str) -> DocumentRecord | None:
-        """Return the document with a path.
-
-        Raises:
-            RecordDamagedError: The document is damaged.
-        """
+        """Return the document with a path."""
         try:
             return context.get(records.path_key(path), DocumentRecord)
         except RecordDamagedError as error:
             raise damaged_entry(error, "the document", document=path) from error
 
     def find_document(self, context: Context, path: str) -> DocumentRecord | None:
-        """Return the document with a path, or else the only one in another Unicode form.
-
-        Two files may have two forms of a path, so each has its own document.
-        """
+        """Return the document with a path, or else the only one in another Unicode form."""
         exact = self.document(context, path)
         if exact is not None or path.isascii():
             return exact
@@ -195,11 +184,7 @@ class CorpusRepository(Actor):
         return others[0] if len(others) == 1 else None
 
     def by_number(self, context: Context, number: int) -> DocumentRecord | None:
-        """Return the document with a number.
-
-        Raises:
-            RecordDamagedError: The document is damaged.
-        """
+        """Return the document with a number."""
         try:
             where = context.get(records.number_key(number), bytes)
         except RecordDamagedError:
@@ -227,11 +212,7 @@ class CorpusRepository(Actor):
         return self.is_code and document.masking < MASKING
 
     def stored_passages(self, context: Context, document: DocumentRecord, block: int) -> list[Passage]:
-        """Return the chunks of one block of a document as stored and indexed.
-
-        Raises:
-            StoreDamagedError: They are damaged, or missing.
-        """
+        """Return the chunks of one block of a document as stored and indexed."""
         try:
             stored = context.get(records.text_key(document.number, block), bytes)
         except RecordDamagedError as error:
@@ -249,12 +230,7 @@ class CorpusRepository(Actor):
     def iterate_chunks(
         self, context: Context, without: Collection[int] = ()
     ) -> Iterator[IndexedChunk | None]:
-        """Yield the chunks that the index must have, and None where it may pause.
-
-        Args:
-            context: The message's.
-            without: Numbers of documents to skip.
-        """
+        """Yield the chunks that the index must have, and None where it may pause."""
         for _, document in context.scan(DocumentRecord, prefix=records.DOCUMENTS):
             if document.number in without:
                 continue
@@ -277,7 +253,6 @@ def count_waiting(context: Context) -> int:
 
 
 def _answer_bytes(answer: FoundChunks) -> int:
-    """Estimate the memory of a result: full passages take most of it."""
     is_full = any(result.chunk_text is not UNSET for result in answer.results[:1])
     return 1_000 + (_FULL_BYTES if is_full else _METADATA_BYTES) * len(answer.results)
 

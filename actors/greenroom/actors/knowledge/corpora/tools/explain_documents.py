@@ -60,11 +60,7 @@ class ExplainDocuments(Procedure[ResultsExplained], frozen=True, metaclass=Check
     ) = None
 
     async def run(self, context: ProcedureContext) -> ResultsExplained:
-        """Search by one strategy after the other.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many corpora.
-        """
+        """Search by one strategy after the other."""
         modes: list[ResultsOfMode] = []
         about: list[WhyThatResult] = []
         analyses: list[corpus_requests.QueryAnalysis] = []

@@ -67,11 +67,7 @@ class SearchCorpora(Procedure[WithFiles[corpus_requests.ChunksFound]], frozen=Tr
     asked: corpus_requests.FindChunks
 
     async def run(self, context: ProcedureContext) -> WithFiles[corpus_requests.ChunksFound]:
-        """Query the corpora, for two seconds at most.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many corpora.
-        """
+        """Query the corpora, for two seconds at most."""
         began = trio.current_time()
         _, answer = await self.answers(context)
         took = round((trio.current_time() - began) * 1_000, 3)
@@ -80,11 +76,7 @@ class SearchCorpora(Procedure[WithFiles[corpus_requests.ChunksFound]], frozen=Tr
     async def answers(
         self, context: ProcedureContext
     ) -> tuple[Replies, WithFiles[corpus_requests.ChunksFound]]:
-        """Return the corpora's replies after two seconds, and the merged one; record the read.
-
-        Raises:
-            Refusal: As `run`.
-        """
+        """Return the corpora's replies after two seconds, and the merged one; record the read."""
         began = trio.current_time()
         is_one = self.corpus != corpus_requests.EVERY_CORPUS
         rows = [await find_row(context, self.corpus)] if is_one else await _list_documents_corpora(context)
@@ -170,11 +162,7 @@ async def query_corpus(
 
 
 async def _list_documents_corpora(context: ProcedureContext) -> list[CorpusRow]:
-    """Return the visible corpora of documents; code has tools of its own.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: there are too many.
-    """
+    """Return the visible corpora of documents; code has tools of its own."""
     rows = [row for row in await context.query(VisibleCorpora()) if row.root is None]
     if len(rows) > MOST_CORPORA:
         raise auth_errors.invalid(
@@ -228,7 +216,6 @@ def merge_replies(
 
 
 def _merge_freshness(each: Sequence[corpus_requests.FreshnessView]) -> corpus_requests.FreshnessView:
-    """Merge the freshness of several corpora."""
     return corpus_requests.FreshnessView(
         indexed_at=max((one.indexed_at for one in each if one.indexed_at), default=None),
         waiting_for_vectors=sum(one.waiting_for_vectors for one in each),
@@ -283,11 +270,7 @@ class ReadPassages(Procedure[WithFiles[corpus_requests.FullContent]], frozen=Tru
     around: corpus_requests.Around
 
     async def run(self, context: ProcedureContext) -> WithFiles[corpus_requests.FullContent]:
-        """Query the corpora that the ids name, as far as the caller may see them.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``; ``VALIDATION_ERROR``: all ids are older than prefixes.
-        """
+        """Query the corpora that the ids name, as far as the caller may see them."""
         began = trio.current_time()
         only = None if self.corpus is UNSET else await find_row(context, self.corpus)
         rows = await context.query(VisibleCorpora())
@@ -393,11 +376,7 @@ class ListCorpora(
 
 
 async def find_row(context: ProcedureContext, name: str) -> CorpusRow:
-    """Return the corpus with a name.
-
-    Raises:
-        Refusal: ``CORPUS_NOT_FOUND``.
-    """
+    """Return the corpus with a name, or refuse with the names that may be meant."""
     is_open = may_see_owner(context.principal, name)
     row = await context.query(FindCorpus(name=name)) if is_open else None
     if row is not None:

@@ -64,9 +64,7 @@ def read_document(path: str) -> tuple[Kind, bytes, int]:
 
 
 def differs(file: IndexedFile) -> bool:
-    """Return whether a file differs from what was read.
-
-    It is read only if its time alone differs.
+    """Return whether a file differs from what was read; only another time has it read.
 
     Raises:
         OSError: It is gone, or cannot be opened.
@@ -104,9 +102,7 @@ class Entry(NamedTuple):
 def list_folder(path: str, most: int) -> dict[str, Entry]:
     """List a folder by its descriptor, so that no link can redirect the listing.
 
-    Args:
-        path: Its path without links.
-        most: Most entries; one more shows that there are more.
+    One entry beyond ``most`` shows that there are more.
 
     Raises:
         UnreadableFileError: It is no folder any more, or below a link.

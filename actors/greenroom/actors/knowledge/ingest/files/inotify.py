@@ -67,9 +67,7 @@ class Inotify:
         return self._settling
 
     async def take(self) -> set[str] | None:
-        """Wait for changes, and return their paths.
-
-        It returns None if some were lost, or if a root appeared.
+        """Return the paths of changes; None if some were lost, or a root appeared.
 
         Raises:
             OSError: The system's limit of watches is reached.

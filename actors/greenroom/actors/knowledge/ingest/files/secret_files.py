@@ -96,12 +96,7 @@ def is_secret_folder(name: str) -> bool:
 
 
 def is_secret_file(path: str, root: str = "") -> bool:
-    """Return whether a file holds secrets, by its path or its name alone.
-
-    Args:
-        path: The path.
-        root: Names of folders count only below this one.
-    """
+    """Return whether a file holds secrets; folders' names count below ``root`` only."""
     folder, _, name = path.rpartition("/")
     named = folder.removeprefix(root.rstrip("/"))
     folder, named = (f"/{each.strip('/')}/".lower() for each in (folder, named))
@@ -119,13 +114,7 @@ def _names_of(name: str) -> tuple[str, ...]:
 
 
 def _is_secret(folder: str, named: str, name: str) -> bool:
-    """Return whether a file holds secrets; for a name without marks of a copy.
-
-    Args:
-        folder: Its folder.
-        named: The part of the folder in which names count.
-        name: Its name.
-    """
+    """Return whether a file holds secrets; ``named``: where names of folders count."""
     listed, lower, sort = _load_lists(), name.lower(), _classify(name)
     if sort in {"key", "example"}:
         return sort == "key"
@@ -193,5 +182,4 @@ def _join(texts: Iterable[str]) -> str:
 
 
 def _compile(patterns: Iterable[str]) -> re.Pattern[str]:
-    """Return an expression that matches whole names by some patterns."""
     return re.compile("|".join(map(translate, patterns)))

@@ -185,7 +185,6 @@ def _whole_reason(folder: str, names: Collection[str]) -> str | None:
 
 
 def _add_rules(folder: str, names: Collection[str], rules: tuple[Rules, ...]) -> tuple[Rules, ...]:
-    """Return the rules that hold in a folder."""
     own = read_rules(folder) if any(name in names for name in NAMES) else None
     return rules if own is None else (*rules, own)
 

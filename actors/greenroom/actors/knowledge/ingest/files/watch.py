@@ -44,10 +44,6 @@ class Source(Protocol):
 async def watch(roots: Sequence[str], closed: Collection[str] = ()) -> AsyncIterator[Changes]:
     """Watch some roots from now on; changes are collected until taken.
 
-    Args:
-        roots: Folders and files, without links.
-        closed: Folders below them to ignore.
-
     Raises:
         NotWatchedError: The system's limit is reached.
     """

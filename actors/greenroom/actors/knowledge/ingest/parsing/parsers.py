@@ -154,10 +154,7 @@ class Parsers:
         return parsed
 
     async def search(self, job: Job) -> Parsed:
-        """Search a file in a process, for a pattern or for secrets.
-
-        A failure is not remembered, since the pattern may be the cause.
-        """
+        """Search a file for a pattern or for secrets; a failure is not remembered."""
         return await self._parse_once(job)
 
     async def _parse_once(self, job: Job) -> Parsed:

@@ -86,12 +86,7 @@ class CodeSearch(
     limit: code_symbols.MatchLimit = 50
 
     async def run(self, client: CodeClient) -> code_symbols.CodeMatched:
-        """Search the index for names, and the indexed files themselves for everything else.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: there is no workspace, the folder is
-            outside, or the pattern is invalid.
-        """
+        """Search the index for names, and the indexed files themselves for everything else."""
         try:
             pattern = parse_pattern(self.pattern)
         except PatternError as error:

@@ -32,12 +32,7 @@ class CompleteCode(CodeProcedure[NameCompletion], frozen=True, metaclass=Checked
     path: Begun = ""
 
     async def run(self, client: CodeClient) -> NameCompletion:
-        """Search the current index.
-
-        Raises:
-            Refusal: ``PERMISSION_DENIED``: the client may not read workspaces; ``VALIDATION_ERROR``: there
-            is none.
-        """
+        """Search the current index."""
         client.check_scope("this resource", RESOURCES["workspace"])
         row = (await start_index(client, (await find_roots(client))[0])).row
         request = CompleteNames(corpus=row.full_name, kind=self.kind, value=self.value, path=self.path)

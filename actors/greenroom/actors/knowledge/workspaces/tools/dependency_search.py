@@ -55,12 +55,7 @@ class DependencySearch(
     limit: code_relations.DependencyLimit = 50
 
     async def run(self, client: CodeClient) -> code_relations.DependenciesFound:
-        """Search the current index in a thread.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: there is no workspace, or the file is
-            outside.
-        """
+        """Search the current index in a thread."""
         roots = await find_roots(client)
         root, target = roots[0], self.target
         if "/" in target:

@@ -55,11 +55,7 @@ class ExplainCode(CodeProcedure[ResultsExplained], frozen=True, metaclass=Checke
     ) = None
 
     async def run(self, client: CodeClient) -> ResultsExplained:
-        """Search the current index.
-
-        Raises:
-            Refusal: As `SearchCodeSemantic.run`.
-        """
+        """Search the current index."""
         began = trio.current_time()
         request = code_requests.FindCode(
             corpus="",

@@ -37,10 +37,7 @@ def describe_lines(lines: Iterable[LineOfText]) -> list[Shown]:
 
 
 async def add_masked(client: CodeClient, workspace: Workspace, reply: R, shown: Iterable[Shown]) -> R:
-    """Add the masked lines to a reply, of those that it shows.
-
-    If the index does not know them, all shown lines are listed.
-    """
+    """Add the masked lines to a reply, or all shown if they are unknown."""
     lines: dict[str, None] = {}
     known: dict[str, list[int]] = {}
     for each in shown:

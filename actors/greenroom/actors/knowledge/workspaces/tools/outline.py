@@ -53,12 +53,7 @@ class Outline(CodeProcedure[code_symbols.OutlineMade], frozen=True, metaclass=Ch
     max_tokens: code_symbols.OutlineTokens = 2_000
 
     async def run(self, client: CodeClient) -> code_symbols.OutlineMade:
-        """Outline what is indexed so far, in a thread.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: there is no workspace, the path is
-            outside, or no symbols are known.
-        """
+        """Outline what is indexed so far, in a thread."""
         roots = await find_roots(client)
         place = await read_in_thread(resolve_file, "path", self.path, roots, client.files.reach.closed)
         workspace = await open_workspace(client, place.root)

@@ -81,11 +81,7 @@ class ReadFile(CodeProcedure[FilesRead], frozen=True, metaclass=CheckedWhenBuilt
     overview: Annotated[bool, Meta(extra_json_schema=UNLISTED)] = False
 
     async def run(self, client: CodeClient) -> FilesRead:
-        """Read the files in a thread, one after the other.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: the file in `path` cannot be read.
-        """
+        """Read the files in a thread, one after the other."""
         if (self.path is None) != bool(self.paths):
             raise auth_errors.invalid("path", "path: give path or paths, one of them")
         if self.symbol is not None and self.lines is not None:
@@ -155,7 +151,6 @@ class ReadFile(CodeProcedure[FilesRead], frozen=True, metaclass=CheckedWhenBuilt
             note_cache("client", is_hit=is_known)
 
     async def _read_outline(self, client: CodeClient, place: Place) -> str:
-        """Return the indexed symbols of a file as an outline; empty if unknown."""
         row = (await start_index(client, place.root)).row
         request = ReadFacts(corpus=row.full_name, paths=[place.name])
         found = await client.ask(corpus_address(row), request)
@@ -180,9 +175,9 @@ class ReadFile(CodeProcedure[FilesRead], frozen=True, metaclass=CheckedWhenBuilt
     async def _find_symbol(
         self, client: CodeClient, field: str, place: Place, symbol: str
     ) -> tuple[int, int, str]:
-        """Return the lines of a symbol from the index; of several the outermost one's.
+        """Return the lines of a symbol by the index, else by the text.
 
-        If the file has no known symbols, the lines are found by its text, and the note says so.
+        Of several symbols the outermost one counts.
         """
         row = (await start_index(client, place.root)).row
         request = ReadSymbols(corpus=row.full_name, path=place.name)

@@ -40,11 +40,7 @@ class AskForCode(Procedure[FoundCode | None], frozen=True, kw_only=True):
     request: FindCode
 
     async def run(self, context: ProcedureContext) -> FoundCode | None:
-        """Query the corpus.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``.
-        """
+        """Query the corpus."""
         row = await find_row(context, self.request.corpus)
         found: FoundCode | None = None
         with trio.move_on_after(SEARCH_SECONDS):
@@ -94,12 +90,7 @@ class SearchCodeSemantic(
     filters: code_requests.CodeFilters = code_requests.CodeFilters()
 
     async def run(self, client: CodeClient) -> code_requests.CodeFound:
-        """Search the current index.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: there is no workspace, or the folder is
-            outside.
-        """
+        """Search the current index."""
         began = trio.current_time()
         least = least_of(self.min_score, self.min_relevance)
         request = code_requests.FindCode(
@@ -135,16 +126,7 @@ class SearchCodeSemantic(
 async def search_workspace(
     client: CodeClient, scope: str, request: code_requests.FindCode
 ) -> tuple[Place, Workspace, code_requests.FoundCode | None]:
-    """Search the workspace of a folder; the result is None if it came too late.
-
-    Args:
-        client: The calling client.
-        scope: The folder to search; empty for the workspace.
-        request: The request, without its corpus and folder.
-
-    Raises:
-        Refusal: As `SearchCodeSemantic.run`.
-    """
+    """Search the workspace of a folder; the result is None if it came too late."""
     roots = await find_roots(client)
     place = await read_in_thread(resolve_file, "scope", scope, roots, client.files.reach.closed)
     workspace = await open_workspace(client, place.root)

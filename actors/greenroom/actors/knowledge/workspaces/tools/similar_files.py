@@ -55,12 +55,7 @@ class SimilarFiles(
     filters: code_requests.CodeFilters = code_requests.CodeFilters()
 
     async def run(self, client: CodeClient) -> code_relations.SimilarFound:
-        """Query the index for files similar by terms and name, and compare their imports.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: there is no workspace, the file or the
-            folder is outside or in different ones, or there is no such file.
-        """
+        """Query the index for files similar by terms and name, and compare their imports."""
         roots = await find_roots(client)
         place = await read_in_thread(resolve_file, "path", self.path, roots, client.files.reach.closed)
         below = await read_in_thread(

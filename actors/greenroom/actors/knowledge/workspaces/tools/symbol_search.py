@@ -65,11 +65,7 @@ class SymbolSearch(
     limit: code_symbols.SymbolLimit = 20
 
     async def run(self, client: CodeClient) -> code_symbols.SymbolsFound:
-        """Search the current index in a thread; for similar names if nothing has this one.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: there is no workspace.
-        """
+        """Search the current index in a thread; for similar names if nothing has this one."""
         workspace = await open_workspace(client, (await find_roots(client))[0])
         places = await list_places(client, workspace)
         facts = await read_facts(client, workspace, holding=_literal(self.symbol))

@@ -31,14 +31,7 @@ class WorkspaceFacts(NamedTuple):
 async def read_facts(
     client: CodeClient, workspace: Workspace, *, holding: str = "", paths: Sequence[str] = ()
 ) -> WorkspaceFacts:
-    """Return the syntax facts of the files indexed so far.
-
-    Args:
-        client: The calling client.
-        workspace: The workspace.
-        holding: Only files whose facts have this text.
-        paths: Only these files, if any are given.
-    """
+    """Return the syntax facts of indexed files: all, some paths, or with a text."""
     files: list[FactsOfFile] = []
     room = MAX_FACTS
     start: int | None = 0

@@ -111,11 +111,7 @@ class Progress(NamedTuple):
 
 
 async def find_roots(client: CodeClient) -> list[str]:
-    """Return the folders that the client works in: its own first, then configured ones.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: there are none, or none of them may be a workspace.
-    """
+    """Return the folders that the client works in: its own first, then configured ones."""
     named: list[str] = []
     if client.files.reach.takes_client_folders:
         named += [client.session.folder] if client.session.folder is not None else []
@@ -147,11 +143,7 @@ async def open_workspace(client: CodeClient, root: str) -> Workspace:
 
 
 async def start_index(client: CodeClient, root: str) -> Workspace:
-    """Return a folder's workspace, and start its index if there is none.
-
-    Raises:
-        Refusal: ``CORPUS_NOT_FOUND``: there is none, and an impersonated call starts none.
-    """
+    """Return a folder's workspace, and start its index; impersonated calls start none."""
     name = f"{policy.corpora_owner(client.principal)}:{workspace_name(root)}"
     if client.principal.seen_by is not None:
         return Workspace(await find_corpus(client.runtime, client.principal, name), None)
@@ -162,13 +154,7 @@ async def start_index(client: CodeClient, root: str) -> Workspace:
 
 
 async def read_progress(client: CodeClient, workspace: Workspace, cut: str = "") -> Progress:
-    """Return an index's progress: the worse of now and when it was opened.
-
-    Args:
-        client: The calling client.
-        workspace: The workspace.
-        cut: What else may be missing from the reply, and why.
-    """
+    """Return an index's progress: the worse of now and when it was opened."""
     state = await _read_state(client, workspace)
     if state.state == "watching" and workspace.is_behind:
         state = msgspec.structs.replace(state, state="indexing")
