@@ -30,10 +30,8 @@ class Session(Actor):
     Attributes:
         header: The header record; None until the session is created.
         ahead: The units by which message ids run ahead of the clock; see `records.next_id`.
-        counters: The number of messages by sender.
         activity: The activity that each audience sees, as in the directory.
         shortened: Shortened messages by id, from the last read of the conversation resource.
-        tiers: The sizes of the tiers of its conversation.
     """
 
     kind = "session"

@@ -34,12 +34,7 @@ _EXCLUDED: Final = "!"
 
 
 class Libraries(NamedTuple):
-    """Libraries declared by manifests.
-
-    Attributes:
-        declared: Libraries, each once.
-        unreadable: Unreadable manifests, a sentence each.
-    """
+    """Libraries declared by manifests, and a sentence for each unreadable one."""
 
     declared: list[EntityDeclaration]
     unreadable: list[str]

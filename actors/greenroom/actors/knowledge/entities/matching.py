@@ -37,13 +37,9 @@ _PLUSES: Final = re.compile(r"\++")
 
 
 class MatchedNames(msgspec.Struct, frozen=True):
-    """The names of an entity to find.
+    """The names of an entity to find; ambiguous ones need a context.
 
-    Attributes:
-        key: The entity's key.
-        names: All names.
-        ambiguous: Those that need a context.
-        related: Keys of other entities whose names count as context.
+    Names of ``related`` entities count as that, too.
     """
 
     key: int
@@ -59,12 +55,7 @@ class _Doubt(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """Names found in a text.
-
-    Attributes:
-        sure: How often each entity is mentioned.
-        doubts: Names that need a context, and how often each is there.
-    """
+    """Names found in a text: entities, and names that need a context."""
 
     sure: Counter[int]
     doubts: Counter[_Doubt]

@@ -57,10 +57,7 @@ class Step(NamedTuple):
     Attributes:
         job: The next changed file; None after a while without one, or at the end.
         found: Files that still exist.
-        unchanged: How many of these are unchanged.
-        outdated: Those of these that have a better reader now.
-        left_out: Files left out.
-        is_last: Whether these are the last.
+        outdated: Unchanged ones that have a better reader now.
     """
 
     job: Job | None
@@ -72,11 +69,7 @@ class Step(NamedTuple):
 
 
 class Report:
-    """Counts the results of an ingestion.
-
-    Attributes:
-        complete: Whether all files were processed.
-    """
+    """Counts the results of an ingestion, complete or cut."""
 
     def __init__(self, corpus: str) -> None:
         self.complete = True
@@ -142,12 +135,9 @@ class IngestRun:
     """The state of one pass over files.
 
     Attributes:
-        report: The counts.
         looked_at: How many possible documents were checked.
         gone: Documents without a file so far.
         slow: Files to retry at the end, and the seconds that parsing them took in vain.
-        deadline: When the run ends, complete or not.
-        failures: The newest failed files, with the reasons.
         outdated: Unchanged files that have a better reader now.
     """
 
@@ -208,14 +198,7 @@ def is_failure(path: str, reason: str) -> bool:
 
 
 class ProgressReporter:
-    """Reports one run to its corpus.
-
-    Args:
-        ask: Sends a message to the corpus.
-        corpus: Its full name.
-        base: Folder of a workspace, with a slash at the end; else empty.
-        run: The run.
-    """
+    """Reports one run to its corpus; ``base``: a workspace's folder with a slash."""
 
     def __init__(
         self, ask: Callable[[Message[None]], Awaitable[None]], corpus: str, base: str, run: IngestRun

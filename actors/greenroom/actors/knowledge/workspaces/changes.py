@@ -77,24 +77,14 @@ _DIFF: Final = (
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """A file that differs from the last commit.
-
-    Attributes:
-        path: Below the workspace's folder.
-        diff: In git's unified format; empty for an untracked file.
-    """
+    """A file that differs from the last commit, a new one without difference."""
 
     path: str
     diff: str = ""
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes of a folder since the last commit.
-
-    Attributes:
-        files: The files, tracked ones first.
-        left_out: Why some are missing; sentences.
-    """
+    """The changes of a folder since the last commit, and why some are missing."""
 
     files: list[FileChange]
     left_out: list[str]

@@ -34,17 +34,9 @@ _MAX_WIDE: Final = 16 << 20
 
 
 class FilePart(NamedTuple):
-    """Some lines of a file.
+    """Some lines of a file, masked, counted from 1.
 
-    Attributes:
-        text: Their text, masked.
-        first: The first one, counted from 1; 0 in an empty file.
-        last: The last one.
-        lines: Lines of the whole file.
-        bytes: Bytes of the whole file.
-        digest: Of the whole file.
-        modified_at: When it was changed, in microseconds.
-        masked: The masked ones of the lines, see `documents.masking`.
+    ``lines``, ``bytes`` and ``digest`` are of the whole file.
     """
 
     text: str

@@ -93,10 +93,7 @@ class Indexer:
     """Indexes one workspace while this process holds its lease, and else waits for that.
 
     Attributes:
-        root: The folder.
-        key: The key of its corpus.
         patience: Until when, on trio's clock, searches wait for the index; set by the first one.
-        holds_lease: Whether this process holds the lease.
         settled: Set once the index matches the folder, another process indexes it, or it cannot be indexed.
     """
 

@@ -24,10 +24,7 @@ _DIGEST_BYTES: Final = 6
 class Place(NamedTuple):
     """A file or folder of a workspace, without links.
 
-    Attributes:
-        root: The workspace's folder.
-        path: Its path.
-        is_allowed: Whether it may be read although it looks like a secret.
+    An allowed one may be read although it looks like a secret.
     """
 
     root: str

@@ -39,13 +39,7 @@ class NotAWorkTreeError(Exception):
 
 
 class WorkTree(NamedTuple):
-    """A work tree of git.
-
-    Attributes:
-        top: The folder.
-        git: Its git directory.
-        common: The git directory shared with other work trees, or the same.
-    """
+    """A work tree of git; ``common``: the git directory shared with others, or the same."""
 
     top: str
     git: str

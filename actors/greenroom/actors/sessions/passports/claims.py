@@ -37,12 +37,7 @@ _GROUP: Final = 8
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A claim to a passport stored here, or to a session.
-
-    Attributes:
-        id: The id of the passport or session.
-        expires: In seconds since 1970.
-    """
+    """A claim to a passport or session here; expires in seconds since 1970."""
 
     kind: Literal["passport", "session"]
     id: types.SessionId

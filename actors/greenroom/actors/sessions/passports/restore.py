@@ -316,12 +316,9 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
 
 
 class CheckedPassport(NamedTuple):
-    """A checked passport that may become a session here.
+    """A checked passport that may become a session here, with its status then.
 
-    Attributes:
-        pieces: The messages, in pieces for staging.
-        memories: The memories in the importer's namespaces, as lines.
-        standing: Its status here at the time of the check.
+    Messages are in pieces for staging, memories in the importer's namespaces.
     """
 
     passport: AnyPassport

@@ -47,13 +47,14 @@ class CurrentSession:
     """The session that a client works in and holds against other clients.
 
     Args:
+        runtime: Of the sessions.
+        principal: The client.
+        tool: Its program.
         scope: The scope of its idempotency keys.
         locator: Remembers the session of a client without a connection; None if it has one.
 
     Attributes:
         session_id: None until the client starts or restores a session.
-        project_id: Its project; None for none.
-        folder: The folder that the client began to work in, if known.
         token: Identifies the client among others in the same session.
     """
 

@@ -44,10 +44,6 @@ class SearchRequest:
     """A search request: the query, and the messages in scope.
 
     Attributes:
-        partitions: The partitions that the caller may see; unknown ones are empty.
-        oldest_id: The oldest message in scope.
-        threshold: The lowest score of a match, 0-100.
-        metadata: Whether to search the values of metadata too.
         words: The query without times; None: all of it.
         times: The times that it names in words; dates are read from ``text``.
         vectors: The vectors of the query; None to search by words only. The sentence vector is used, or else
@@ -73,11 +69,7 @@ class Key(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A match.
-
-    Attributes:
-        score: 0-100, two decimals; 100 for the query as a phrase.
-    """
+    """A match with its score, 0-100; 100 for the query as a phrase."""
 
     id: int
     score: float

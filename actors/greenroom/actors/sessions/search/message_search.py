@@ -44,13 +44,7 @@ BATCH_CHARACTERS: Final = 400_000
 
 
 class PreparedSearch(NamedTuple):
-    """A prepared search.
-
-    Attributes:
-        messages: The index of the prepared messages.
-        since: The earliest time in scope (microseconds since 1970).
-        partial: Why some messages were not compared by meaning; None if all were.
-    """
+    """A prepared search; ``partial``: why some messages were not compared by meaning."""
 
     messages: SearchIndex
     partitions: Sequence[Partition]

@@ -27,10 +27,6 @@ class Messages:
     all would not distinguish them. Metadata is searched like text, but adds no length and no times.
 
     It is valid until the corpus changes.
-
-    Args:
-        corpus: The prepared messages; ``position`` is the id, ``tags`` has the terms of metadata.
-        metadata: Whether to search metadata.
     """
 
     def __init__(self, corpus: Corpus, *, metadata: bool) -> None:

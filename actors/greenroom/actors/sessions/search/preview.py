@@ -21,13 +21,9 @@ _TRIES = 64  # occurrences to check for word boundaries
 
 
 class Preview(NamedTuple):
-    """An excerpt of the content of a message.
+    """An excerpt of a message, and where the match is in it, in characters.
 
-    Attributes:
-        text: The excerpt, unchanged.
-        start: The start of the match in ``text``, in characters (code points).
-        end: Its end; equal to ``start`` if the content has no match (only its sender, metadata or neighbours
-            have).
+    The place is empty if only sender, metadata or neighbours match.
     """
 
     text: str

@@ -31,12 +31,7 @@ _INSTEAD = 0.9  # for the separate parts of a compound, and for the name of a mo
 
 
 class ExpandedQuery(NamedTuple):
-    """The expanded terms of the query.
-
-    Attributes:
-        terms: The terms for ranking, in order.
-        unknown: The number of other terms, which no visible message has in any form.
-    """
+    """Terms for ranking, and the number of those that no visible message has."""
 
     terms: tuple[Term, ...]
     unknown: int

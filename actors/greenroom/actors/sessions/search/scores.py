@@ -71,11 +71,8 @@ class Scores(NamedTuple):
     """Scores by row of the corpus; 0 for hidden and unrelated rows.
 
     Attributes:
-        score: 0-97.
         strength: Strength as a share of the expected strength of a message with all words.
-        own: The share of the query in the message itself, 0-1.
         candidates: Whether the message has all words, and so perhaps the phrase.
-        shared: Whether any message has any word.
         sum: The sum of signals by place in ``ranked``; None if nothing was ranked.
     """
 
@@ -90,11 +87,7 @@ class Scores(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """The reasons for the score of a message.
-
-    Attributes:
-        parts: The part of each signal in the strength, as a share of the expected one.
-    """
+    """The reasons for a score; ``parts``: shares of the expected strength, by signal."""
 
     parts: Mapping[str, float]
     decided: str

@@ -83,10 +83,7 @@ LONGEST_STEP = 1 << 20
 class Naming(msgspec.Struct, frozen=True, array_like=True):
     """The state of naming a session by its messages.
 
-    Attributes:
-        left: The number of further messages that may name it.
-        by: The sender of the message that named it; empty if none did.
-        by_person: Whether a person wrote that message.
+    ``left`` further messages may name it; ``by`` is the sender of the one that did, empty for none.
     """
 
     left: int

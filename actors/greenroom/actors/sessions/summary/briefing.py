@@ -42,12 +42,7 @@ _NONCE: Final = 12
 
 
 class Briefing(NamedTuple):
-    """A briefing, with data on the newest message.
-
-    Attributes:
-        last_at: When the newest message was sent (microseconds since 1970); None without messages.
-        cut: Its id, if it is so long that the text may be truncated.
-    """
+    """A briefing, the newest message's time, and its id if it may be cut."""
 
     text: str
     last_at: int | None = None
@@ -55,12 +50,7 @@ class Briefing(NamedTuple):
 
 
 class TimedUtterance(NamedTuple):
-    """A message of a conversation with its id and time.
-
-    Attributes:
-        message_id: Its id; None if the reader cannot read it by id.
-        at: Microseconds since 1970.
-    """
+    """A message of a conversation; no id if the reader cannot read it by id."""
 
     message_id: int | None
     at: int

@@ -52,12 +52,8 @@ class Pattern(NamedTuple):
     """A sequence of commands.
 
     Attributes:
-        times: The number of occurrences.
         weight: The same, with less weight for older ones.
         chances: By the number of done commands, the probability that the others follow.
-        success_rate: The share of occurrences with all steps passed, 0 to 1.
-        duration_ms: The mean duration of all steps together, if known.
-        last_seen: Its last occurrence (microseconds since 1970).
         goes_on: Whether a longer sequence with this prefix is nearly as frequent.
         is_part: Whether a longer sequence with this prefix or suffix is.
     """

@@ -30,11 +30,9 @@ _SLICE: Final = 256
 
 
 class Prediction(NamedTuple):
-    """A command that may come next.
+    """A command that comes next and passes with a probability, 0 to 1.
 
-    Attributes:
-        probability: The probability that it comes next and passes, 0 to 1.
-        order: The number of context commands that it followed before.
+    ``order`` is the number of context commands that it followed before.
     """
 
     command: str

@@ -28,9 +28,6 @@ class Step:
     """One step: a command in a session.
 
     Attributes:
-        number: Its number, from 1 on.
-        session: The key of its session.
-        at: The time (microseconds since 1970).
         words: Digests of the possible names that its shape leaves out.
         before: The step before it in its session.
         after: The step after it there.

@@ -190,12 +190,7 @@ _REPLY_SHARE: Final = 0.15
 
 
 class LiteralMatches(NamedTuple):
-    """Chunks that contain the query.
-
-    Attributes:
-        likeness: Similarity to the query of each row, see `text.verbatim`.
-        cut: What was not read; empty for nothing.
-    """
+    """Similarity of the rows that contain the query, and what was not read."""
 
     likeness: dict[int, float]
     cut: str

@@ -30,13 +30,9 @@ _MOST_NAMES: Final = 1_000
 
 
 class UndeclaredName(NamedTuple):
-    """A name that documents repeat.
+    """A name that documents repeat, in its most frequent spelling.
 
-    Attributes:
-        name: Its most frequent spelling.
-        mentions: How often it occurs.
-        chunks: The chunks that contain it, those with most mentions first.
-        documents: Their documents, in that order.
+    Chunks with most mentions come first, and their documents in that order.
     """
 
     name: str

@@ -72,13 +72,7 @@ def restate(repository: CorpusRepository, _: Restate, context: Context) -> None:
 
 
 class CorporaVerified(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a verification.
-
-    Attributes:
-        chunks: Chunks that were compared.
-        problems: Differences: the corpus, and a sentence each.
-        rebuilt: The corpora in which the differences were repaired.
-    """
+    """Result of a verification: ``problems`` are a corpus and a sentence each."""
 
     chunks: int
     problems: list[tuple[str, str]]
@@ -86,11 +80,7 @@ class CorporaVerified(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerifyCorpora(Procedure[CorporaVerified], frozen=True, kw_only=True):
-    """Compare every corpus's index, counts and mentions with its texts; operator only.
-
-    Attributes:
-        rebuild: Whether to repair what differs.
-    """
+    """Compare every corpus's index, counts and mentions with its texts; operator only."""
 
     rebuild: bool = False
 

@@ -30,8 +30,6 @@ class EntityTable:
     """The entities of an active corpus, loaded on first use.
 
     Attributes:
-        header: The header of all.
-        by_number: The entities.
         mentions: Packed mentions of each document, by its number; None until they are read.
         counts: Counts of the mentions; None after a change.
     """

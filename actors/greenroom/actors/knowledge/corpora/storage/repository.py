@@ -79,15 +79,9 @@ class CorpusRepository(Actor):
     """The state of an active corpus.
 
     Attributes:
-        header: The corpus's header.
         index: Index of its chunks: ``author`` is the path of a chunk's document, ``key`` the title and the
             headings, and the only tag the nearest heading.
-        entities: Declared entities, and the chunks that mention them.
-        embedder_notified: Whether the embedder knows that chunks lack vectors.
         answers: Cached results since the last change, by principal and request.
-        code_answers: The same for searches of code.
-        view: View of the current index for searches.
-        code_view: The same for searches of code.
         runs: Progress of ingest runs by id; see `ingest_runs`.
         readers: How many documents each reader read; None until needed.
     """

@@ -102,13 +102,7 @@ class FindVendorInfo(
 
 
 class FoundWithNames(NamedTuple):
-    """A reply, and the names of its best entity.
-
-    Attributes:
-        reply: The reply.
-        names: All names.
-        ambiguous: Names that also mean something else.
-    """
+    """A reply, and the names of its best entity; some also mean something else."""
 
     reply: entity_requests.EntitiesFound
     names: list[str]

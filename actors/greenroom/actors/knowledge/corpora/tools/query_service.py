@@ -56,9 +56,7 @@ class WithFiles(msgspec.Struct, Generic[R], frozen=True):
 class SearchCorpora(Procedure[WithFiles[corpus_requests.ChunksFound]], frozen=True, kw_only=True):
     """Search one corpus, or all that the caller may see; `SemanticSearch` runs it.
 
-    Attributes:
-        corpus: Its name, or `EVERY_CORPUS`.
-        asked: The request to each corpus, without its corpus and vectors.
+    ``asked`` is the request to each corpus, without its corpus and vectors.
     """
 
     audit_action: ClassVar[str] = "semantic_search"
@@ -119,12 +117,7 @@ class SearchCorpora(Procedure[WithFiles[corpus_requests.ChunksFound]], frozen=Tr
 
 
 class Replies:
-    """Replies of corpora so far.
-
-    Attributes:
-        found: The replies.
-        failed: Corpora that failed.
-    """
+    """Replies of corpora so far."""
 
     def __init__(self, rows: Sequence[CorpusRow]) -> None:
         self.found: dict[CorpusRow, corpus_requests.FoundChunks] = {}
@@ -257,11 +250,7 @@ def _join_names(rows: Sequence[CorpusRow]) -> str:
 
 
 class ReadPassages(Procedure[WithFiles[corpus_requests.FullContent]], frozen=True, kw_only=True):
-    """Read passages in full from any corpus; `GetFullContent` runs it.
-
-    Attributes:
-        corpus: The only corpus to look in, if given.
-    """
+    """Read passages in full from any corpus; `GetFullContent` runs it."""
 
     audit_action: ClassVar[str] = "get_full_content"
 

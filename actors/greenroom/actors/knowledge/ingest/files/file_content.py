@@ -86,13 +86,7 @@ def differs(file: IndexedFile) -> bool:
 
 
 class Entry(NamedTuple):
-    """An entry of a folder.
-
-    Attributes:
-        is_folder: Whether it is a folder, and no link to one.
-        is_link: Whether it is a symbolic link.
-        identity: Identity of a folder, independent of its name; else None.
-    """
+    """An entry of a folder; a folder has an identity independent of its name."""
 
     is_folder: bool
     is_link: bool

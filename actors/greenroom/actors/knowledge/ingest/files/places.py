@@ -48,10 +48,10 @@ class Reach(NamedTuple):
         roots: The allowed folders; None for any, as for the user of a command.
         closed: Folders that are never read: those of the store and its secrets.
         takes_client_folders: Whether the folders that the client works in are roots, too: it runs as the same
-        user as this process.
+            user as this process.
         workspaces: Folders of code that may be searched and read.
         secrets: Patterns of names, or of paths below a workspace, of files that may be read although
-        they look like secrets.
+            they look like secrets.
     """
 
     roots: Sequence[str] | None = ()
@@ -146,9 +146,7 @@ def _homes() -> set[str]:
 class ClientFiles:
     """The files of one client.
 
-    Attributes:
-        reach: The files that it may have ingested or searched.
-        read: What it has read, by path and lines, with a digest of the file.
+    ``read`` has what it has read, by path and lines, with a digest of the file.
     """
 
     def __init__(self, reach: Reach | None = None) -> None:

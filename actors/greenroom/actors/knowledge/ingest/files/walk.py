@@ -57,10 +57,8 @@ class LeftOut(NamedTuple):
     """A file or folder that is not read.
 
     Attributes:
-        path: Its path.
         reason: Why, beginning with "it" or with the source of the rule.
         is_known: Whether older documents there are surely gone; false where it cannot be read.
-        is_folder: Whether all below it is left out.
     """
 
     path: str

@@ -146,10 +146,7 @@ _NEVER_MS: Final = 0
 
 
 class FsEvents:
-    """Watches of some folders, recursively.
-
-    Args:
-        roots: Folders; of a file its folder is watched.
+    """Watches of some folders, recursively; of a file its folder is watched.
 
     Raises:
         OSError: A folder does not exist, or the system's limit is reached.

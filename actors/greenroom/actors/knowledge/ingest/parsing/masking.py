@@ -30,11 +30,7 @@ _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("fil
 
 
 class Masking:
-    """Finds secrets, and caches the marks of recent files by digest.
-
-    Args:
-        parsers: The process for large files, started on demand.
-    """
+    """Finds secrets, and caches the marks of recent files by digest."""
 
     def __init__(self, parsers: Parsers) -> None:
         self._parsers = parsers

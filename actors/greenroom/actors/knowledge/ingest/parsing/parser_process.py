@@ -66,13 +66,8 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     """A file to parse or search, or a text that was sent.
 
     Attributes:
-        is_source: Whether to parse source code, as in workspaces.
-        is_file: Whether it is a file.
         as_text: Whether to read it as text, since its syntax was too much for a process.
         reader: Its reader, see `storage.readers`; unused in the process.
-        pattern: A pattern to search for, instead of parsing.
-        most: Most matches of that.
-        is_masked: Whether only the marks of its secrets are wanted.
     """
 
     path: str
@@ -94,13 +89,9 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         stays: Whether the failure says nothing about the file, since time or memory ran short or the process
             ended: an older document stays.
-        prepared: The document's prepared parts.
-        facts: Packed syntax facts, if it was parsed.
         found: Matches of the pattern; None if the file could not be searched.
         refusal: Why the pattern is invalid, or which missing package it needs.
         unread: Unread parts of the file that may have content.
-        is_last: Whether the process ends, since it has too much memory.
-        marks: The marks of its secrets, if requested.
     """
 
     document: Document | None = None

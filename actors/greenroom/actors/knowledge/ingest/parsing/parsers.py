@@ -37,12 +37,7 @@ _PROGRAM: Final = "greenroom.actors.knowledge.ingest.parsing.parser_process"
 
 
 class _Failures(NamedTuple):
-    """The failures of a file.
-
-    Attributes:
-        failure: The final failure; None if parsing was only cut.
-        seconds: How long it was parsed in vain, in sum.
-    """
+    """The final failure of a file, if it failed, and the seconds spent in vain."""
 
     failure: Parsed | None
     seconds: float = 0.0
@@ -101,10 +96,6 @@ _failures: trio.lowlevel.RunVar[ParseFailures] = trio.lowlevel.RunVar("parse fai
 
 class Parsers:
     """Parser processes, one file at a time each.
-
-    Args:
-        seconds: Processor time of one small file.
-        languages: Languages of the documents; None for those of the current store.
 
     Attributes:
         failures: Files that could not be parsed, shared by all callers.

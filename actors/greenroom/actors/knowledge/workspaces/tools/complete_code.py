@@ -19,13 +19,7 @@ from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
 
 
 class CompleteCode(CodeProcedure[NameCompletion], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Complete a path or a symbol of the workspace; not a tool.
-
-    Attributes:
-        kind: Path or symbol.
-        value: The beginning.
-        path: The file that defines the symbols; empty for all.
-    """
+    """Complete a path or a symbol of the workspace; not a tool."""
 
     kind: NameKind
     value: Begun = ""

@@ -21,8 +21,7 @@ R = TypeVar("R", bound=CodeReply)
 class Shown(NamedTuple):
     """A part of a file that a reply shows.
 
-    Attributes:
-        is_part: Whether it shows only part of these lines, the first with marks, as a signature does.
+    If it is only a part of these lines, it has their first marks, as a signature does.
     """
 
     path: str

@@ -33,11 +33,7 @@ class FolderOfWork(Protocol):
 
 
 class CodeClient(FilesClient, Protocol):
-    """A client that may read and search code.
-
-    Attributes:
-        workspaces: Index the folders that it works in; None where no process does.
-    """
+    """A client that may read and search code; no ``workspaces``: nothing is indexed here."""
 
     workspaces: Workspaces | None
 
@@ -71,8 +67,6 @@ class Workspace(NamedTuple):
     """A workspace.
 
     Attributes:
-        row: Its corpus.
-        indexer: Its indexer here; None where this process indexes none.
         is_behind: Whether its index was out of date when it was opened.
         unread: Files without known symbols at that time, and why; empty for none.
     """
@@ -84,12 +78,7 @@ class Workspace(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Progress of a workspace's index.
-
-    Attributes:
-        freshness: In numbers.
-        missing: What may be missing from a reply, and why; empty for nothing.
-    """
+    """Progress of a workspace's index, and what may be missing from a reply."""
 
     freshness: CodeFreshness
     missing: str
