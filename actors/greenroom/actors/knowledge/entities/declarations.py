@@ -56,7 +56,6 @@ def parse_declarations(name: str, text: str) -> list[EntityDeclaration]:
 
 
 def _from_yaml(name: str, text: str) -> list[EntityDeclaration]:
-    """Parse YAML: a list of entities, or one under ``entities``."""
     import yaml  # noqa: PLC0415 - only declarations in files need it
 
     try:

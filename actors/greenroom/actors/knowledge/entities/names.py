@@ -128,7 +128,6 @@ def _pattern(sought: str) -> Callable[[str], bool]:
 
 
 def _part(part: str) -> re.Pattern[str]:
-    """Compile a part of a pattern without ``*``; each letter matches itself."""
     return re.compile("".join("." if letter == "?" else re.escape(letter) for letter in part), re.DOTALL)
 
 

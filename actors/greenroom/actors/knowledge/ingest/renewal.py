@@ -62,7 +62,6 @@ async def _renew(runtime: RuntimeClient, principal: Principal, row: CorpusRow, r
 
 
 async def _outdated(runtime: RuntimeClient, principal: Principal, row: CorpusRow) -> list[str]:
-    """Return the files read by an older reader, or that failed for a missing one."""
     where = corpus_address(row)
     failed = await runtime.ask(where, ListFailed(corpus=row.full_name), principal=principal)
     paths = [each.path for each in failed if was_missing(each.reason)]

@@ -315,7 +315,6 @@ class Ingestion:
         total: int,
         share: int,
     ) -> None:
-        """Put in the found files, except those that exceed their share of time."""
         failures: list[Exception] = []
         send, receive = trio.open_memory_channel[Job](0)
 
@@ -496,7 +495,6 @@ class Ingestion:
 
 
 def _deadline() -> float:
-    """Return when a run must end for its reply to be in time."""
     return trio.current_effective_deadline() - _SLACK_SECONDS
 
 

@@ -102,7 +102,6 @@ def _record_savings(
     found: WithFiles[Any],
     passages: Sequence[corpus_requests.ChunkFound] | Sequence[corpus_requests.ChunkContent],
 ) -> None:
-    """Record the whole files that the passages save reading."""
     sizes = {file.path: file for file in found.files}
     for passage in passages:
         if (file := sizes.get(passage.source_file)) is not None:
@@ -111,7 +110,6 @@ def _record_savings(
 
 
 async def _add_changes(found: WithFiles[R], client: FilesClient) -> R:
-    """Add the files that have changed since to the reply's freshness."""
     if found.reply.freshness is UNSET:
         return found.reply
     fresh = await add_changes(found.reply.freshness, found.files, client.files.reach)

@@ -98,7 +98,6 @@ class _Git(NamedTuple):
     folder: Path
 
     async def output(self, *arguments: str, limit: int, may_fail: bool = False) -> tuple[str, bool]:
-        """Return the decoded output, as `data`."""
         data, is_cut = await self.data(*arguments, limit=limit, may_fail=may_fail)
         return data.decode(errors="replace"), is_cut
 
@@ -269,7 +268,6 @@ async def _mask_file(git: _Git, masking: Masking, diff: str, place: str, top: st
 
 
 def _split_by_file(text: str, names: list[str], below: str) -> list[FileChange]:
-    """Split differences by file; each begins with a header that names its file."""
     headers = {f"a/{name} b/{name}": name for name in names}
     files: list[FileChange] = []
     for each in _HEADER.split(text)[1:]:
@@ -285,7 +283,6 @@ def _split_names(listed: str, is_cut: bool) -> list[str]:  # noqa: FBT001
 
 
 def _may_be_read(root: str, name: str, closed: Sequence[str]) -> bool:
-    """Return whether a changed file, possibly deleted, may be shown."""
     path = f"{root}/{name}"
     return file_reason(path, root) != SECRET and forbidden_reason(path, closed) is None
 

@@ -84,7 +84,6 @@ async def read_part(
 
 
 async def _find_marks(data: bytes, first: int, room: int) -> Marks:
-    """Return a file's marks, or only those near the lines if it is long."""
     begin, end, before = 0, len(data), 0
     if end > _WHOLE:
         at = await read_in_thread(_find_line, data, 0, first - 1)
@@ -165,7 +164,6 @@ def compute_digest(path: str) -> str | None:
 
 
 def _find_line(data: bytes, at: int, lines: int) -> int:
-    """Return where the line begins that is some lines after this one."""
     for _ in range(lines):
         at = data.find(b"\n", at) + 1
         if not at:

@@ -208,7 +208,6 @@ class Indexer:
             self._waiting = 0
 
     async def _follow(self, changes: Changes) -> None:
-        """Index what is there and what changes, until the folder is gone."""
         send, receive = trio.open_memory_channel[frozenset[str]](0)
 
         async def tell() -> None:
@@ -276,7 +275,6 @@ class Indexer:
             await self._update_lease("watching")
 
     def _count_secrets(self, done: DocumentsIngested, changed: frozenset[str]) -> bool:
-        """Update the number of files left out as secrets; return whether it changed."""
         from greenroom.actors.knowledge.ingest.steps import find_below  # noqa: PLC0415  imported by now
 
         gone = find_below(self._secrets, changed) | self._secrets & changed
@@ -297,7 +295,6 @@ class Indexer:
         self._has_outdated.set()
 
     async def _renew_outdated(self) -> None:
-        """Read outdated files again, whenever some were found."""
         while True:
             await self._has_outdated.wait()
             self._has_outdated = trio.Event()
@@ -320,7 +317,6 @@ class Indexer:
             self._news.set()
 
     async def _update_lease(self, state: Kept) -> WorkspaceState:
-        """Acquire, renew or release the lease; return the state of the index."""
         self._state = state
         request = KeepWorkspace(
             corpus=self._row.full_name,

@@ -193,7 +193,6 @@ class CheckpointsActor(Actor):
             records.put_row(context, _owner(context), thread_id)
 
     def _remove(self, context: Context) -> Slices[tuple[dict[str, int], bool]]:
-        """Stage the removal of one batch; return counts, and whether more remains."""
         counts, remains = yield from removal.remove_all(context)
         if not remains and self._thread_id is not None:
             self._thread_id = None

@@ -71,7 +71,6 @@ def read_checkpoint(
 def _belongings(
     stored: StoredCheckpoint, channels: Collection[str] | None, context: Context
 ) -> Iterator[ChannelValue | CheckpointWrite]:
-    """Yield the channel values of a checkpoint, which are immutable, and its writes."""
     for channel, digest in stored.values.items():
         if channels is not None and channel not in channels:
             continue

@@ -71,7 +71,6 @@ def erase(session: Session, request: EraseFrom, context: Context) -> Slices[Eras
 
 
 def _clean(session: Session, header: Header, person: Person, context: Context) -> Slices[None]:
-    """Stage the erasure of a person's data, and update the counts in listings."""
     directory.remove(context, session.activity)
     for key in (yield from _notes(session, person, context)):
         context.delete(key)
@@ -97,7 +96,6 @@ def _clean(session: Session, header: Header, person: Person, context: Context) -
 
 
 def _notes(session: Session, person: Person, context: Context) -> Slices[list[bytes]]:
-    """Return the keys of a person's work context, decisions, migrations and compactions."""
     found: list[bytes] = []
     for owner in person.roots:
         prefix = work_context.prefix_of(owner)

@@ -234,7 +234,6 @@ def leave(session: Session, request: handover.LeaveSession, context: Context) ->
 
 
 def _is_open(header: Header, context: Context) -> bool:
-    """Return whether the sender may continue in the session."""
     return header.status not in CLOSED and policy.may_see_session(context.principal, header.project_id)
 
 
@@ -243,7 +242,6 @@ def _is_held(session: Session, context: Context, besides: str | None) -> bool:
 
 
 def _holders(session: Session, context: Context, besides: str | None) -> Iterator[handover.Holder]:
-    """Yield the other clients that hold the session."""
     work = context.get(migrations.TOOL_STATE, ToolState)
     newest = session.activity[PUBLIC].at
     for holder in () if work is None else work.holders:
@@ -258,7 +256,6 @@ def _holders(session: Session, context: Context, besides: str | None) -> Iterato
 def _add_holder(
     holders: list[handover.Holder], holder: handover.Holder, now: int | None = None
 ) -> list[handover.Holder]:
-    """Append a holder and drop the oldest beyond the limit."""
     latest = holder if now is None else msgspec.structs.replace(holder, at=now)
     return [*(each for each in holders if each.token != holder.token), latest][-MOST_HOLDERS:]
 
@@ -266,7 +263,6 @@ def _add_holder(
 def _put_work(
     context: Context, header: Header, tool: str, holders: list[handover.Holder] | None = None
 ) -> None:
-    """Stage that the caller resumed the session in a tool."""
     work = context.get(migrations.TOOL_STATE, ToolState) or ToolState(tool, None, None, context.now)
     holders = work.holders if holders is None else holders
     context.put(migrations.TOOL_STATE, msgspec.structs.replace(work, tool=tool, holders=holders))
@@ -281,7 +277,6 @@ def _sweep(session: Session, context: Context) -> Slices[None]:
 
 
 def _is_empty(session: Session, context: Context) -> bool:
-    """Return whether the session is open, empty and not renamed."""
     return (
         session.header is not None
         and session.header.status not in CLOSED
@@ -347,7 +342,6 @@ def _last_used(session: Session, context: Context) -> int:
 
 
 def _contents(session: Session, header: Header, context: Context) -> Iterator[str]:
-    """Yield descriptions of the contents that the caller may see."""
     own, common = session.work_context.own(context), session.work_context.common(context)
     for count, name, names in (
         (session.count_readable(context), "message", "messages"),

@@ -130,7 +130,6 @@ def _make(session: Session, request: hook_messages.KeepTurns, context: Context) 
 
 
 def _is_repeat(request: hook_messages.KeepTurns, context: Context) -> bool:
-    """Return whether the turns are stored; one commit stored all of them."""
     return bool(request.turns) and events.find(context, _event_id(request, 0)) is not None
 
 

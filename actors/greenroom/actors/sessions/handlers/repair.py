@@ -66,7 +66,6 @@ RULE: Final = RepairRule(keep, records.names_in, frozenset({directory.INDEX, mig
 def _whole(
     messages: Mapping[bytes, bytes], parts: Mapping[bytes, bytes]
 ) -> Iterator[tuple[bytes, StoredMessage]]:
-    """Yield the messages with all their parts."""
     for key, record in messages.items():
         message = _decode(record, type=StoredMessage)
         if all(part in parts for part in _parts(key, message)):
@@ -76,7 +75,6 @@ def _whole(
 def _with_its_rows(
     key: bytes, message: StoredMessage, found: Mapping[bytes, Mapping[bytes, bytes]]
 ) -> dict[bytes, bytes]:
-    """Return the records of a message: itself, its parts, its event id."""
     rows = {key: found[records.MESSAGES][key]}
     rows |= {part: found[records.PARTS][part] for part in _parts(key, message)}
     if message.event is not None:
@@ -121,7 +119,6 @@ def _vectors(found: Mapping[bytes, bytes], messages: Mapping[bytes, StoredMessag
 def _lost_ids(
     remains: Remains, found: Mapping[bytes, Mapping[bytes, bytes]], messages: Iterable[bytes]
 ) -> set[int]:
-    """Return the ids of known messages without a record."""
     lost = {_id(key) for key in (*remains.damaged(), *found[records.MESSAGES]) if key[:1] == records.MESSAGES}
     lost |= {_decode(record, type=int) for record in found[EVENT_IDS].values()}
     return lost - {_id(key) for key in messages}

@@ -91,7 +91,6 @@ def change_shared(session: Session, request: requests.ChangeShared, context: Con
 
 
 def _is_for(change: requests.SharedChange, header: Header) -> bool:
-    """Return whether a session with the right id also has the right owner and project."""
     return (header.user_id, header.project_id) == (change.user_id, change.project_id)
 
 

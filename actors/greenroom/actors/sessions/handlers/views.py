@@ -235,7 +235,6 @@ def _writers(session: Session, partitions: Sequence[Partition]) -> list[Writer]:
 def _page(
     request: ReadTranscript, context: Context, partitions: Sequence[Partition]
 ) -> Slices[tuple[list[Entry], bool, bool]]:
-    """Return a page, oldest first, and whether there are older and newer messages."""
     if request.start is not None:
         walked = message_log.walk(context, partitions, lowest=request.start)
         entries, has_newer = yield from message_log.take_page(walked, request.limit)

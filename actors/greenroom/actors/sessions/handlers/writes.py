@@ -158,7 +158,6 @@ def drop_message(context: Context, entry: Entry) -> None:
 
 
 def _append(session: Session, context: Context, partition: Partition, message: StoredMessage) -> int:
-    """Append a message to the log; return its id."""
     header = session.header
     assert header is not None, "its existence was checked"
     last_id = session.counters.last_id
@@ -182,7 +181,6 @@ def _append(session: Session, context: Context, partition: Partition, message: S
 
 
 def _parent(session: Session, message_id: int | None, context: Context) -> tuple[int, str] | None:
-    """Return id and audience of the parent message, if the caller may see it."""
     if message_id is None:
         return None
     parent = message_log.find(context, policy.partitions(context.principal), message_id)
@@ -215,7 +213,6 @@ def _to_message(session: Session, event: requests.AppendEvent, context: Context)
 def _find_new(
     session: Session, request: requests.AppendEvents, context: Context
 ) -> Slices[list[tuple[requests.AppendEvent, StoredMessage]]]:
-    """Return the new events."""
     new: dict[str, tuple[requests.AppendEvent, StoredMessage]] = {}
     for event in request.events:
         earlier = events.find(context, event.event_id)

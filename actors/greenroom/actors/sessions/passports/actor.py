@@ -92,7 +92,6 @@ def _owner(context: Context) -> str:
 
 
 def _asker(context: Context) -> tuple[str, str]:
-    """Return the digests of the caller's namespace and of its agent."""
     return _owner(context), _hidden(context, agent_namespace(context.principal))
 
 

@@ -183,7 +183,6 @@ class ExportSession(Procedure[SessionExported], frozen=True, metaclass=CheckedWh
 
 
 def _metadata(head: payloads.PayloadHead, content: PassportPayload) -> dict[str, Any]:
-    """Return the overview of a session for people."""
     session, messages = content.session, content.messages
     last = max(session.updated_at, packing.time_of(messages[-1])) if messages else session.updated_at
     return {

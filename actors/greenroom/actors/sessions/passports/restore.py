@@ -127,7 +127,6 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
         return client.idempotency("restore_session", self.idempotency_key, request)
 
     def _is_over(self, expires: datetime, standing: requests.Standing) -> bool:
-        """Return whether the passport expired and this is not a repeat."""
         is_repeat = standing.own is not None and not standing.own.is_late
         return self.idempotency_key is None and not is_repeat and expires <= standing.now
 
@@ -208,7 +207,6 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
     async def _earlier(
         self, client: PassportClient, checked: CheckedPassport, redemption: requests.Redemption
     ) -> session_context.ContextRead | None:
-        """Return the session that a one-time passport became earlier; None if it did not."""
         if not checked.passport.one_time:
             return None
         own = checked.standing.own or redemption  # an idempotent reply is that of the first time

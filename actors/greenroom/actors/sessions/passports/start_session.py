@@ -108,7 +108,6 @@ class StartSession(Procedure[SessionStarted], frozen=True, metaclass=CheckedWhen
         return await self._answer_started(client, tool, await self._start(client, start))
 
     def _restore_request(self, given: str | dict[str, Any]) -> RestoreSession:
-        """Return the request that restores a session by id or passport."""
         session_id = None
         if isinstance(given, str) and len(given) <= _LONGEST_ID and ":" not in given:
             if not re.match(types.SESSION_ID, given):
@@ -123,7 +122,6 @@ class StartSession(Procedure[SessionStarted], frozen=True, metaclass=CheckedWhen
         )
 
     async def _start(self, client: PassportClient, start: handover.StartHere) -> handover.Started:
-        """Start or resume a session; a repeat gets the first reply."""
         offered = start.offered
         # A session with messages has priority over one with observed files only.
         meant = [each for each in offered if each.has_words] or offered
@@ -239,7 +237,6 @@ def _notice(client: PassportClient, started: handover.Started, *, is_latest: boo
 
 
 def _of_kept(kept: list[handover.Offer]) -> str:
-    """Return a sentence on sessions stored by hooks; empty if there are none."""
     if not kept:
         return ""
     what = "a session" if len(kept) == 1 else f"{len(kept)} sessions"
@@ -303,7 +300,6 @@ class MigrateSession(Procedure[SessionMigrated], frozen=True, metaclass=CheckedW
 
 
 def _project_of(principal: Principal, project_id: str | None, workspace_path: str | None) -> str | None:
-    """Return the named project, or else that of the workspace."""
     if project_id is None and principal.projects:
         if len(principal.projects) > 1:
             mine = ", ".join(sorted(principal.projects))

@@ -167,7 +167,6 @@ class CurrentSession:
         return named
 
     def _hold(self, *session_ids: str | None) -> None:
-        """Hold these sessions and no others."""
         if self._locator is not None or self._is_closed:
             return
         if self._held is None:

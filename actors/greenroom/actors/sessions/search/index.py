@@ -262,7 +262,6 @@ class SearchIndex:
         return messages, view
 
     def _visible_rows(self, request: SearchRequest) -> Mask:
-        """Return the mask of rows in scope of a request."""
         corpus = self._corpus
         allowed = np.zeros(len(corpus.partitions), np.bool_)
         for partition in request.partitions:
@@ -302,7 +301,6 @@ class SearchIndex:
 
 
 def _prepare(text: str) -> Slices[tuple[str, Counter[str]]]:
-    """Return the phrase key of ``text`` and its term counts."""
     pieces: list[str] = []
     terms: Counter[str] = Counter()
     for stretch in stretches(compose(text), _STRETCH):
@@ -314,7 +312,6 @@ def _prepare(text: str) -> Slices[tuple[str, Counter[str]]]:
 
 
 def _phrase_key(found: Sequence[Token]) -> str:
-    """Join the pieces of ``found`` by single blanks."""
     return " ".join([piece for piece, _, _ in found if piece])
 
 
@@ -342,7 +339,6 @@ def _raise_phrases(
 
 
 def _holding(phrase: str, rows: Iterable[int], keys: Sequence[Sequence[str]]) -> Slices[list[int]]:
-    """Return the rows with ``phrase`` in a key."""
     found: list[int] = []
     looked = 0
     for row in rows:

@@ -199,7 +199,6 @@ class MessageSearch:
         return None
 
     def _load(self, index: SearchIndex, context: Context) -> Slices[None]:
-        """Load the stored vectors of newly prepared messages."""
         new = index.added_since(self._looked)
         for space in self.vectors.spaces(context):
             found: dict[int, Vectors] = {}

@@ -79,7 +79,6 @@ def _literal(content: str, query: str) -> tuple[tuple[int, int] | None, bool]:
 
 
 def _span(content: str, whole: str, start: int, end: int) -> tuple[int, int]:
-    """Map a span of the composed form ``whole`` to the content."""
     return (start, end) if whole == content else (map_offset(content, start), map_offset(content, end))
 
 

@@ -98,7 +98,6 @@ def _find_containing(messages: Messages, wanted: dict[str, bool]) -> Slices[dict
 
 
 def _with(part: str, lines: str) -> Iterator[str]:
-    """Yield the lines of a text that contain ``part``."""
     at = lines.find(part)
     while at >= 0:
         end = lines.find("\n", at)
@@ -161,13 +160,11 @@ def _find_present(view: View, alike: dict[str, float]) -> Slices[list[Postings]]
 
 
 def _part_of_name(view: View, term: Term) -> Postings:
-    """Return the rows of senders with the term in their name."""
     rows, _ = view.postings("author", term.term)
     return rows, np.ones(len(rows), np.float32)
 
 
 def _intersect(view: View, terms: Sequence[str]) -> Postings:
-    """Return the rows with all of ``terms``."""
     held: Postings | None = None
     for term in terms:
         rows, _ = view.postings("text", term)

@@ -204,7 +204,6 @@ def _strength(view: View, ranked: Ranked, unknown: int, *, explain: bool) -> Sli
 
 
 def _full(view: View, ranked: Ranked, table: Mapping[str, float], unknown: int) -> float:
-    """Return the strength of a message with all words, named sender and time."""
     reading = ranked.reading
     by_word = table.get("words", 0.0) + table["nearby"] + table["around"] / 2
     count = view.count + pseudo_documents(view)
@@ -220,7 +219,6 @@ def _full(view: View, ranked: Ranked, table: Mapping[str, float], unknown: int) 
 
 
 def _own(view: View, reading: QueryReading, unknown: int) -> _Own:
-    """Return the share of the query in each row, and the number of its words."""
     size = len(view.visible)
     matched = np.zeros(size)
     shared = np.zeros(size, np.int32)

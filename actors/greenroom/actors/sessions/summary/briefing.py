@@ -148,7 +148,6 @@ def _within(lines: Iterable[str], room: int) -> list[str]:
 
 
 def _last_within(lines: Sequence[str], room: int) -> list[str]:
-    """Return the last lines that fit; truncate the first of them."""
     kept: list[str] = []
     for line in reversed(lines):
         kept.append(_cut(line, room - 1))

@@ -140,7 +140,6 @@ def _length(line: Sequence[_Candidate]) -> int:
 
 
 def _joints(line: Sequence[_Candidate]) -> list[str]:
-    """Return the separator before each unit of a line."""
     return [
         "" if number == 0 else " " if part.place == line[number - 1].place + 1 else GAP
         for number, part in enumerate(line)

@@ -226,7 +226,6 @@ class WorkflowActor(Actor):
         return ErasedPart(counts=found, remaining=left > 0)
 
     def _load(self, context: Context) -> Slices[Timeline]:
-        """Return the timeline, read from the store once."""
         if self._timeline is None:
             timeline = Timeline()
             for key, record in context.scan(StoredStep, prefix=records.STEPS):
@@ -241,7 +240,6 @@ class WorkflowActor(Actor):
         return self._patterns
 
     def _add(self, context: Context, timeline: Timeline, step: Step, project_id: str | None) -> Slices[None]:
-        """Add a step; beyond the limit delete the oldest."""
         is_first = not timeline
         context.put(records.step_key(step.number), records.to_record(step))
         timeline.add(step)
@@ -261,7 +259,6 @@ class WorkflowActor(Actor):
             self._list(context, [])
 
     def _list(self, context: Context, patterns: list[Pattern]) -> list[PatternRow]:
-        """Stage the index row, and return its patterns."""
         rows = [
             PatternRow(match.pattern.id, list(match.pattern.commands), match.pattern.last_seen)
             for match in match_patterns(patterns, (), LISTED)

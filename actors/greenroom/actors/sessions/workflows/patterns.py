@@ -108,7 +108,6 @@ def mine(timeline: Timeline, now: int) -> Slices[list[Pattern]]:
 
 
 def _grow(node: _Node, timeline: Timeline, now: int) -> Slices[list[_Node]]:
-    """Return the sequences with one more command."""
     ends: defaultdict[str, dict[int, _Occurrence]] = defaultdict(dict)
     ground = 0.0
     for number, place in enumerate(node.places, 1):
@@ -206,7 +205,6 @@ def _count_done(commands: Sequence[str], context: Sequence[str]) -> int:
 
 
 def _mark(found: Sequence[Pattern]) -> list[Pattern]:
-    """Set ``goes_on`` and ``is_part`` of patterns."""
     behind: defaultdict[tuple[str, ...], float] = defaultdict(float)
     before: defaultdict[tuple[str, ...], float] = defaultdict(float)
     for pattern in found:

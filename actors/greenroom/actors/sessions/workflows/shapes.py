@@ -153,7 +153,6 @@ class _Shaper:
             self._shape.append(text)
 
     def operator(self, text: str) -> None:
-        """Process an operator that joins or redirects commands."""
         if self._is_target:
             self.word("<path>")
         if text[0] in "<>":
@@ -167,7 +166,6 @@ class _Shaper:
         self._begin()
 
     def word(self, text: str) -> None:
-        """Process a word."""
         if text == _LINES:
             self.put(text)
         elif self._is_target:
@@ -230,7 +228,6 @@ class _Shaper:
         self.put("<value>" if self._is_secret else text)
 
     def _option(self, text: str) -> str:
-        """Return the form of an option, or of its value."""
         if not text.startswith("-"):
             return text if _IS_PLACEHOLDER.fullmatch(text) is not None else "<value>"
         if (long := _LONG_OPTION.fullmatch(text)) is not None:
@@ -251,7 +248,6 @@ class _Shaper:
         return otherwise
 
     def shape(self) -> Shape:
-        """Return the shape of the processed words."""
         while self._shape and self._shape[-1] in {"|", "&", ";", "&&", "||", "<", ">"}:
             self._shape.pop()
         text = " ".join(self._shape) or NAMELESS

@@ -54,7 +54,6 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 async def _place(client: SessionClient, session_id: str | None) -> _Place:
-    """Find the actor, project and session of a request."""
     project_id, thread = client.session.own_project, client.session.thread
     if session_id is not None and session_id != client.session.session_id:
         found = await client.runtime.query(FindProject(session_id=session_id), principal=client.principal)

@@ -158,7 +158,6 @@ def _rank_literally(corpus: Any, likeness: Mapping[int, float], request: FindCod
 
 
 def _find_file(corpus: Any, path: str) -> int | None:
-    """Return the number of an indexed file, None for no path or an unindexed one."""
     number: int | None = corpus.names["author"].find(path) if path else None
     if number is None or not (corpus.alive & (corpus.author == number)).any():
         return None

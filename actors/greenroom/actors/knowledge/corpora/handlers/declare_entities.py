@@ -79,7 +79,6 @@ class _Changes:
             self._put(msgspec.structs.replace(old, version=library.version), old)
 
     def drop_found(self, libraries: Iterable[EntityDeclaration]) -> None:
-        """Remove entities that only manifests declared, except some libraries."""
         named = {fold(library.name) for library in libraries}
         for entity in list(self.after.values()):
             if entity.is_found and fold(entity.name) not in named:
@@ -117,7 +116,6 @@ class _Changes:
         return self.next_match - 1
 
     def _rename_target(self, old: str, new: str | None) -> None:
-        """Point relations to an entity at its new name, or remove them."""
         target = fold(old)
         for number in sorted(self._pointing.pop(target, ())):
             entity = self.after.get(number)

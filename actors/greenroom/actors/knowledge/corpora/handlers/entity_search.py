@@ -131,7 +131,6 @@ def count_entities(
 
 
 def _load_counts(repository: CorpusRepository, context: Context) -> Slices[MentionCounts]:
-    """Return the counts of all mentions, which are cached until a change."""
     yield from import_in_thread("greenroom.actors.knowledge.corpora.storage.mention_counts")
     from greenroom.actors.knowledge.corpora.storage.mention_counts import MentionCounts  # noqa: PLC0415 - needs numpy, loaded by now
 

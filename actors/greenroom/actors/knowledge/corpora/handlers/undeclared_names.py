@@ -116,7 +116,6 @@ def _find_rows(view: Chunks, wanted: str) -> Slices[Sequence[int]]:
 
 
 def _find_words(corpus: Corpus, term: Term) -> Slices[list[str]]:
-    """Return the words of the index that equal a word or contain it."""
     part = term.word.casefold()
     found = {term.term: None}
     for block in corpus.vocabulary("text"):

@@ -104,7 +104,6 @@ class _Pass:
             self._add(f"what it says of itself is not so: {', '.join(wrong)}")
 
     def sentences(self) -> list[str]:
-        """Return the problems, a sentence each."""
         more = self._count - len(self._problems)
         return [*self._problems, f"and {more:,} more"] if more else self._problems
 
@@ -129,7 +128,6 @@ class _Pass:
         )
 
     def _passages(self, document: DocumentRecord) -> list[Passage] | None:
-        """Return the texts of a document's chunks, None if they are damaged."""
         try:
             passages = [
                 passage

@@ -74,7 +74,6 @@ def cut_excerpt(text: str, query: str, room: int) -> str:
 
 
 def _find_end(start: int, sizes: Sequence[int], room: int) -> int:
-    """Return the line after the last one that fits, from a line on."""
     for at in range(start, len(sizes)):
         room -= sizes[at]
         if room < 0:
@@ -83,7 +82,6 @@ def _find_end(start: int, sizes: Sequence[int], room: int) -> int:
 
 
 def _cut(text: str, room: int) -> str:
-    """Return as much of a text as fits."""
     while (over := _json_bytes(text) - room) > 0:
         text = text[: -max(1, over // _MOST_ESCAPED)]
     return text

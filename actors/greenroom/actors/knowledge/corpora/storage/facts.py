@@ -172,7 +172,6 @@ def _mask(repository: CorpusRepository, document: DocumentRecord, packed: bytes 
 
 
 def _unpack(packed: bytes) -> bytes:
-    """Decompress facts; empty if they are invalid or too large."""
     try:
         return decompress_bytes(packed, _MAX_UNPACKED)
     except ValueError:

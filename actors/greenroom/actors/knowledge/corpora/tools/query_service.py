@@ -234,7 +234,6 @@ def _merge_analyses(
 
 
 def _describe_missing(answers: Replies) -> str:
-    """Describe the corpora with a missing or partial reply, with the reasons."""
     parts = list(dict.fromkeys(answer.partial for answer in answers.found.values() if answer.partial))
     if answers.late:
         parts.append(_LATE.format(_join_names(answers.late)))
@@ -317,7 +316,6 @@ class _Place(NamedTuple):
 
 
 def _find_place(id: int, rows: Sequence[CorpusRow]) -> _Place | None:
-    """Find the visible corpus of a chunk id, None for an unknown id."""
     prefix, number = corpus_requests.split_id(id)
     if prefix:
         return next((_Place(row, id) for row in rows if row.id_prefix == prefix), None)
@@ -328,7 +326,6 @@ def _find_place(id: int, rows: Sequence[CorpusRow]) -> _Place | None:
 
 
 def _refuse_old_id(id: int, rows: Sequence[CorpusRow]) -> Refusal:
-    """Make the refusal of an ambiguous older id, which has no prefix."""
     corpora = [row.full_name for row in rows]
     return auth_errors.invalid(
         "chunk_ids",

@@ -131,7 +131,6 @@ _Sort = Literal["key", "example", "named", "written", "secret word", "packaging"
 
 @lru_cache(_REMEMBERED)
 def _classify(name: str) -> _Sort:
-    """Classify a name independently of its folder."""
     listed, lower = _load_lists(), name.lower()
     ending = _ending(lower)
     is_data = not ending or ending in listed.data
@@ -152,7 +151,6 @@ def _is_example(lower: str) -> bool:
 
 
 def _is_written(name: str, ending: str) -> bool:
-    """Return whether a file is source code, or written for people, by its name."""
     kind = kind_by_name(name)
     if kind in PROSE or ending in _WRITTEN_TEXT or language_of(name) is not None:
         return True
@@ -172,7 +170,6 @@ def _means_secret(name: str) -> bool:
 
 
 def _ending(lower: str) -> str:
-    """Return the ending of a name, empty for none or a leading dot."""
     stem, _, ending = lower.rpartition(".")
     return ending if stem.strip(".") else ""
 

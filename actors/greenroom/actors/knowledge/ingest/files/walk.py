@@ -167,7 +167,6 @@ def _entries(
 
 
 def _entry_reason(entry: Entry, own: Collection[Identity], depth: int) -> str | None:
-    """Return why an entry is left out independently of its name."""
     if entry.is_link:
         return LINK
     if entry.identity in own:
@@ -176,7 +175,6 @@ def _entry_reason(entry: Entry, own: Collection[Identity], depth: int) -> str | 
 
 
 def _whole_reason(folder: str, names: Collection[str]) -> str | None:
-    """Return why a folder with these names is left out as a whole."""
     if is_made(folder, names):
         return MADE
     return COPIED if ".git" in names and is_copy(folder) else None

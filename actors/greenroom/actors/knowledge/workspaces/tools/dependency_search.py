@@ -115,7 +115,6 @@ def _relate(
     graph: Mapping[str, list[str]],
     files: Mapping[str, graphs.Linked],
 ) -> code_relations.Dependencies:
-    """Return the dependencies and dependents of the target's nodes."""
     ways = {"dependencies": graph, "dependents": invert(graph)}
     dependencies: dict[str, list[code_relations.Dependency]] = {}
     cycles: dict[tuple[str, ...], None] = {}

@@ -109,7 +109,6 @@ class SymbolSearch(
         names: Sequence[str],
         files: dict[str, Source],
     ) -> SymbolUses:
-        """Find definitions and uses of names in files, and in files that re-export them."""
         found = await read_in_thread(_search, names, self.kind, files, places)
         for _ in range(ROUNDS):
             lacking = sorted(found.lacking)[:MAX_LACKING]

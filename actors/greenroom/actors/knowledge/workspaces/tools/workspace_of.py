@@ -184,7 +184,6 @@ async def _read_state(client: CodeClient, workspace: Workspace) -> WorkspaceStat
 
 
 def _check_roots(named: list[str], closed: tuple[str, ...]) -> list[str]:
-    """Return those folders that may be workspaces, each once."""
     found: dict[str, None] = {}
     refused: Refusal | None = None
     for each in named:
