@@ -21,7 +21,7 @@ from greenroom.actors.core.auth.policy import PUBLIC
 from greenroom.actors.core.resources.resource_uris import client_topic, session_uri
 from greenroom.actors.core.validation.times import HOUR, SECOND, to_datetime
 from greenroom.actors.core.validation.types import CLOSED
-from greenroom.actors.sessions.handlers import lifecycle, passport_payload
+from greenroom.actors.sessions.handlers import lifecycle, passport
 from greenroom.actors.sessions.handlers.session_naming import MOST_NAMING, default_name
 from greenroom.actors.sessions.handlers.work_context import context_read
 from greenroom.actors.sessions.requests import handover, requests, session_context
@@ -97,7 +97,7 @@ def move(session: Session, request: handover.Move, context: Context) -> Slices[s
     header = session.require_writable(context)
     if request.outcome == "resumed" and is_kept_by_hooks(header):  # clients continue it in a new session
         raise auth_errors.session_closed(context.address.key, header.status)
-    passport_payload.release(request.memories, context)
+    passport.release(request.memories, context)
     work = context.get(migrations.TOOL_STATE, ToolState)
     came_from = None if work is None else work.tool
     migrations.log_migration(context, request.outcome, came_from, request.to_tool, request.note)
@@ -126,8 +126,8 @@ def continue_session(
     work = ToolState(request.tool, first, old.workspace_path, context.now, holders=holders)
     context.put(migrations.TOOL_STATE, work)
     own, common = session.work_context.own(context), session.work_context.common(context)
-    users = passport_payload.Users(there.decided_for, there.work_for)
-    passport_payload.put_context(own, common, old.context, context, users)
+    users = passport.Users(there.decided_for, there.work_for)
+    passport.put_context(own, common, old.context, context, users)
     session.put_header(context, header)
     agent = context.principal.agent_id
     step = StoredMigration(

@@ -170,9 +170,7 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     searches: Annotated[_SearchesSeen | UnsetType, Meta(extra_json_schema=types.UNLISTED)] = UNSET
     workflow: Annotated[WorkflowView | UnsetType | None, Meta(extra_json_schema=types.UNLISTED)] = UNSET
 
-    def __post_init__(self) -> None:
-        """Accept the older names of fields."""
-        _move_renamed_fields(self)
+    __post_init__ = _move_renamed_fields
 
 
 class Migration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -221,9 +219,7 @@ class ContextRecorded(Reply, frozen=True, kw_only=True):
     files: _Former = UNSET
     searches: _Former = UNSET
 
-    def __post_init__(self) -> None:
-        """Accept the older names of fields."""
-        _move_renamed_fields(self)
+    __post_init__ = _move_renamed_fields
 
 
 @operation(
@@ -304,9 +300,7 @@ class SessionEnded(Reply, frozen=True, kw_only=True):
     files: _Former = UNSET
     searches: _Former = UNSET
 
-    def __post_init__(self) -> None:
-        """Accept the older names of fields."""
-        _move_renamed_fields(self)
+    __post_init__ = _move_renamed_fields
 
 
 @operation(

@@ -26,8 +26,13 @@ from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
 from greenroom.actors.knowledge.ingest.parsing.parsers import open_parsers
 from greenroom.actors.knowledge.workspaces.places import resolve_file
 from greenroom.actors.knowledge.workspaces.tools.in_text import find_in_text
-from greenroom.actors.knowledge.workspaces.tools.masked_lines import Shown, add_masked, describe_lines
-from greenroom.actors.knowledge.workspaces.tools.workspace_facts import list_paths, read_facts
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
+    Shown,
+    add_masked,
+    describe_lines,
+    list_paths,
+    read_facts,
+)
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     CodeClient,
     CodeProcedure,

@@ -18,8 +18,12 @@ from greenroom.actors.knowledge.corpora.requests.code_symbols import FactsOfFile
 from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.workspaces.places import resolve_file
 from greenroom.actors.knowledge.workspaces.tools.in_text import find_in_text
-from greenroom.actors.knowledge.workspaces.tools.masked_lines import add_masked, describe_lines
-from greenroom.actors.knowledge.workspaces.tools.workspace_facts import list_places, read_facts
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
+    add_masked,
+    describe_lines,
+    list_places,
+    read_facts,
+)
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     CodeClient,
     CodeProcedure,

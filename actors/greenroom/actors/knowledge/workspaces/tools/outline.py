@@ -23,7 +23,7 @@ from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.corpora.storage.readers import explain_unread
 from greenroom.actors.knowledge.workspaces.files import list_versions, read_part
 from greenroom.actors.knowledge.workspaces.places import Place, resolve_file
-from greenroom.actors.knowledge.workspaces.tools.masked_lines import Shown, add_masked
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import Shown, add_masked
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     CodeClient,
     CodeProcedure,

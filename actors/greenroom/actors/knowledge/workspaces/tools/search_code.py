@@ -22,7 +22,7 @@ from greenroom.actors.knowledge.corpora.requests.corpus_requests import LoadCorp
 from greenroom.actors.knowledge.corpora.tools.query_service import SEARCH_SECONDS, find_row
 from greenroom.actors.knowledge.workspaces.files import list_versions
 from greenroom.actors.knowledge.workspaces.places import Place, resolve_file
-from greenroom.actors.knowledge.workspaces.tools.masked_lines import Shown, add_masked
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import Shown, add_masked
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     CodeClient,
     CodeProcedure,

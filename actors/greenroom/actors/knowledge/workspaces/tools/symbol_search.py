@@ -18,8 +18,13 @@ from greenroom.actors.knowledge.corpora.requests import code_symbols
 from greenroom.actors.knowledge.corpora.requests.code_symbols import SymbolUsed
 from greenroom.actors.knowledge.corpora.storage.facts import make_symbol, unpack_sources
 from greenroom.actors.knowledge.workspaces.tools.in_text import find_in_text
-from greenroom.actors.knowledge.workspaces.tools.masked_lines import Shown, add_masked, describe_lines
-from greenroom.actors.knowledge.workspaces.tools.workspace_facts import list_places, read_facts
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
+    Shown,
+    add_masked,
+    describe_lines,
+    list_places,
+    read_facts,
+)
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     CodeClient,
     CodeProcedure,
