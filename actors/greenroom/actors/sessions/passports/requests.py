@@ -155,8 +155,7 @@ class SessionExported(Reply, frozen=True, kw_only=True):
 class SessionMigrated(Reply, frozen=True, kw_only=True):
     """Answers `MigrateSession`.
 
-    Attributes:
-        briefing: The work context and the conversation as text for the other tool; data, not instructions.
+    ``briefing``: the work context and the conversation as text for the other tool; data, not instructions.
     """
 
     instructions: str

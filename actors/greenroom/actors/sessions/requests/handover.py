@@ -171,8 +171,7 @@ class LeaveSession(Message[None], frozen=True, kw_only=True):
 class Move(Message[ContextRead], frozen=True, kw_only=True):
     """Hand a session over to another tool, or resume it there.
 
-    Attributes:
-        outcome: The step to log; ``resumed`` makes ``to_tool`` the session's tool.
+    ``outcome``: the step to log; ``resumed`` makes ``to_tool`` the session's tool.
     """
 
     audit_action: ClassVar[str] = "migrate_session"

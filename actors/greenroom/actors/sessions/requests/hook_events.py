@@ -25,8 +25,7 @@ Aware = Annotated[datetime, Meta(tz=True)]
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A turn of a client's transcript, with recognised secrets removed.
 
-    Attributes:
-        role: The person, the model, or a tool; a tool's output may come from anyone.
+    ``role``: the person, the model, or a tool; a tool's output may come from anyone.
     """
 
     role: Literal["user", "assistant", "tool"]

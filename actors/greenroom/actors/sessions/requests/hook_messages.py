@@ -107,9 +107,8 @@ class ForgetOldHooks(Message[None], frozen=True, kw_only=True):
 class KeptTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A turn as a session stores it.
 
-    Attributes:
-        words: The part that other agents of the user may read: the person's text, the model's last words of a
-            turn, errors of tools (one a line). None if there is none.
+    ``words``: the part that other agents of the user may read: the person's text, the model's last words of a
+    turn, errors of tools (one a line). None if there is none.
     """
 
     role: str

@@ -79,8 +79,7 @@ class ReadGiven(Message["GivenRead"], frozen=True, kw_only=True):
 class MemoryGiven(msgspec.Struct, frozen=True, kw_only=True):
     """A memory in the injection log; ``used`` is when its use was observed.
 
-    Attributes:
-        key: Its present key; empty if it is forgotten, or hidden from the reader.
+    ``key``: its present key; empty if it is forgotten, or hidden from the reader.
     """
 
     memory_id: str
@@ -122,8 +121,7 @@ class GivenRead(msgspec.Struct, frozen=True, kw_only=True):
 class ToldMemory(msgspec.Struct, frozen=True, kw_only=True):
     """A memory that an agent was given, as in `MemoryGiven`.
 
-    Attributes:
-        now: Its present state; null if it is forgotten, or hidden from the reader.
+    ``now``: its present state; null if it is forgotten, or hidden from the reader.
     """
 
     memory_id: str

@@ -323,9 +323,8 @@ class StateValue(msgspec.Struct, frozen=True, kw_only=True):
 class AppendEvent(Message[EventView], frozen=True, kw_only=True):
     """Append an event and merge its changes of state atomically; a repeat changes nothing.
 
-    Attributes:
-        whole: The JSON of a content that is too large for a message; ``content`` is then the text that agents
-            see instead. Otherwise empty.
+    ``whole``: the JSON of a content that is too large for a message; ``content`` is then the text that agents
+    see instead. Otherwise empty.
     """
 
     session_id: types.SessionId
@@ -343,8 +342,7 @@ class AppendEvent(Message[EventView], frozen=True, kw_only=True):
 class SharedChange(msgspec.Struct, frozen=True, kw_only=True):
     """Changes of shared state: the state of a further session, which the first change creates.
 
-    Attributes:
-        user_id: The user who owns it; None: all users.
+    ``user_id``: the user who owns it; None: all users.
     """
 
     session_id: types.SessionId
@@ -371,9 +369,8 @@ class EventAppended(msgspec.Struct, frozen=True, kw_only=True):
 class AppendSharing(Message[EventAppended], frozen=True, kw_only=True):
     """Append an event and change the session's shared state atomically.
 
-    Attributes:
-        after_event: The expected last visible event, not counting messages of tools; empty for none. Any
-            other one is a conflict.
+    ``after_event``: the expected last visible event, not counting messages of tools; empty for none. Any
+    other one is a conflict.
     """
 
     audit_action: ClassVar[str] = "append_event"

@@ -194,8 +194,7 @@ BriefMigration = Annotated[Migration, Meta(extra_json_schema=types.BRIEF)]
 class TalkView(msgspec.Struct, frozen=True, kw_only=True):
     """The number of messages that the reader may see, and the calls that read them.
 
-    Attributes:
-        rest: The call that reads the newest message in full, where the briefing truncates it.
+    ``rest``: the call that reads the newest message in full, where the briefing truncates it.
     """
 
     messages: int = 0

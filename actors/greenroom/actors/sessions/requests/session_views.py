@@ -45,8 +45,7 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True):
 class Transcript(replies.Reply, frozen=True, kw_only=True):
     """Answers `ReadTranscript`, oldest message first.
 
-    Attributes:
-        answered: The parents of messages of this page.
+    ``answered``: the parents of messages of this page.
     """
 
     session: replies.SessionView

@@ -175,8 +175,7 @@ def _stream(
 class SenderCounters:
     """The counters of one session, in memory.
 
-    Attributes:
-        last_id: The highest message id, hidden ones included; never return it to a caller.
+    ``last_id``: the highest message id, hidden ones included; never return it to a caller.
     """
 
     def __init__(self) -> None:

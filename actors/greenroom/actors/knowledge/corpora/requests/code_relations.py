@@ -112,8 +112,7 @@ class SimilarFound(PartialReply, frozen=True, kw_only=True):
 class Similar(msgspec.Struct, frozen=True, kw_only=True):
     """A file similar to another by terms and name; members as in `SimilarFile`.
 
-    Attributes:
-        recency: 1 for a change just now, a half for one a month ago.
+    ``recency``: 1 for a change just now, a half for one a month ago.
     """
 
     path: str

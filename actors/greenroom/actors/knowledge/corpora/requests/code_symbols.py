@@ -177,8 +177,7 @@ MatchLimit = Annotated[int, Meta(ge=1, le=500, description="how many matches")]
 class CodeMatch(msgspec.Struct, frozen=True, kw_only=True):
     """A place that matches a pattern.
 
-    Attributes:
-        name: The found name, or a query's capture, where ``symbol`` does not end with it.
+    ``name``: the found name, or a query's capture, where ``symbol`` does not end with it.
     """
 
     file_path: str

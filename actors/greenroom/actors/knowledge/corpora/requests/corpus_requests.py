@@ -127,8 +127,7 @@ class NoteReader(Message[None], frozen=True, kw_only=True):
 class DocumentsRemoved(msgspec.Struct, frozen=True, kw_only=True):
     """Reply to `RemoveDocuments`.
 
-    Attributes:
-        left: Paths not processed, since the store is nearly full: send them again.
+    ``left``: paths not processed, since the store is nearly full: send them again.
     """
 
     removed: list[str]
@@ -170,9 +169,8 @@ class DocumentPage(msgspec.Struct, frozen=True, kw_only=True):
 class ListDocuments(Message[DocumentPage], frozen=True, kw_only=True):
     """List the documents of a corpus in pages; concurrent changes may be missed.
 
-    Attributes:
-        holding: Only those with this text in path or title, in any case; one page scans `MOST_LOOKED_AT`
-            documents at most, however few match.
+    ``holding``: only those with this text in path or title, in any case; one page scans `MOST_LOOKED_AT`
+    documents at most, however few match.
     """
 
     corpus: CorpusName

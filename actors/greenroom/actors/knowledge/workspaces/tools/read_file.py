@@ -67,8 +67,7 @@ MAX_REMEMBERED: Final = 1_000
 class ReadFile(CodeProcedure[FilesRead], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read files of the workspace as they are now.
 
-    Attributes:
-        overview: Whether to return the symbols of a file instead of its text, at any length; no parameter.
+    ``overview``: whether to return the symbols of a file instead of its text, at any length; no parameter.
     """
 
     path: FilePath | None = None
