@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from typing import Any, Final
 
@@ -116,8 +116,9 @@ def _table(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _texts(value: Any) -> Iterable[str]:
-    return (each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+def list_texts(value: Any) -> list[str]:
+    """Return the texts in a value that may be no list."""
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def _pyproject(text: str) -> Libraries:
@@ -132,7 +133,7 @@ def _pyproject(text: str) -> Libraries:
     groups += _table(project.get("optional-dependencies")).values()
     groups += _table(whole.get("dependency-groups")).values()
     for group in groups:
-        for requirement in _texts(group):
+        for requirement in list_texts(group):
             if (found := _REQUIREMENT.match(requirement)) and fold(found[1]) != own:
                 yield found[1], found[2].strip(" ()") or None
     poetry = _table(_table(whole.get("tool")).get("poetry"))

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from greenroom.actors.knowledge.entities.declarations import MANIFESTS, parse_declarations
+from greenroom.actors.knowledge.entities.declarations import MANIFESTS, list_texts, parse_declarations
 from greenroom.actors.knowledge.entities.names import fold
 from greenroom.actors.knowledge.entities.records import (
     DeclarationFile,
@@ -123,7 +123,7 @@ def _cargo(text: str) -> list[str]:
 
 def _npm(text: str) -> list[str]:
     stated = _within(json.loads(text)).get("workspaces")
-    return _texts(_within(stated).get("packages") if isinstance(stated, dict) else stated)
+    return list_texts(_within(stated).get("packages") if isinstance(stated, dict) else stated)
 
 
 def _pnpm(text: str) -> list[str]:
@@ -145,18 +145,14 @@ def _go(text: str) -> list[str]:
 
 
 def _listed(workspace: Mapping[str, Any]) -> list[str]:
-    excluded = (f"{_EXCLUDED}{each}" for each in _texts(workspace.get("exclude")))
-    return [*_texts(workspace.get("members")), *excluded]
+    excluded = (f"{_EXCLUDED}{each}" for each in list_texts(workspace.get("exclude")))
+    return [*list_texts(workspace.get("members")), *excluded]
 
 
 def _within(value: Any, *names: str) -> Mapping[str, Any]:
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
-
-
-def _texts(value: Any) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 _MEMBERS: Final[Mapping[str, Callable[[str], list[str]]]] = {

@@ -47,7 +47,8 @@ def keep_turns(session: Session, request: hook_messages.KeepTurns, context: Cont
     elif not is_kept_by_hooks(header) or not is_of_same_user(header, context.principal):
         raise auth_errors.session_exists(context.address.key)
     kept = 0
-    if not _is_repeat(request, context):
+    is_repeat = bool(request.turns) and events.find(context, _event_id(request, 0)) is not None
+    if not is_repeat:  # one commit stored all of them
         for number, turn in enumerate(request.turns):
             if session.count_readable(context) >= MOST_TURNS:
                 break
@@ -127,10 +128,6 @@ def _make(session: Session, request: hook_messages.KeepTurns, context: Context) 
     header = yield from lifecycle.make(session, made, context)
     migrations.remove_recent(context, user_namespace(context.principal), project)
     return header
-
-
-def _is_repeat(request: hook_messages.KeepTurns, context: Context) -> bool:
-    return bool(request.turns) and events.find(context, _event_id(request, 0)) is not None
 
 
 def _keep(

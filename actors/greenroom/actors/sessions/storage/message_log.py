@@ -123,7 +123,8 @@ def take_page(
     size = 0
     for entry in entries:
         if wanted(entry):
-            size += answer_bytes(entry.message) + (_bytes_in_parts(entry.message) if whole else 0)
+            event = entry.message.event
+            size += answer_bytes(entry.message) + (event.whole_bytes if whole and event is not None else 0)
             if len(page) == limit or (page and size > PAGE_BYTES):
                 return page, True
             page.append(entry)
@@ -138,10 +139,6 @@ def answer_bytes(message: StoredMessage) -> int:
     content = msgspec.json.encode(message.content)
     escaped = sum(json.count(mark) for json in (content, message.metadata) for mark in (b'"', b"\\"))
     return 2 * (len(content) + len(message.metadata)) + escaped + _ENVELOPE_BYTES
-
-
-def _bytes_in_parts(message: StoredMessage) -> int:
-    return 0 if message.event is None else message.event.whole_bytes
 
 
 def _entries(

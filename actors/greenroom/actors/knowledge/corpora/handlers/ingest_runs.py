@@ -151,7 +151,11 @@ def _is_silent(run: Run, now: int) -> bool:
 
 def _put_failures(context: Context, request: NoteIngest) -> bool:
     """Stage new failures and delete those that are over; return whether anything changed."""
-    fresh = {each.path: each.reason[:_MAX_REASON] for each in request.failed if _is_storable(each.path)}
+    fresh = {
+        each.path: each.reason[:_MAX_REASON]
+        for each in request.failed
+        if is_text(each.path) and len(each.path) <= MAX_PATH
+    }
     known = _load_failures(context)
     below = frozenset(request.below)
     wanted = {path: record for path, record in known.items() if path in fresh or not _is_below(path, below)}
@@ -169,10 +173,6 @@ def _put_failures(context: Context, request: NoteIngest) -> bool:
 
 def _load_failures(context: Context) -> Mapping[str, FailureRecord]:
     return {each.path: each for _, each in context.scan(FailureRecord, prefix=records.FAILURES)}
-
-
-def _is_storable(path: str) -> bool:
-    return is_text(path) and len(path) <= MAX_PATH
 
 
 def _is_below(path: str, folders: Collection[str]) -> bool:
