@@ -10,12 +10,6 @@ import msgspec
 
 from greenroom.actors.sessions.checkpoints import records
 from greenroom.actors.sessions.checkpoints.reading import namespaces
-from greenroom.actors.sessions.checkpoints.records import (
-    StoredCheckpoint,
-    StoredValue,
-    StoredWrite,
-    delete_data,
-)
 from greenroom.runtime import Context, Slices
 
 _ROWS_AT_ONCE: Final = 10_000
@@ -50,23 +44,23 @@ def count(context: Context) -> Slices[dict[str, int]]:
     return dict(counts)
 
 
-def find_by_runs(run_ids: set[str], context: Context) -> Slices[list[StoredCheckpoint]]:
+def find_by_runs(run_ids: set[str], context: Context) -> Slices[list[records.StoredCheckpoint]]:
     """Return the checkpoints of some runs."""
-    found: list[StoredCheckpoint] = []
-    for _, stored in context.scan(StoredCheckpoint, prefix=records.CHECKPOINTS):
+    found: list[records.StoredCheckpoint] = []
+    for _, stored in context.scan(records.StoredCheckpoint, prefix=records.CHECKPOINTS):
         if stored.run_id in run_ids:
             found.append(stored)
         yield
     return found
 
 
-def find_old(context: Context) -> Slices[list[StoredCheckpoint]]:
+def find_old(context: Context) -> Slices[list[records.StoredCheckpoint]]:
     """Return the checkpoints that the newest of their namespace does not need."""
-    found: list[StoredCheckpoint] = []
+    found: list[records.StoredCheckpoint] = []
     for namespace in (yield from namespaces(context)):
-        by_id: dict[str, StoredCheckpoint] = {}
+        by_id: dict[str, records.StoredCheckpoint] = {}
         prefix = records.checkpoint_key(namespace, "")
-        for _, stored in context.scan(StoredCheckpoint, prefix=prefix, reverse=True):
+        for _, stored in context.scan(records.StoredCheckpoint, prefix=prefix, reverse=True):
             by_id[stored.checkpoint_id] = stored
             yield
         for needed in _needed(by_id, context):
@@ -75,34 +69,34 @@ def find_old(context: Context) -> Slices[list[StoredCheckpoint]]:
     return found
 
 
-def drop(selected: list[StoredCheckpoint], context: Context) -> Slices[bool]:
+def drop(selected: list[records.StoredCheckpoint], context: Context) -> Slices[bool]:
     """Stage the removal of checkpoints, writes and unshared values; return whether more remains."""
     context.use_reserve()
     now = selected[: context.most_rows(_CHECKPOINTS_AT_ONCE)]
     orphans: set[tuple[str, bytes]] = set()
     for stored in now:
         key = records.checkpoint_key(stored.namespace, stored.checkpoint_id)
-        delete_data(context, key, stored.data)
+        records.delete_data(context, key, stored.data)
         orphans.update((stored.namespace, value) for value in stored.values.values())
         prefix = records.writes_key(stored.namespace, stored.checkpoint_id)
-        for each, write in [*context.scan(StoredWrite, prefix=prefix)]:
-            delete_data(context, each, write.data)
+        for each, write in [*context.scan(records.StoredWrite, prefix=prefix)]:
+            records.delete_data(context, each, write.data)
         yield
     for namespace in {stored.namespace for stored in now}:
         prefix = records.checkpoint_key(namespace, "")
-        for _, kept in context.scan(StoredCheckpoint, prefix=prefix):
+        for _, kept in context.scan(records.StoredCheckpoint, prefix=prefix):
             orphans.difference_update((namespace, value) for value in kept.values.values())
             yield
     for namespace, value in orphans:
         key = records.value_key(namespace, value)
-        orphan = context.get(key, StoredValue)
+        orphan = context.get(key, records.StoredValue)
         if orphan is not None:
-            delete_data(context, key, orphan.data)
+            records.delete_data(context, key, orphan.data)
         yield
     return len(now) < len(selected)
 
 
-def _needed(newest_first: dict[str, StoredCheckpoint], context: Context) -> list[str]:
+def _needed(newest_first: dict[str, records.StoredCheckpoint], context: Context) -> list[str]:
     """Return the newest checkpoint and the ancestors that complete its values.
 
     Only channels stored as writes since an earlier value need ancestors.
@@ -110,7 +104,7 @@ def _needed(newest_first: dict[str, StoredCheckpoint], context: Context) -> list
     newest = next(iter(newest_first.values()))
     missing = set(newest.deltas)
     needed: list[str] = []
-    stored: StoredCheckpoint | None = newest
+    stored: records.StoredCheckpoint | None = newest
     while stored is not None and stored.checkpoint_id not in needed:
         needed.append(stored.checkpoint_id)
         missing = {channel for channel in missing if not _has_value(stored, channel, context)}
@@ -118,7 +112,7 @@ def _needed(newest_first: dict[str, StoredCheckpoint], context: Context) -> list
     return needed
 
 
-def _has_value(stored: StoredCheckpoint, channel: str, context: Context) -> bool:
+def _has_value(stored: records.StoredCheckpoint, channel: str, context: Context) -> bool:
     digest = stored.values.get(channel)
     if digest is None:
         return False

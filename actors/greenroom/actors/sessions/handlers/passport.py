@@ -40,16 +40,6 @@ from greenroom.actors.sessions.storage import (
 )
 from greenroom.actors.sessions.storage.directory import ActivityRow
 from greenroom.actors.sessions.storage.migrations import StoredMigration, ToolState
-from greenroom.actors.sessions.storage.records import (
-    HEADER,
-    METADATA,
-    STATE,
-    Entry,
-    Header,
-    StoredEvent,
-    StoredMessage,
-    message_key,
-)
 from greenroom.actors.sessions.storage.work_context import WorkContext
 from greenroom.actors.sessions.summary.briefing import read_newest_talk, write_briefing
 from greenroom.actors.sessions.summary.retained_messages import is_kept_by_hooks
@@ -206,7 +196,7 @@ def restore(session: Session, request: payloads.MakeRestored, context: Context) 
 
 
 def _answer_restored(
-    session: Session, header: Header, made: ToolState, tool: str, context: Context
+    session: Session, header: records.Header, made: ToolState, tool: str, context: Context
 ) -> Slices[payloads.Restored]:
     return payloads.Restored(
         read=(yield from context_read(session, header, tool, context)),
@@ -221,7 +211,7 @@ def _answer_restored(
 
 
 def _describe_session(
-    context: Context, header: Header, work: ToolState | None, status: SessionStatus
+    context: Context, header: records.Header, work: ToolState | None, status: SessionStatus
 ) -> Slices[payloads.PayloadSession]:
     """Return the session without its messages."""
     return payloads.PayloadSession(
@@ -236,12 +226,12 @@ def _describe_session(
         workspace_path=None if work is None else work.workspace_path,
         tool=None if work is None else work.tool,
         original_tool=None if work is None else work.original_tool,
-        metadata=(yield from fields.load_json(context, METADATA)),
-        state=(yield from fields.load_json(context, STATE)),
+        metadata=(yield from fields.load_json(context, records.METADATA)),
+        state=(yield from fields.load_json(context, records.STATE)),
     )
 
 
-def _to_payload(entry: Entry, reader: Principal) -> payloads.PayloadMessage:
+def _to_payload(entry: records.Entry, reader: Principal) -> payloads.PayloadMessage:
     message_id, partition, message = entry
     parent, audience = message.parent or (None, PUBLIC)
     return payloads.PayloadMessage(
@@ -271,15 +261,15 @@ def release(memories: transfer.ReleaseImport | None, context: Context) -> None:
         context.tell(transfer.import_address(memories.staging), memories)
 
 
-def _make(session: Session, request: payloads.MakeRestored, context: Context) -> Slices[Header]:
+def _make(session: Session, request: payloads.MakeRestored, context: Context) -> Slices[records.Header]:
     """Stage the imported session; return its header."""
     came = request.session
     ahead = yield from _put_messages(session, request, context)
     metadata = yield from fields.merge("metadata", {}, came.metadata)
     state = yield from fields.merge("state", {}, came.state)
-    yield from fields.put(context, METADATA, metadata)
-    yield from fields.put(context, STATE, state)
-    header = Header(
+    yield from fields.put(context, records.METADATA, metadata)
+    yield from fields.put(context, records.STATE, state)
+    header = records.Header(
         purpose=came.purpose,
         status="active" if came.status in CLOSED else came.status,  # importing reopens it
         created_at=to_microseconds(came.created_at),
@@ -291,7 +281,7 @@ def _make(session: Session, request: payloads.MakeRestored, context: Context) ->
         project_id=request.project_id,
         ahead=ahead,
     )
-    context.put(HEADER, header)
+    context.put(records.HEADER, header)
     directory.put_base(context, header)
     # A timer drops pieces of other attempts; finding them here would read all pieces again.
     for number in range(request.pieces):
@@ -317,7 +307,7 @@ def _put_messages(session: Session, request: payloads.MakeRestored, context: Con
         last_id, ahead = message.message_id, max(ahead, by)
         audiences[last_id] = partition.audience
         stored = _to_stored(message, time, audiences)
-        context.put(message_key(partition, last_id), stored)
+        context.put(records.message_key(partition, last_id), stored)
         session.counters.record(context, partition, last_id, stored)
         if message.event is not None:
             context.put(events.event_key(partition, message.event.event_id), last_id)
@@ -349,20 +339,22 @@ def _partition(message: payloads.PayloadMessage, principal: Principal) -> Partit
     return policy.partition_of(principal, message.visibility)
 
 
-def _to_stored(message: payloads.PayloadMessage, time: int, audiences: dict[int, str]) -> StoredMessage:
+def _to_stored(
+    message: payloads.PayloadMessage, time: int, audiences: dict[int, str]
+) -> records.StoredMessage:
     parent = message.parent_message_id
-    return StoredMessage(
+    return records.StoredMessage(
         sender=message.sender,
         timestamp=time,
         message_type=message.message_type,
         parent=(parent, audiences[parent]) if parent is not None and parent in audiences else None,
         metadata=bytes(message.metadata),
         content=message.content,
-        event=None if message.event is None else with_microseconds(StoredEvent, message.event),
+        event=None if message.event is None else with_microseconds(records.StoredEvent, message.event),
     )
 
 
-def _list_activities(session: Session, header: Header, context: Context) -> dict[str, ActivityRow]:
+def _list_activities(session: Session, header: records.Header, context: Context) -> dict[str, ActivityRow]:
     """Stage the places of the new session in listings; return the activity by audience."""
     activities = {
         audience: ActivityRow(*activity) for audience, activity in session.counters.audiences().items()

@@ -23,13 +23,6 @@ from greenroom.actors.knowledge.corpora.handlers.chunks import (
     render_each,
 )
 from greenroom.actors.knowledge.corpora.requests import corpus_requests
-from greenroom.actors.knowledge.corpora.requests.corpus_requests import (
-    ChunkFound,
-    FoundChunks,
-    QueryAnalysis,
-    Strategy,
-    UsedStrategy,
-)
 from greenroom.actors.knowledge.corpora.storage.records import DocumentRecord
 from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
 from greenroom.runtime import Context, Slices
@@ -62,7 +55,7 @@ class Route(NamedTuple):
     """A strategy, and its reason."""
 
     form: Form
-    strategy: UsedStrategy
+    strategy: corpus_requests.UsedStrategy
     reason: str
 
 
@@ -76,7 +69,7 @@ def find_form(query: str) -> Form:
     return "question" if _QUESTION.search(query) else "keywords"
 
 
-def choose_route(query: str, wanted: Strategy, absence: str | None) -> Route:
+def choose_route(query: str, wanted: corpus_requests.Strategy, absence: str | None) -> Route:
     """Choose the strategy for a query; ``absence`` says why there are no vectors."""
     form = find_form(query)
     if absence is not None and wanted in {"auto", "hybrid", "vector"}:
@@ -93,7 +86,7 @@ def choose_route(query: str, wanted: Strategy, absence: str | None) -> Route:
 
 def find(
     repository: CorpusRepository, request: corpus_requests.FindChunks, context: Context
-) -> Slices[FoundChunks]:
+) -> Slices[corpus_requests.FoundChunks]:
     """Return the best chunks."""
     repository.check(context.principal, request.corpus)
     # The cache is per principal: `cache_hit` must not reveal another one's queries.
@@ -120,7 +113,7 @@ def find(
     ranked, taken, cut = yield from _choose(repository, corpus, request, vectors, taken, context)
     documents: dict[int, DocumentRecord] = {}
 
-    def render(row: int, relevance: float, match: float, rank: int) -> ChunkFound:
+    def render(row: int, relevance: float, match: float, rank: int) -> corpus_requests.ChunkFound:
         near = locate(repository, context, corpus, int(corpus.ids[row]), documents)
         assert near is not None, "what is in the index is in the store"
         full = request.detail_level == "full"
@@ -146,11 +139,11 @@ def find(
             context, render, explained.row, explained.score, explained.match, explained.place or 0
         )
     )
-    answer = FoundChunks(
+    answer = corpus_requests.FoundChunks(
         results=list(results.values()),
         total=ranked.total,
         strategy=taken.strategy,
-        analysis=QueryAnalysis(
+        analysis=corpus_requests.QueryAnalysis(
             form=taken.form,
             reason=taken.reason,
             corrected={word: list(meant) for word, meant in ranked.corrected.items()},
