@@ -24,7 +24,6 @@ from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.ingest.files.file_content import read_document
 from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
 from greenroom.actors.knowledge.ingest.parsing.parsers import open_parsers
-from greenroom.actors.knowledge.workspaces.places import resolve_file
 from greenroom.actors.knowledge.workspaces.tools.in_text import find_in_text
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
     Shown,
@@ -37,8 +36,7 @@ from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     CodeClient,
     CodeProcedure,
     Workspace,
-    find_roots,
-    open_workspace,
+    open_place,
     read_progress,
 )
 
@@ -96,9 +94,7 @@ class CodeSearch(
             pattern = parse_pattern(self.pattern)
         except PatternError as error:
             raise auth_errors.invalid("pattern", f"pattern: {error}") from None
-        roots = await find_roots(client)
-        place = await read_in_thread(resolve_file, "scope", self.scope, roots, client.files.reach.closed)
-        workspace = await open_workspace(client, place.root)
+        place, workspace = await open_place(client, "scope", self.scope)
         is_wanted = make_filter(place.name, CodeFilters(file_types=self.file_types)) or (lambda _: True)
         is_by_index = pattern.what in {"symbols", "uses", "imports"}
         if is_by_index:

@@ -22,14 +22,13 @@ from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
 from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.corpora.storage.readers import explain_unread
 from greenroom.actors.knowledge.workspaces.files import list_versions, read_part
-from greenroom.actors.knowledge.workspaces.places import Place, resolve_file
+from greenroom.actors.knowledge.workspaces.places import Place
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import Shown, add_masked
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     CodeClient,
     CodeProcedure,
     Workspace,
-    find_roots,
-    open_workspace,
+    open_place,
     read_progress,
 )
 
@@ -54,9 +53,7 @@ class Outline(CodeProcedure[code_symbols.OutlineMade], frozen=True, metaclass=Ch
 
     async def run(self, client: CodeClient) -> code_symbols.OutlineMade:
         """Outline what is indexed so far, in a thread."""
-        roots = await find_roots(client)
-        place = await read_in_thread(resolve_file, "path", self.path, roots, client.files.reach.closed)
-        workspace = await open_workspace(client, place.root)
+        place, workspace = await open_place(client, "path", self.path)
         request = code_symbols.ReadFacts(corpus=workspace.row.full_name, path=place.name)
         read = await client.ask(corpus_address(workspace.row), request)
         if place.name and not read.files:

@@ -21,14 +21,13 @@ from greenroom.actors.knowledge.corpora.requests.code_requests import FindCode, 
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import LoadCorpus, QueryText
 from greenroom.actors.knowledge.corpora.tools.query_service import SEARCH_SECONDS, find_row
 from greenroom.actors.knowledge.workspaces.files import list_versions
-from greenroom.actors.knowledge.workspaces.places import Place, resolve_file
+from greenroom.actors.knowledge.workspaces.places import Place
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import Shown, add_masked
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     CodeClient,
     CodeProcedure,
     Workspace,
-    find_roots,
-    open_workspace,
+    open_place,
     read_progress,
 )
 from greenroom.runtime import Procedure, ProcedureContext
@@ -127,9 +126,7 @@ async def search_workspace(
     client: CodeClient, scope: str, request: code_requests.FindCode
 ) -> tuple[Place, Workspace, code_requests.FoundCode | None]:
     """Search the workspace of a folder; the result is None if it came too late."""
-    roots = await find_roots(client)
-    place = await read_in_thread(resolve_file, "scope", scope, roots, client.files.reach.closed)
-    workspace = await open_workspace(client, place.root)
+    place, workspace = await open_place(client, "scope", scope)
     request = msgspec.structs.replace(request, corpus=workspace.row.full_name, folder=place.name)
     found = await client.runtime.query(AskForCode(request=request), principal=client.principal)
     return place, workspace, found

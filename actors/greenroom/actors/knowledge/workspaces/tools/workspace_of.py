@@ -20,7 +20,7 @@ from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus,
 from greenroom.actors.knowledge.ingest.files.exclusions import SECRET
 from greenroom.actors.knowledge.ingest.files.places import CLIENT_FOLDERS, FilesClient
 from greenroom.actors.knowledge.workspaces.index_lease import Indexer, Workspaces, release_if_dead
-from greenroom.actors.knowledge.workspaces.places import check_root, workspace_name
+from greenroom.actors.knowledge.workspaces.places import Place, check_root, resolve_file, workspace_name
 from greenroom.runtime import Procedure, Refusal
 
 
@@ -129,6 +129,13 @@ async def open_workspace(client: CodeClient, root: str) -> Workspace:
                 await trio.sleep(ELSEWHERE_SECONDS)
     state = await _read_state(client, workspace)
     return workspace._replace(is_behind=state.state != "watching", unread=describe_unread(state.unread))
+
+
+async def open_place(client: CodeClient, field: str, named: str) -> tuple[Place, Workspace]:
+    """Return a file or folder that a parameter names, and its workspace, as `open_workspace`."""
+    roots = await find_roots(client)
+    place = await read_in_thread(resolve_file, field, named, roots, client.files.reach.closed)
+    return place, await open_workspace(client, place.root)
 
 
 async def start_index(client: CodeClient, root: str) -> Workspace:
