@@ -14,7 +14,7 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.namespaces import thread_key, user_namespace
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.erasure import ErasedPart, EraseFrom
-from greenroom.actors.sessions.checkpoints import reading, records, removal, requests
+from greenroom.actors.sessions.checkpoints import reading, records, requests
 from greenroom.actors.sessions.checkpoints.records import (
     StoredCheckpoint,
     StoredValue,
@@ -127,14 +127,14 @@ class CheckpointsActor(Actor):
     def delete_runs(self, request: requests.DeleteRuns, context: Context) -> Slices[bool]:
         """Delete the checkpoints of some runs."""
         _check(context)
-        selected = yield from removal.find_by_runs(set(request.run_ids), context)
+        selected = yield from reading.find_by_runs(set(request.run_ids), context)
         return (yield from self._drop("delete_runs", selected, context))
 
     @handles(requests.PruneThread)
     def prune(self, _: requests.PruneThread, context: Context) -> Slices[bool]:
         """Delete checkpoints that the newest ones do not need."""
         _check(context)
-        selected = yield from removal.find_old(context)
+        selected = yield from reading.find_old(context)
         return (yield from self._drop("prune_thread", selected, context))
 
     @handles(requests.ReadPart)
@@ -182,7 +182,7 @@ class CheckpointsActor(Actor):
         if not request.person.has_root(_owner(context)):
             return ErasedPart(counts={})
         if request.dry_run:
-            return ErasedPart(counts=(yield from removal.count(context)))
+            return ErasedPart(counts=(yield from reading.count(context)))
         counts, remains = yield from self._remove(context)
         return ErasedPart(counts=counts, remaining=remains)
 
@@ -193,7 +193,7 @@ class CheckpointsActor(Actor):
             records.put_row(context, _owner(context), thread_id)
 
     def _remove(self, context: Context) -> Slices[tuple[dict[str, int], bool]]:
-        counts, remains = yield from removal.remove_all(context)
+        counts, remains = yield from reading.remove_all(context)
         if not remains and self._thread_id is not None:
             self._thread_id = None
             context.delete(records.THREAD)
@@ -203,7 +203,7 @@ class CheckpointsActor(Actor):
     def _drop(self, action: str, selected: list[StoredCheckpoint], context: Context) -> Slices[bool]:
         if not selected:
             return False
-        remains = yield from removal.drop(selected, context)
+        remains = yield from reading.drop(selected, context)
         audit_record.record(context, action, None, checkpoints=len(selected))
         return remains
 

@@ -23,8 +23,7 @@ from greenroom.actors.search.index.arrays import pack
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.document import Analysed, Field, is_temporal
 from greenroom.actors.search.ranking import RankQuery, View, rank
-from greenroom.actors.sessions.search.messages import Messages
-from greenroom.actors.sessions.search.query_expansion import expand
+from greenroom.actors.sessions.search.messages import Messages, expand
 from greenroom.actors.sessions.search.scores import PHRASE, Reasons, Scores, no_scores, reasons, score
 from greenroom.runtime import Slices, finish
 

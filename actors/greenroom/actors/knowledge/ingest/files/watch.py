@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 import trio
 
-from greenroom.actors.knowledge.ingest.files.ignore_files import NAMES
 from greenroom.actors.knowledge.ingest.files.places import is_below
+from greenroom.actors.knowledge.ingest.files.walk import NAMES
 
 RESCAN_SECONDS: Final = 600
 """Without changes for so long everything is checked again: notifications may get lost."""
