@@ -65,7 +65,7 @@ from greenroom.actors.sessions.checkpoints.actor import CheckpointsActor
 from greenroom.actors.sessions.handlers import repair as session_repair
 from greenroom.actors.sessions.passports import issued
 from greenroom.actors.sessions.passports.actor import PassportActor
-from greenroom.actors.sessions.passports.offers import FindKept, FindOffers
+from greenroom.actors.sessions.passports.resume import FindKept, FindOffers
 from greenroom.actors.sessions.search.context_search import SearchSession
 from greenroom.actors.sessions.storage import directory, migrations
 from greenroom.actors.sessions.workflows import actor as workflow

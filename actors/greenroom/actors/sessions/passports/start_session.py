@@ -18,10 +18,11 @@ from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.sessions.passports import requests
 from greenroom.actors.sessions.passports.claims import CLAIM_DAYS, memory_passport, session_claim
-from greenroom.actors.sessions.passports.offers import FindKept, FindOffers
 from greenroom.actors.sessions.passports.requests import SessionMigrated, SessionRestored, SessionStarted
 from greenroom.actors.sessions.passports.restore import RestoreSession
 from greenroom.actors.sessions.passports.resume import (
+    FindKept,
+    FindOffers,
     extend_briefing,
     format_talk,
     may_read,

@@ -1,4 +1,4 @@
-"""Read a workspace's index: its files, their syntax facts, and their masked lines."""
+"""Read a workspace's index: files, syntax facts, masked lines, what completes a name."""
 
 from __future__ import annotations
 
@@ -10,15 +10,29 @@ import msgspec
 
 from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
 from greenroom.actors.content.syntax import MANIFESTS, Places
+from greenroom.actors.core.auth.scopes import RESOURCES
 from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.knowledge.corpora.handlers.completion import (
+    Begun,
+    CompleteNames,
+    NameCompletion,
+    NameKind,
+)
 from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
 from greenroom.actors.knowledge.corpora.requests.code_requests import NOT_TO_BE_WRITTEN, CodeReply
 from greenroom.actors.knowledge.corpora.requests.code_symbols import FactsOfFile, LineOfText, ReadFacts
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import DocumentListed, ListDocuments
 from greenroom.actors.knowledge.corpora.storage.records import MOST_MASKED
 from greenroom.actors.knowledge.ingest.files.file_content import read_bounded
-from greenroom.actors.knowledge.workspaces.tools.workspace_of import CodeClient, Workspace
+from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
+    CodeClient,
+    CodeProcedure,
+    Workspace,
+    find_roots,
+    start_index,
+)
 
 R = TypeVar("R", bound=CodeReply)
 
@@ -130,3 +144,18 @@ async def add_masked(client: CodeClient, workspace: Workspace, reply: R, shown: 
     if not lines:
         return reply
     return msgspec.structs.replace(reply, masked=list(lines), note=NOT_TO_BE_WRITTEN)
+
+
+class CompleteCode(CodeProcedure[NameCompletion], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Complete a path or a symbol of the workspace; not a tool."""
+
+    kind: NameKind
+    value: Begun = ""
+    path: Begun = ""
+
+    async def run(self, client: CodeClient) -> NameCompletion:
+        """Search the current index."""
+        client.check_scope("this resource", RESOURCES["workspace"])
+        row = (await start_index(client, (await find_roots(client))[0])).row
+        request = CompleteNames(corpus=row.full_name, kind=self.kind, value=self.value, path=self.path)
+        return await client.runtime.query(request, principal=client.principal)
