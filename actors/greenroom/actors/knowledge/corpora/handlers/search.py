@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -25,6 +24,7 @@ from greenroom.actors.knowledge.corpora.handlers.chunks import (
 from greenroom.actors.knowledge.corpora.requests import corpus_requests
 from greenroom.actors.knowledge.corpora.storage.records import DocumentRecord
 from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
+from greenroom.actors.knowledge.corpora.tools.query_service import Form, find_form
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -37,18 +37,6 @@ _COMPARED = 5
 """Chunks that are compared with the query's language."""
 _DIGITS = 16  # of the highest id
 _NO_CHUNKS = "no chunk has a vector yet"
-Form = Literal["question", "keywords", "identifier", "quoted"]
-
-_QUOTED: Final = re.compile(r"""\s*(["'`“«]).+(["'`”»])\s*""", re.DOTALL)
-_IDENTIFIER: Final = re.compile(
-    r"\S*(?:[a-z0-9][A-Z]|_|::|\.[A-Za-z]|\(\)|/|--?[a-z])\S*|[A-Z][A-Z0-9]{2,}\S*"
-)
-_QUESTION: Final = re.compile(
-    r"\?\s*$|^\s*(?:who|whom|whose|what|which|where|when|why|how|can|could|does|do|did|is|are|should|will"
-    r"|wer|was|wo|welche\w*|wann|wie|warum|kann|qui|que|quel\w*|où|comment|qué|quién|dónde|cómo)\b",
-    re.IGNORECASE,
-)
-_FEW_WORDS: Final = 2
 
 
 class Route(NamedTuple):
@@ -57,16 +45,6 @@ class Route(NamedTuple):
     form: Form
     strategy: corpus_requests.UsedStrategy
     reason: str
-
-
-def find_form(query: str) -> Form:
-    """Return the form of a query."""
-    if _QUOTED.fullmatch(query):
-        return "quoted"
-    words = query.split()
-    if len(words) <= _FEW_WORDS and any(_IDENTIFIER.fullmatch(word) for word in words):
-        return "identifier"
-    return "question" if _QUESTION.search(query) else "keywords"
 
 
 def choose_route(query: str, wanted: corpus_requests.Strategy, absence: str | None) -> Route:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
-from typing import ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Final, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 import trio
@@ -14,7 +15,6 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies.grades import GOOD
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.actors.knowledge.corpora.handlers.search import find_form
 from greenroom.actors.knowledge.corpora.requests import corpus_requests
 from greenroom.actors.knowledge.corpora.requests.catalogue import (
     FindCorpus,
@@ -44,6 +44,18 @@ _STRATEGIES: Final[tuple[corpus_requests.UsedStrategy, ...]] = ("hybrid", "vecto
 """The strategy to report for several: the first of these that one used."""
 _NAMED: Final = 5
 """Corpora without a reply that are named."""
+Form = Literal["question", "keywords", "identifier", "quoted"]
+
+_QUOTED: Final = re.compile(r"""\s*(["'`“«]).+(["'`”»])\s*""", re.DOTALL)
+_IDENTIFIER: Final = re.compile(
+    r"\S*(?:[a-z0-9][A-Z]|_|::|\.[A-Za-z]|\(\)|/|--?[a-z])\S*|[A-Z][A-Z0-9]{2,}\S*"
+)
+_QUESTION: Final = re.compile(
+    r"\?\s*$|^\s*(?:who|whom|whose|what|which|where|when|why|how|can|could|does|do|did|is|are|should|will"
+    r"|wer|was|wo|welche\w*|wann|wie|warum|kann|qui|que|quel\w*|où|comment|qué|quién|dónde|cómo)\b",
+    re.IGNORECASE,
+)
+_FEW_WORDS: Final = 2
 
 
 class WithFiles(msgspec.Struct, Generic[R], frozen=True):
@@ -231,6 +243,16 @@ def _merge_analyses(
                 corrected[word] = list(dict.fromkeys([*corrected.get(word, []), *meant]))
     unknown = [word for word in of_strategy.unknown if word in words and word not in corrected]
     return msgspec.structs.replace(of_strategy, corrected=corrected, unknown=unknown)
+
+
+def find_form(query: str) -> Form:
+    """Return the form of a query."""
+    if _QUOTED.fullmatch(query):
+        return "quoted"
+    words = query.split()
+    if len(words) <= _FEW_WORDS and any(_IDENTIFIER.fullmatch(word) for word in words):
+        return "identifier"
+    return "question" if _QUESTION.search(query) else "keywords"
 
 
 def _describe_missing(answers: Replies) -> str:
