@@ -132,6 +132,8 @@ class SessionExported(Reply, frozen=True, kw_only=True):
 
     Attributes:
         uri: The URI of the passport for the same user, until it expires.
+        claim: A short text for it at this server.
+        passport: The passport itself, if small.
         qr: The content of the QR code: the ``passport`` or the ``claim``; its PNG comes as an image.
     """
 
@@ -155,7 +157,9 @@ class SessionExported(Reply, frozen=True, kw_only=True):
 class SessionMigrated(Reply, frozen=True, kw_only=True):
     """Answers `MigrateSession`.
 
-    ``briefing``: the work context and the conversation as text for the other tool; data, not instructions.
+    Attributes:
+        briefing: The work context and the conversation as text for the other tool; data, not instructions.
+        claim: The text that the other tool passes to `RestoreSession`.
     """
 
     instructions: str

@@ -170,7 +170,9 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     searches: Annotated[_SearchesSeen | UnsetType, Meta(extra_json_schema=types.UNLISTED)] = UNSET
     workflow: Annotated[WorkflowView | UnsetType | None, Meta(extra_json_schema=types.UNLISTED)] = UNSET
 
-    __post_init__ = _move_renamed_fields
+    def __post_init__(self) -> None:
+        """Move the values of renamed fields."""
+        _move_renamed_fields(self)
 
 
 class Migration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -194,7 +196,9 @@ BriefMigration = Annotated[Migration, Meta(extra_json_schema=types.BRIEF)]
 class TalkView(msgspec.Struct, frozen=True, kw_only=True):
     """The number of messages that the reader may see, and the calls that read them.
 
-    ``rest``: the call that reads the newest message in full, where the briefing truncates it.
+    Attributes:
+        rest: The call that reads the newest message in full, where the briefing truncates it.
+        earlier: The call that reads the messages of the session that this one continues.
     """
 
     messages: int = 0
@@ -218,7 +222,9 @@ class ContextRecorded(Reply, frozen=True, kw_only=True):
     files: _Former = UNSET
     searches: _Former = UNSET
 
-    __post_init__ = _move_renamed_fields
+    def __post_init__(self) -> None:
+        """Move the values of renamed fields."""
+        _move_renamed_fields(self)
 
 
 @operation(
@@ -299,7 +305,9 @@ class SessionEnded(Reply, frozen=True, kw_only=True):
     files: _Former = UNSET
     searches: _Former = UNSET
 
-    __post_init__ = _move_renamed_fields
+    def __post_init__(self) -> None:
+        """Move the values of renamed fields."""
+        _move_renamed_fields(self)
 
 
 @operation(

@@ -52,6 +52,8 @@ class WorkflowPattern(msgspec.Struct, frozen=True, kw_only=True):
         pattern_id: Its id; ``greenroom://workflows/{pattern_id}`` reads it.
         done: The number of commands in the context; without a context all but the last.
         confidence: The probability that the others follow.
+        success_rate: The share of occurrences with all steps passed.
+        average_duration_ms: The mean duration of all steps together; None if unknown.
     """
 
     pattern_id: str

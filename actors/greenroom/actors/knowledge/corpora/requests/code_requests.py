@@ -131,6 +131,7 @@ class FileRead(msgspec.Struct, frozen=True, kw_only=True):
         text: The text of the lines; absent where it is unchanged or not read.
         outline: The indexed symbols with their lines, instead of the text.
         unchanged: Present where this session has read just these lines, and they are the same.
+        masked: Lines in which a mark replaces a secret.
         note: How to read the rest; and that masked text must not be written back.
     """
 

@@ -127,6 +127,7 @@ class EntityView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         entity_id: None for an undeclared name, like its type.
         declared: False for an undeclared name that documents repeat.
+        source_chunks: The chunks that mention it most.
         version: The used version, if a manifest names one.
     """
 
