@@ -37,7 +37,7 @@ WHO = ["--user", "ann", "--embedder", "none", "--json"]
 # Ends itself without a word when so many files were put in.
 KILLED_AFTER = """
 import os, signal, sys
-from greenroom.actors.knowledge.ingest.report import Report
+from greenroom.actors.knowledge.ingest.run_state import Report
 from greenroom.transports.ops.cli.main import main
 
 left, stored = [int(sys.argv[1])], Report.count_stored

@@ -21,8 +21,8 @@ from greenroom.actors import REQUESTS, Agent, PutDocument, Reach, ask_corpus, op
 from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus
 from greenroom.actors.knowledge.ingest.files.exclusions import SECRET, file_reason
 from greenroom.actors.knowledge.ingest.files.walk import Found, walk, walk_below
-from greenroom.actors.knowledge.ingest.report import MAX_SECRETS
 from greenroom.actors.knowledge.ingest.run import open_ingestion
+from greenroom.actors.knowledge.ingest.run_state import MAX_SECRETS
 from greenroom.actors.knowledge.workspaces.index_lease import open_workspaces
 from greenroom.actors.knowledge.workspaces.places import resolve_file, workspace_name
 from greenroom.runtime import Refusal

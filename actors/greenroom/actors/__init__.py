@@ -231,7 +231,6 @@ if TYPE_CHECKING:
     from greenroom.actors.knowledge.workspaces.index_lease import Workspaces as Workspaces
     from greenroom.actors.knowledge.workspaces.index_lease import open_workspaces as open_workspaces
     from greenroom.actors.knowledge.workspaces.tools.code_search import CodeSearch as CodeSearch
-    from greenroom.actors.knowledge.workspaces.tools.complete_code import CompleteCode as CompleteCode
     from greenroom.actors.knowledge.workspaces.tools.dependency_search import DependencySearch as DependencySearch
     from greenroom.actors.knowledge.workspaces.tools.explain_code import ExplainCode as ExplainCode
     from greenroom.actors.knowledge.workspaces.tools.outline import Outline as Outline
@@ -239,6 +238,7 @@ if TYPE_CHECKING:
     from greenroom.actors.knowledge.workspaces.tools.search_code import SearchCodeSemantic as SearchCodeSemantic
     from greenroom.actors.knowledge.workspaces.tools.similar_files import SimilarFiles as SimilarFiles
     from greenroom.actors.knowledge.workspaces.tools.symbol_search import SymbolSearch as SymbolSearch
+    from greenroom.actors.knowledge.workspaces.tools.workspace_facts import CompleteCode as CompleteCode
     from greenroom.actors.memories.actor import MemoryActor as MemoryActor
     from greenroom.actors.memories.preferences.requests import PreferencesResource as PreferencesResource
     from greenroom.actors.memories.preferences.requests import PreferencesSet as PreferencesSet

@@ -56,12 +56,12 @@ from greenroom.actors.search.embedding.embedder_loader import check_choice
 from greenroom.actors.search.embedding.embedding_service import EmbeddingService, GetEmbedding, open_embedding
 from greenroom.actors.search.embedding.rows import EmbedderActor
 from greenroom.actors.sessions.actor import SessionActor
-from greenroom.actors.sessions.checkpoints import directory as threads
+from greenroom.actors.sessions.checkpoints import records as threads
 from greenroom.actors.sessions.checkpoints.actor import CheckpointsActor
 from greenroom.actors.sessions.handlers import repair as session_repair
 from greenroom.actors.sessions.passports import issued
 from greenroom.actors.sessions.passports.actor import PassportActor
-from greenroom.actors.sessions.passports.offers import FindKept, FindOffers
+from greenroom.actors.sessions.passports.resume import FindKept, FindOffers
 from greenroom.actors.sessions.search.context_search import SearchSession
 from greenroom.actors.sessions.storage import directory, migrations
 from greenroom.actors.sessions.workflows import actor as workflow
@@ -127,7 +127,7 @@ def shared_indexes(audit_days: int) -> list[Index]:
         Index(catalogue.INDEX, names=catalogue.row_names),
         Index(MASKED_INDEX),
         Index(workflow.INDEX),
-        Index(threads.INDEX, names=threads.names_in),
+        Index(threads.INDEX, names=threads.row_names),
         Index(import_actor.INDEX),
         Index(embedding.INDEX),
         Index(embedding.SPACES),

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from greenroom.actors.core.erasure import EraseFrom
 from greenroom.actors.core.replies.damage import with_damage
 from greenroom.actors.core.resources import resources
-from greenroom.actors.memories.reading import browsing, export, map_rows, reads, search, statistics
+from greenroom.actors.memories.reading import browsing, map_rows, reads, search, statistics
 from greenroom.actors.memories.requests import keyvalue_requests as requests
 from greenroom.actors.memories.requests import requests as memories
 from greenroom.actors.memories.requests import review as memory_review
@@ -18,6 +18,7 @@ from greenroom.actors.memories.storage import embedding, indexing
 from greenroom.actors.memories.storage.derived_records import with_rebuild
 from greenroom.actors.memories.storage.records import names_in
 from greenroom.actors.memories.storage.repository import MemoryRepository
+from greenroom.actors.memories.transfer import export
 from greenroom.actors.memories.upkeep import (
     changes,
     erasure,

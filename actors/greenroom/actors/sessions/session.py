@@ -30,10 +30,8 @@ class Session(Actor):
     Attributes:
         header: The header record; None until the session is created.
         ahead: The units by which message ids run ahead of the clock; see `records.next_id`.
-        counters: The number of messages by sender.
         activity: The activity that each audience sees, as in the directory.
         shortened: Shortened messages by id, from the last read of the conversation resource.
-        tiers: The sizes of the tiers of its conversation.
     """
 
     kind = "session"
@@ -70,11 +68,7 @@ class Session(Actor):
         )
 
     def require_visible(self, context: Context) -> Header:
-        """Return the header.
-
-        Raises:
-            Refusal: ``SESSION_NOT_FOUND``: it does not exist, or the caller may not see it.
-        """
+        """Return the header, or refuse a caller who may not see the session."""
         header = self.header
         if header is None:
             raise auth_errors.session_not_found(context.address.key)
@@ -83,11 +77,7 @@ class Session(Actor):
         return header
 
     def require_writable(self, context: Context) -> Header:
-        """Return the header of a session that is open for writes.
-
-        Raises:
-            Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
-        """
+        """Return the header of a session that is open for writes, or refuse."""
         header = self.require_visible(context)
         if header.status in CLOSED:
             raise auth_errors.session_closed(context.address.key, header.status)

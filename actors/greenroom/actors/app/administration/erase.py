@@ -34,7 +34,7 @@ from greenroom.actors.memories.recall.replies import HOOKS
 from greenroom.actors.memories.requests.transfer import IMPORT
 from greenroom.actors.memories.storage import directory as namespaces
 from greenroom.actors.memories.transfer.export_actor import KIND as EXPORT
-from greenroom.actors.sessions.checkpoints import directory as threads
+from greenroom.actors.sessions.checkpoints import records as threads
 from greenroom.actors.sessions.checkpoints.requests import KIND as CHECKPOINTS
 from greenroom.actors.sessions.passports.requests import KIND as PASSPORT
 from greenroom.actors.sessions.storage import directory as sessions

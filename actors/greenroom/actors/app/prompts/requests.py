@@ -22,7 +22,7 @@ from greenroom.actors.core.auth import scopes
 from greenroom.actors.core.replies import paging
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.knowledge.corpora.handlers.completion import MAX_VALUES, NameCompletion
-from greenroom.actors.knowledge.workspaces.tools.complete_code import CompleteCode
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import CompleteCode
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import CodeProcedure
 from greenroom.runtime import Procedure, Refusal
 

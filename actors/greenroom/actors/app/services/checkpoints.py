@@ -12,7 +12,7 @@ from greenroom.actors.app.services.base import Askable, ServiceError
 from greenroom.actors.core.auth.errors import not_serializable
 from greenroom.actors.core.auth.principal import Principal, check_principal
 from greenroom.actors.sessions.checkpoints.actor import thread_address
-from greenroom.actors.sessions.checkpoints.directory import ListThreads
+from greenroom.actors.sessions.checkpoints.records import ListThreads
 from greenroom.actors.sessions.checkpoints.requests import (
     CheckpointHead,
     CheckpointRead,

@@ -27,23 +27,24 @@ _readers: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("fil
 
 async def run_in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
     """Run a pure function in a thread; a cancelled caller does not wait for it."""
-    limiter = _limiter_of(_limiter, MOST_AT_ONCE)
+    limiter = get_or_make(_limiter, lambda: trio.CapacityLimiter(MOST_AT_ONCE))
     return await trio.to_thread.run_sync(function, *arguments, limiter=limiter, abandon_on_cancel=True)
 
 
 async def read_in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
     """Run a function that reads files in a thread; a slow disk delays only readers."""
-    limiter = _limiter_of(_readers, READERS)
+    limiter = get_or_make(_readers, lambda: trio.CapacityLimiter(READERS))
     return await trio.to_thread.run_sync(function, *arguments, limiter=limiter, abandon_on_cancel=True)
 
 
-def _limiter_of(variable: trio.lowlevel.RunVar[trio.CapacityLimiter], most: int) -> trio.CapacityLimiter:
+def get_or_make(variable: trio.lowlevel.RunVar[R], make: Callable[[], R]) -> R:
+    """Return a variable's value in this run of trio, made by its first user."""
     try:
         return variable.get()
     except LookupError:
-        limiter = trio.CapacityLimiter(most)
-        variable.set(limiter)
-        return limiter
+        value = make()
+        variable.set(value)
+        return value
 
 
 _TURN = 0.001

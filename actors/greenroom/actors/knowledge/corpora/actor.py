@@ -20,7 +20,6 @@ from greenroom.actors.knowledge.corpora.handlers import (
     resource,
     search,
     upkeep,
-    verification,
 )
 from greenroom.actors.knowledge.corpora.requests import (
     code_relations,
@@ -78,7 +77,7 @@ class CorpusActor(CorpusRepository):
         workspace.DescribeWorkspace: lease.describe,
         TextsToEmbed: embedding.list_texts,
         StoreVectors: embedding.store,
-        corpus_requests.VerifyCorpus: verification.verify,
+        corpus_requests.VerifyCorpus: upkeep.verify,
         EraseFrom: upkeep.erase,
         corpus_requests.LoadCorpus: search.load,
         corpus_requests.NextChunk: upkeep.next_chunk,

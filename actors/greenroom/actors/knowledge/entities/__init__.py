@@ -5,8 +5,8 @@ from greenroom.actors.knowledge.entities.declarations import parse_declarations 
 from greenroom.actors.knowledge.entities.records import (
     UnreadableDeclarationsError as UnreadableDeclarationsError,
 )
-from greenroom.actors.knowledge.entities.lookup import EntityName as EntityName
-from greenroom.actors.knowledge.entities.lookup import look_up as look_up
+from greenroom.actors.knowledge.entities.names import EntityName as EntityName
+from greenroom.actors.knowledge.entities.names import look_up as look_up
 from greenroom.actors.knowledge.entities.manifests import is_manifest as is_manifest
 from greenroom.actors.knowledge.entities.manifests import is_third_party as is_third_party
 from greenroom.actors.knowledge.entities.manifests import select_libraries as select_libraries

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from typing import Any, Final
 
@@ -37,10 +37,6 @@ Libraries = Iterator[tuple[str, str | None]]
 def parse_declarations(name: str, text: str) -> list[EntityDeclaration]:
     """Parse the declarations of a file: a manifest by its name, anything else as YAML.
 
-    Args:
-        name: The path of the file.
-        text: Its content.
-
     Raises:
         UnreadableDeclarationsError: The file cannot be read; the text says why.
     """
@@ -60,7 +56,6 @@ def parse_declarations(name: str, text: str) -> list[EntityDeclaration]:
 
 
 def _from_yaml(name: str, text: str) -> list[EntityDeclaration]:
-    """Parse YAML: a list of entities, or one under ``entities``."""
     import yaml  # noqa: PLC0415 - only declarations in files need it
 
     try:
@@ -99,7 +94,7 @@ def _yaml_loader() -> Any:
 
 
 def _libraries(manifest: str, found: Libraries) -> list[EntityDeclaration]:
-    """Make entities of libraries, each once; an English word as a name is ambiguous."""
+    """Make entities of libraries; a name that is an English word is ambiguous."""
     vocabulary = files("greenroom.actors.search.embedding.models").joinpath(*_VOCABULARY).read_text("utf-8")
     ordinary = frozenset(vocabulary.split("\n", _ORDINARY_WORDS)[:_ORDINARY_WORDS])
     declared: dict[str, EntityDeclaration] = {}
@@ -121,8 +116,9 @@ def _table(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _texts(value: Any) -> Iterable[str]:
-    return (each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+def list_texts(value: Any) -> list[str]:
+    """Return the texts in a value that may be no list."""
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def _pyproject(text: str) -> Libraries:
@@ -137,7 +133,7 @@ def _pyproject(text: str) -> Libraries:
     groups += _table(project.get("optional-dependencies")).values()
     groups += _table(whole.get("dependency-groups")).values()
     for group in groups:
-        for requirement in _texts(group):
+        for requirement in list_texts(group):
             if (found := _REQUIREMENT.match(requirement)) and fold(found[1]) != own:
                 yield found[1], found[2].strip(" ()") or None
     poetry = _table(_table(whole.get("tool")).get("poetry"))
@@ -148,7 +144,6 @@ def _pyproject(text: str) -> Libraries:
 
 
 def _package_json(text: str) -> Libraries:
-    """Yield the dependencies of a ``package.json``."""
     whole = _table(json.loads(text))
     for key in ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies"):
         yield from _versions(whole.get(key))
@@ -179,7 +174,6 @@ def _go_name(module: str) -> str:
 
 
 def _cargo(text: str) -> Libraries:
-    """Yield the dependencies of a ``Cargo.toml``."""
     whole = tomllib.loads(text)
     tables = [whole, _table(whole.get("workspace")), *map(_table, _table(whole.get("target")).values())]
     for table in tables:

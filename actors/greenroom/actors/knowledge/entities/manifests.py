@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from greenroom.actors.knowledge.entities.declarations import MANIFESTS, parse_declarations
+from greenroom.actors.knowledge.entities.declarations import MANIFESTS, list_texts, parse_declarations
 from greenroom.actors.knowledge.entities.names import fold
 from greenroom.actors.knowledge.entities.records import (
     DeclarationFile,
@@ -34,12 +34,7 @@ _EXCLUDED: Final = "!"
 
 
 class Libraries(NamedTuple):
-    """Libraries declared by manifests.
-
-    Attributes:
-        declared: Libraries, each once.
-        unreadable: Unreadable manifests, a sentence each.
-    """
+    """Libraries declared by manifests, and a sentence for each unreadable one."""
 
     declared: list[EntityDeclaration]
     unreadable: list[str]
@@ -52,11 +47,9 @@ class _Workspace(NamedTuple):
     members: list[str]
 
     def is_above(self, folder: list[str]) -> bool:
-        """Return whether a folder is below this one."""
         return len(folder) > len(self.folder) and folder[: len(self.folder)] == self.folder
 
     def has(self, folder: list[str]) -> bool:
-        """Return whether a folder below this one is a member."""
         below = folder[len(self.folder) :]
         excluded = [each.removeprefix(_EXCLUDED) for each in self.members if each.startswith(_EXCLUDED)]
         return any(_fits(below, each) for each in self.members) and not any(
@@ -99,7 +92,7 @@ def select_libraries(manifests: Iterable[DeclarationFile]) -> Libraries:
                 known = declared.setdefault(fold(library.name), library)
                 if known.version is None:
                     declared[fold(library.name)] = msgspec.structs.replace(known, version=library.version)
-            members = _MEMBERS.get(kind, _none)(file.text)
+            members = _MEMBERS[kind](file.text) if kind in _MEMBERS else []
         except UnreadableDeclarationsError as error:
             unreadable.append(str(error))
         counting[kind].append(_Workspace(folder, members))
@@ -120,10 +113,6 @@ def _fits(folder: list[str], pattern: str) -> bool:
     )
 
 
-def _none(_: str) -> list[str]:
-    return []
-
-
 def _uv(text: str) -> list[str]:
     return _listed(_within(tomllib.loads(text), "tool", "uv", "workspace"))
 
@@ -134,7 +123,7 @@ def _cargo(text: str) -> list[str]:
 
 def _npm(text: str) -> list[str]:
     stated = _within(json.loads(text)).get("workspaces")
-    return _texts(_within(stated).get("packages") if isinstance(stated, dict) else stated)
+    return list_texts(_within(stated).get("packages") if isinstance(stated, dict) else stated)
 
 
 def _pnpm(text: str) -> list[str]:
@@ -151,24 +140,19 @@ def _pnpm(text: str) -> list[str]:
 
 
 def _go(text: str) -> list[str]:
-    """Return the folders that a ``go.work`` uses."""
     lines = (line.partition("//")[0].split() for line in text.splitlines())
     return [words[-1] for words in lines if words and words[-1].startswith("./")]
 
 
 def _listed(workspace: Mapping[str, Any]) -> list[str]:
-    excluded = (f"{_EXCLUDED}{each}" for each in _texts(workspace.get("exclude")))
-    return [*_texts(workspace.get("members")), *excluded]
+    excluded = (f"{_EXCLUDED}{each}" for each in list_texts(workspace.get("exclude")))
+    return [*list_texts(workspace.get("members")), *excluded]
 
 
 def _within(value: Any, *names: str) -> Mapping[str, Any]:
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
-
-
-def _texts(value: Any) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 _MEMBERS: Final[Mapping[str, Callable[[str], list[str]]]] = {

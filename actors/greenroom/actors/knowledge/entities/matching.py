@@ -37,13 +37,9 @@ _PLUSES: Final = re.compile(r"\++")
 
 
 class MatchedNames(msgspec.Struct, frozen=True):
-    """The names of an entity to find.
+    """The names of an entity to find; ambiguous ones need a context.
 
-    Attributes:
-        key: The entity's key.
-        names: All names.
-        ambiguous: Those that need a context.
-        related: Keys of other entities whose names count as context.
+    Names of ``related`` entities count as that, too.
     """
 
     key: int
@@ -59,12 +55,7 @@ class _Doubt(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """Names found in a text.
-
-    Attributes:
-        sure: How often each entity is mentioned.
-        doubts: Names that need a context, and how often each is there.
-    """
+    """Names found in a text: entities, and names that need a context."""
 
     sure: Counter[int]
     doubts: Counter[_Doubt]
@@ -98,11 +89,9 @@ class EntityMatcher:
         )
 
     def match(self, texts: Iterable[str], context: str) -> Slices[list[dict[int, int]]]:
-        """Count each entity's mentions in the texts of a document.
+        """Count each entity's mentions in the chunks of a document.
 
-        Args:
-            texts: The chunks.
-            context: The rest of the document's text, which gives context and is not counted.
+        ``context`` is the rest of its text, which gives context and is not counted.
         """
         found: list[_Found] = []
         for text in texts:

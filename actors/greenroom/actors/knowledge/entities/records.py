@@ -27,12 +27,7 @@ RelationName = Annotated[str, Meta(min_length=1, max_length=50)]
 
 
 class Relation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A declared relation of an entity.
-
-    Attributes:
-        to: The name of the other entity; ignored while there is none.
-        type: The relation of the first to the other.
-    """
+    """A declared relation of an entity; ignored while there is no other of that name."""
 
     to: EntityName
     type: RelationName = "related_to"
@@ -42,14 +37,9 @@ class EntityDeclaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """The declaration of an entity.
 
     Attributes:
-        name: Its name.
-        type: Its kind.
-        aliases: Other names in texts.
         ambiguous: Those of its names that also mean something else. Such a name counts only where another
         name of the entity, or of a related one, is in the same document, or where it is plainly code.
-        description: A description.
         version: The used version, from a manifest.
-        relations: Its relations to others.
         entity_id: The entity to replace, when it is renamed.
     """
 
@@ -64,27 +54,14 @@ class EntityDeclaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class DeclarationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file with declarations.
-
-    Attributes:
-        name: Its path; manifests are known by the name.
-        text: Its content.
-    """
+    """A file with declarations; manifests are known by its name."""
 
     name: Annotated[str, Meta(min_length=1, max_length=4_096)]
     text: Annotated[str, Meta(max_length=MAX_SOURCE_CHARACTERS)]
 
 
 class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A name that texts repeat.
-
-    Attributes:
-        name: Its most frequent spelling.
-        looks_like: A name, or an identifier of code.
-        count: How often it occurs.
-        chunks: The number of chunks that have it.
-        example: One of these.
-    """
+    """A name that texts repeat, in its most frequent spelling."""
 
     name: str
     looks_like: Literal["name", "code"]
@@ -97,8 +74,6 @@ class NameCounts(msgspec.Struct, kw_only=True):
     """Counts of names in some texts.
 
     Attributes:
-        counts: How often each spelling occurs.
-        chunks: How many texts have it.
         examples: The first text that has it.
         small: How often a word occurs in small letters.
         code: The names that are identifiers of code.

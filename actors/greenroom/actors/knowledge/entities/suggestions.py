@@ -82,13 +82,7 @@ class NameCounter:
             self._drop_rare()
 
     def suggest(self, known: Iterable[str], least: int, most: int) -> list[Suggestion]:
-        """Return the most frequent names, those in most chunks first.
-
-        Args:
-            known: Declared names, which are left out.
-            least: Least occurrences of a name.
-            most: Most names to return.
-        """
+        """Return the most frequent names, those in most chunks first."""
         left_out = {fold(name) for name in known}
         best: dict[str, Suggestion] = {}
         for name, count in self._counts.items():
@@ -111,10 +105,7 @@ class NameCounter:
         return sorted(best.values(), key=lambda each: (-each.chunks, -each.count, each.name))[:most]
 
     def _names(self, words: list[str], *, begins: bool) -> Iterable[str]:
-        """Yield the names in a run of words.
-
-        At the beginning of a sentence the first word's capital does not count.
-        """
+        """Yield the names in a run of words; a sentence's first capital does not count."""
         run: list[str] = []
         for place, word in enumerate([*words, ""]):
             is_name = word[:1].isupper() and not (place == 0 and begins and not _CAPITAL_WITHIN.match(word))
@@ -130,7 +121,6 @@ class NameCounter:
                 self._small[word] += 1
 
     def _drop_rare(self) -> None:
-        """Keep only the most frequent names."""
         kept = dict(self._counts.most_common(MAX_KEPT))
         self._counts = Counter(kept)
         self._chunks = Counter({name: self._chunks[name] for name in kept})

@@ -15,6 +15,7 @@ import msgspec
 import trio
 from msgspec import UNSET
 
+from greenroom.actors.core.base.threads import get_or_make
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import FreshnessView, IndexedFile
 from greenroom.actors.knowledge.ingest.files.places import Reach, may_look
 
@@ -28,13 +29,7 @@ _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("fil
 
 
 async def add_changes(freshness: FreshnessView, files: Sequence[IndexedFile], reach: Reach) -> FreshnessView:
-    """Add to a freshness which files have changed, if they may be checked.
-
-    Args:
-        freshness: The freshness from the corpus.
-        files: The files of the reply.
-        reach: The files that the caller may have ingested.
-    """
+    """Add to a freshness which files have changed, if they may be checked."""
     if not files or (reach.roots == () and not reach.takes_client_folders):
         return freshness
     return add_states(freshness, await check_files(files, reach))
@@ -43,8 +38,9 @@ async def add_changes(freshness: FreshnessView, files: Sequence[IndexedFile], re
 async def check_files(files: Sequence[IndexedFile], reach: Reach) -> dict[str, bool | None]:
     """Return whether each checked file differs from what was read; None: gone."""
     look = _FileCheck(files, reach)
+    limiter = get_or_make(_limiter, lambda: trio.CapacityLimiter(_AT_ONCE))
     with trio.move_on_after(SECONDS):
-        await trio.to_thread.run_sync(look.run, limiter=_get_limiter(), abandon_on_cancel=True)
+        await trio.to_thread.run_sync(look.run, limiter=limiter, abandon_on_cancel=True)
     return look.end()
 
 
@@ -56,15 +52,6 @@ def add_states(freshness: FreshnessView, states: Mapping[str, bool | None]) -> F
         changed_files=[path for path, differs in states.items() if differs] or UNSET,
         missing_files=[path for path, differs in states.items() if differs is None] or UNSET,
     )
-
-
-def _get_limiter() -> trio.CapacityLimiter:
-    try:
-        return _limiter.get()
-    except LookupError:
-        limiter = trio.CapacityLimiter(_AT_ONCE)
-        _limiter.set(limiter)
-        return limiter
 
 
 class _FileCheck:

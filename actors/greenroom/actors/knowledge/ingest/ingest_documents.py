@@ -15,7 +15,7 @@ from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusName
 from greenroom.actors.knowledge.corpora.requests.ingestion import DocumentsIngested
-from greenroom.actors.knowledge.ingest.files.places import CLIENT_FOLDERS, FilesClient, Reach, check_place
+from greenroom.actors.knowledge.ingest.files.places import CLIENT_FOLDERS, FilesClient, check_place
 from greenroom.runtime import Procedure
 
 MAX_NAMED: Final = 20
@@ -78,12 +78,7 @@ class IngestDocuments(Procedure[DocumentsIngested], frozen=True, metaclass=Check
         return bool(self.paths)
 
     async def run(self, client: FilesClient) -> DocumentsIngested:
-        """Ingest the files or the texts, and remove documents.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: a path may not be read, so none was.
-            ``CORPUS_NOT_FOUND``, ``QUOTA_EXCEEDED``: what was put in before stays.
-        """
+        """Ingest the files or the texts, and remove documents."""
         from greenroom.actors.knowledge.ingest.run import Text, open_ingestion  # noqa: PLC0415  only ingestion needs it
 
         if bool(self.paths) == bool(self.texts or self.remove):
@@ -91,7 +86,7 @@ class IngestDocuments(Procedure[DocumentsIngested], frozen=True, metaclass=Check
         reach = client.files.reach
         if reach.takes_client_folders:
             reach = reach._replace(roots=(*(reach.roots or ()), *CLIENT_FOLDERS.get()))
-        roots = await run_in_thread(_check_places, self.paths, reach)
+        roots = await run_in_thread(lambda: [check_place(path, reach) for path in self.paths])
         async with open_ingestion(
             client.runtime,
             client.principal,
@@ -108,10 +103,6 @@ class IngestDocuments(Procedure[DocumentsIngested], frozen=True, metaclass=Check
                 texts = [Text(each.path, each.text) for each in self.texts]
                 done = await ingestion.texts(texts, self.remove)
         return msgspec.structs.replace(done, named=done.named[:MAX_NAMED])
-
-
-def _check_places(paths: list[str], reach: Reach) -> list[str]:
-    return [check_place(path, reach) for path in paths]
 
 
 def _report(done: int, total: int) -> None:

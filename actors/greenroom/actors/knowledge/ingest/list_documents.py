@@ -36,11 +36,7 @@ class CorpusDocuments(
     cursor: listing_requests.Position | None = None
 
     async def run(self, client: FilesClient) -> listing_requests.DocumentsShown:
-        """Query the corpus, and compare the files with what was read.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: the cursor is invalid.
-        """
+        """Query the corpus, and compare the files with what was read."""
         request = ReadPage(
             corpus=self.corpus,
             holding=self.holding,

@@ -32,12 +32,7 @@ QUIET_SECONDS: Final = 5.0
 
 
 async def renew_documents(runtime: RuntimeClient, reach: Reach) -> None:
-    """Read files of all corpora again for which there is a better reader.
-
-    Args:
-        runtime: The runtime of the corpora.
-        reach: The files that may be read.
-    """
+    """Read files of all corpora again for which there is a better reader."""
     await trio.sleep(QUIET_SECONDS)
     try:
         rows = await runtime.query(AllCorpora())
@@ -67,7 +62,6 @@ async def _renew(runtime: RuntimeClient, principal: Principal, row: CorpusRow, r
 
 
 async def _outdated(runtime: RuntimeClient, principal: Principal, row: CorpusRow) -> list[str]:
-    """Return the files read by an older reader, or that failed for a missing one."""
     where = corpus_address(row)
     failed = await runtime.ask(where, ListFailed(corpus=row.full_name), principal=principal)
     paths = [each.path for each in failed if was_missing(each.reason)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from math import inf
@@ -22,6 +23,7 @@ from greenroom.actors.content.text.analyze import current_rules
 from greenroom.actors.core.audit.actor import record_action
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.base.threads import get_or_make
 from greenroom.actors.core.validation.parse import check_request
 from greenroom.actors.knowledge.corpora.requests import corpus_requests, entity_requests
 from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
@@ -35,9 +37,7 @@ from greenroom.actors.knowledge.ingest.files.places import is_below
 from greenroom.actors.knowledge.ingest.files.walk import Found, LeftOut, walk, walk_below
 from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
 from greenroom.actors.knowledge.ingest.parsing.parsers import Parsers, open_parsers
-from greenroom.actors.knowledge.ingest.progress import ProgressReporter
-from greenroom.actors.knowledge.ingest.report import Report
-from greenroom.actors.knowledge.ingest.run_state import MAX_FILES, IngestRun
+from greenroom.actors.knowledge.ingest.run_state import MAX_FILES, IngestRun, ProgressReporter, Report
 from greenroom.actors.knowledge.ingest.steps import (
     Known,
     arrange,
@@ -100,8 +100,7 @@ async def open_ingestion(
         principal: The caller.
         corpus: Its name.
         make: Whether to create a missing corpus.
-        root: Folder of a workspace. Paths of its documents are relative to it, and files are read in the
-        order of `arrange`.
+        root: Folder of a workspace, to which paths are relative; its files are read as `arrange` sorts them.
         closed: Folders that are never read.
         within: As `walk` takes them.
         progress: Receives the progress.
@@ -122,7 +121,7 @@ async def open_ingestion(
     with runtime.apply_settings():
         languages = current_rules().languages
     async with open_parsers(languages=languages) as parsers:
-        yield Ingestion(runtime, principal, row, parsers, closed, within, progress, charge)
+        yield Ingestion(runtime, principal, row, parsers, frozenset(closed), within, progress, charge)
 
 
 @asynccontextmanager
@@ -134,23 +133,15 @@ async def open_renewal(
     root: str | None = None,
     closed: Sequence[str] = (),
 ) -> AsyncIterator[Ingestion]:
-    """Open an ingestion that reads files again; one at a time in this process.
-
-    Raises:
-        Refusal: As `open_ingestion`.
-    """
-    try:
-        limiter = _renewals.get()
-    except LookupError:
-        limiter = trio.CapacityLimiter(1)
-        _renewals.set(limiter)
+    """Open an ingestion that reads files again; one at a time in this process."""
     async with (
-        limiter,
+        get_or_make(_renewals, lambda: trio.CapacityLimiter(1)),
         open_ingestion(runtime, principal, corpus, make=False, root=root, closed=closed) as ingestion,
     ):
         yield ingestion
 
 
+@dataclass
 class Ingestion:
     """Fills one corpus; see `open_ingestion`.
 
@@ -159,35 +150,23 @@ class Ingestion:
         outdated: Unchanged files of a workspace with a better reader now, for `renew`.
     """
 
-    def __init__(
-        self,
-        runtime: RuntimeClient,
-        principal: Principal,
-        row: CorpusRow,
-        parsers: Parsers,
-        closed: Sequence[str],
-        within: Sequence[str],
-        progress: Progress | None,
-        charge: Charge | None,
-    ) -> None:
-        self._runtime = runtime
-        self._principal = principal
-        self._row = row
-        self._base = "" if row.root is None else f"{row.root}/"
-        self.parsers = parsers
-        self._closed = frozenset(closed)
-        self._within = within
-        self._progress = progress
-        self._charge = charge
-        self._known: dict[str, Known] = {}
-        self.outdated: set[str] = set()
-        self._parsing = trio.Semaphore(AT_ONCE)
+    _runtime: RuntimeClient
+    _principal: Principal
+    _row: CorpusRow
+    parsers: Parsers
+    _closed: Collection[str]
+    _within: Sequence[str]
+    _progress: Progress | None
+    _charge: Charge | None
+    outdated: set[str] = field(default_factory=set)
+    _known: dict[str, Known] = field(default_factory=dict)
+    _parsing: trio.Semaphore = field(default_factory=lambda: trio.Semaphore(AT_ONCE))
+
+    def __post_init__(self) -> None:
+        self._base = "" if self._row.root is None else f"{self._row.root}/"
 
     async def files(self, roots: Iterable[str]) -> DocumentsIngested:
         """Put in what changed below some files and folders, and remove documents of files gone.
-
-        Args:
-            roots: As `check_place` returns them.
 
         Raises:
             Refusal: The corpus is full or gone; what was put before stays.
@@ -336,7 +315,6 @@ class Ingestion:
         total: int,
         share: int,
     ) -> None:
-        """Put in the found files, except those that exceed their share of time."""
         failures: list[Exception] = []
         send, receive = trio.open_memory_channel[Job](0)
 
@@ -365,7 +343,6 @@ class Ingestion:
         share: int,
         jobs: trio.MemorySendChannel[Job],
     ) -> None:
-        """Find changed files, and send them to the parsing tasks."""
         is_last = False
         while not is_last:
             step = await in_thread(partial(next_step, found, self._known, is_source=bool(self._base)))
@@ -381,7 +358,6 @@ class Ingestion:
             is_last = step.is_last or run.is_cut()
 
     async def _work(self, run: IngestRun, jobs: trio.MemoryReceiveChannel[Job], share: int) -> None:
-        """Put in changed files, each within its share of the time left."""
         async with jobs:
             async for job in jobs:
                 if not await self._put(run, job, share):
@@ -414,7 +390,6 @@ class Ingestion:
         return not self._base and any(each.path == name for each in failed)
 
     async def _renew_outdated(self, run: IngestRun) -> None:
-        """Read outdated files again as part of a run, while there is time."""
         for path in run.outdated:
             if trio.current_time() >= run.deadline:
                 return
@@ -433,15 +408,8 @@ class Ingestion:
     async def _put(self, run: IngestRun, job: Job, share: int, *, renews: bool = False) -> bool:
         """Parse one file and put it in, or leave it out and remove its document.
 
-        Args:
-            run: The run.
-            job: The file.
-            share: Divides the time left: the file may take one part.
-            renews: Whether only the reader is newer: the stored document stays if that reads
-            less.
-
-        Returns:
-            Whether it was parsed in its share of the time.
+        ``share`` divides the time left; returns whether that was enough. With ``renews`` only the reader is
+        newer: the stored document stays if that reads less.
         """
         parsed = None
         name = job.path.removeprefix(self._base)
@@ -493,7 +461,6 @@ class Ingestion:
         return True
 
     async def _remove(self, run: IngestRun, paths: Iterable[str]) -> None:
-        """Remove documents, as many at once as there is room for."""
         left = sorted(path.removeprefix(self._base) for path in paths)
         while left:
             some = left[:_REMOVED_AT_ONCE]
@@ -528,7 +495,6 @@ class Ingestion:
 
 
 def _deadline() -> float:
-    """Return when a run must end for its reply to be in time."""
     return trio.current_effective_deadline() - _SLACK_SECONDS
 
 

@@ -1,14 +1,24 @@
-"""The state of one ingest run; it reads no files itself."""
+"""The state of one ingest run, which reads no files itself: counts, failures, progress."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
 
 import trio
 
 from greenroom.actors.content.documents.kinds import is_known_name
 from greenroom.actors.core.base.regular_files import BELOW_A_LINK, NOT_REGULAR
-from greenroom.actors.knowledge.corpora.requests.ingestion import MOST_FAILED
+from greenroom.actors.knowledge.corpora.requests.ingestion import (
+    MOST_FAILED,
+    DocumentsIngested,
+    LeftOutFile,
+    NoteIngest,
+)
 from greenroom.actors.knowledge.ingest.files.exclusions import (
     COPIED,
     EMPTY,
@@ -17,11 +27,14 @@ from greenroom.actors.knowledge.ingest.files.exclusions import (
     MADE,
     NO_TEXT,
     SECRET,
+    UNREAD_PART,
 )
 from greenroom.actors.knowledge.ingest.files.places import is_below
-from greenroom.actors.knowledge.ingest.files.walk import LINK, OUR_OWN, LeftOut
+from greenroom.actors.knowledge.ingest.files.walk import LINK, OUR_OWN, LeftOut, printable_path
 from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
-from greenroom.actors.knowledge.ingest.report import Report
+from greenroom.runtime import GreenroomError, Message
+
+logger = logging.getLogger(__name__)
 
 MAX_FILES: Final = 250_000
 """Most files of one run."""
@@ -30,16 +43,21 @@ _MEANT: Final = _QUIET | {BELOW_A_LINK, COPIED, LINK, NOT_REGULAR, OUR_OWN, SECR
 """Reasons for files that are left out on purpose."""
 
 
+MAX_NAMED: Final = 100
+"""Files left out that are named, besides secrets; more are only counted."""
+MAX_SECRETS: Final = 10_000
+"""Secrets that are named; with more of them a workspace recounts all after each change."""
+EVERY: Final = 1.0
+"""Seconds between two reports of progress; a shorter run reports only its end."""
+
+
 class Step(NamedTuple):
     """Result of checking some files.
 
     Attributes:
         job: The next changed file; None after a while without one, or at the end.
         found: Files that still exist.
-        unchanged: How many of these are unchanged.
-        outdated: Those of these that have a better reader now.
-        left_out: Files left out.
-        is_last: Whether these are the last.
+        outdated: Unchanged ones that have a better reader now.
     """
 
     job: Job | None
@@ -50,27 +68,86 @@ class Step(NamedTuple):
     is_last: bool
 
 
+class Report:
+    """Counts the results of an ingestion, complete or cut."""
+
+    def __init__(self, corpus: str) -> None:
+        self.complete = True
+        self._corpus = corpus
+        self._states: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
+        self._named: list[LeftOutFile] = []
+        self._secrets: list[LeftOutFile] = []
+        self._chunks = self._bytes = 0
+
+    def count_stored(self, state: str, chunks: int, size: int) -> None:
+        """Count a document that was put in."""
+        self._states[state] += 1
+        if state != "unchanged":
+            self._chunks += chunks
+            self._bytes += size
+
+    def count_unchanged(self, count: int) -> None:
+        """Count unchanged documents."""
+        self._states["unchanged"] += count
+
+    def count_removed(self, count: int) -> None:
+        """Count documents of files that are gone."""
+        self._states["removed"] += count
+
+    def leave_out(self, path: str, reason: str, *, is_listed: bool = True) -> None:
+        """Count a file or folder left out, and list it if `is_listed`."""
+        self._reasons[reason] += 1
+        if reason == SECRET and len(self._secrets) < MAX_SECRETS:
+            self._secrets.append(LeftOutFile(path, reason))
+        elif is_listed and reason != SECRET and len(self._named) < MAX_NAMED:
+            self._named.append(LeftOutFile(path, reason))
+
+    def count_unread(self, path: str, parts: Sequence[str]) -> None:
+        """Count parts of a document that were not read."""
+        for part in parts:
+            self.leave_out(f"{path}, part {part}", UNREAD_PART)
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """How many documents were put in or removed; empty for none."""
+        changes = {name: self._states[name] for name in ("added", "changed", "removed")}
+        return {**changes, "bytes": self._bytes} if any(changes.values()) else {}
+
+    def reply(self) -> DocumentsIngested:
+        """Return the reply with all counts."""
+        return DocumentsIngested(
+            corpus=self._corpus,
+            added=self._states["added"],
+            changed=self._states["changed"],
+            unchanged=self._states["unchanged"],
+            removed=self._states["removed"],
+            chunks=self._chunks,
+            bytes=self._bytes,
+            left_out=dict(self._reasons),
+            named=[*self._secrets, *self._named],
+            complete=self.complete,
+        )
+
+
+@dataclass
 class IngestRun:
     """The state of one pass over files.
 
     Attributes:
-        report: The counts.
         looked_at: How many possible documents were checked.
         gone: Documents without a file so far.
         slow: Files to retry at the end, and the seconds that parsing them took in vain.
-        deadline: When the run ends, complete or not.
-        failures: The newest failed files, with the reasons.
         outdated: Unchanged files that have a better reader now.
     """
 
-    def __init__(self, report: Report, gone: set[str], deadline: float) -> None:
-        self.report = report
-        self.looked_at = 0
-        self.gone = gone
-        self.slow: dict[str, float] = {}
-        self.deadline = deadline
-        self.failures: dict[str, str] = {}
-        self.outdated: list[str] = []
+    report: Report
+    gone: set[str]
+    deadline: float
+    looked_at: int = 0
+    slow: dict[str, float] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    outdated: list[str] = field(default_factory=list)
 
     def add(self, step: Step) -> None:
         """Add the result of a step."""
@@ -102,10 +179,7 @@ class IngestRun:
         return True
 
     def fail(self, path: str, reason: str, *, stays: bool = False) -> None:
-        """Leave out a file that cannot be put in.
-
-        Unless `stays`, its document is removed.
-        """
+        """Leave out a file that cannot be put in; unless `stays`, its document is removed."""
         self.report.leave_out(path, reason)
         self._note_failure(path, reason)
         if not stays:
@@ -121,3 +195,57 @@ class IngestRun:
 def is_failure(path: str, reason: str) -> bool:
     """Return whether it is a failure to leave out a file for this reason."""
     return is_known_name(path) if reason == NO_TEXT else reason not in _MEANT
+
+
+class ProgressReporter:
+    """Reports one run to its corpus; ``base``: a workspace's folder with a slash."""
+
+    def __init__(
+        self, ask: Callable[[Message[None]], Awaitable[None]], corpus: str, base: str, run: IngestRun
+    ) -> None:
+        self._ask = ask
+        self._corpus = corpus
+        self._base = base
+        self._run = run
+        self._id = "" if base else uuid4().hex
+        self._has_reported = False
+
+    async def report_repeatedly(self, total: int) -> None:
+        """Report progress every second until cancelled; of a workspace the lease's holder does."""
+        while self._id:
+            await trio.sleep(EVERY)
+            self._has_reported = True
+            await self._send(self._make_report(total))
+
+    async def end(self, below: Sequence[str] = (), *, was_all: bool = False) -> None:
+        """Report the end of the run, and the files and folders that it processed completely."""
+        names = [printable_path(self._make_name(path)) for path in below]  # as in the failures
+        note = self._make_report(0, below=names, is_over=True, was_all=was_all and not self._base)
+        if note.failed or note.below or note.was_all or self._has_reported:
+            await self._send(note)
+
+    def _make_report(
+        self, total: int, *, below: Sequence[str] = (), is_over: bool = False, was_all: bool = False
+    ) -> NoteIngest:
+        return NoteIngest(
+            corpus=self._corpus,
+            run=self._id,
+            looked_at=self._run.looked_at,
+            of=total,
+            failed=[
+                LeftOutFile(self._make_name(path), reason) for path, reason in self._run.failures.items()
+            ],
+            below=list(below),
+            is_over=is_over,
+            was_all=was_all,
+        )
+
+    def _make_name(self, path: str) -> str:
+        return "" if f"{path}/" == self._base else path.removeprefix(self._base)
+
+    async def _send(self, note: NoteIngest) -> None:
+        """Send a report; a run does not fail because its report does."""
+        try:
+            await self._ask(note)
+        except GreenroomError as error:
+            logger.info("the progress of ingesting into %s is not recorded: %s", self._corpus, error)

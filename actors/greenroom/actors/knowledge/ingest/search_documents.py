@@ -50,11 +50,7 @@ class SemanticSearch(
     corpus: corpus_requests.SearchedCorpus = corpus_requests.DEFAULT_CORPUS
 
     async def run(self, client: FilesClient) -> corpus_requests.ChunksFound:
-        """Query the corpus, or all.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many corpora.
-        """
+        """Query the corpus, or all."""
         least = least_of(self.min_score, self.min_relevance)
         request = corpus_requests.FindChunks(
             corpus=corpus_requests.DEFAULT_CORPUS,
@@ -95,11 +91,7 @@ class GetFullContent(
     corpus: Annotated[corpus_requests.CorpusName, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
 
     async def run(self, client: FilesClient) -> corpus_requests.FullContent:
-        """Query the corpora that the ids name.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``; ``VALIDATION_ERROR``: an id is older than prefixes.
-        """
+        """Query the corpora that the ids name."""
         read = ReadPassages(corpus=self.corpus, chunk_ids=self.chunk_ids, around=self.around)
         found = await client.runtime.query(read, principal=client.principal)
         _record_savings(found, found.reply.chunks)
@@ -110,7 +102,6 @@ def _record_savings(
     found: WithFiles[Any],
     passages: Sequence[corpus_requests.ChunkFound] | Sequence[corpus_requests.ChunkContent],
 ) -> None:
-    """Record the whole files that the passages save reading."""
     sizes = {file.path: file for file in found.files}
     for passage in passages:
         if (file := sizes.get(passage.source_file)) is not None:
@@ -119,7 +110,6 @@ def _record_savings(
 
 
 async def _add_changes(found: WithFiles[R], client: FilesClient) -> R:
-    """Add the files that have changed since to the reply's freshness."""
     if found.reply.freshness is UNSET:
         return found.reply
     fresh = await add_changes(found.reply.freshness, found.files, client.files.reach)

@@ -132,21 +132,11 @@ _DATA: Final = (".json", ".jsonl", ".xml", ".yaml", ".yml", ".toml", ".ini", ".c
 _PROSE: Final = frozenset({"markdown", "rst"})
 
 
-class Arrangement(NamedTuple):
-    """Files in reading order, those left out first, and the number of files."""
-
-    files: list[Found | LeftOut]
-    total: int
-
-
-def arrange(found: Iterable[Found | LeftOut], most: int) -> Arrangement:
+def arrange(found: Iterable[Found | LeftOut], most: int) -> tuple[list[Found | LeftOut], int]:
     """Sort into those left out, code, documents and the rest, small files first in each.
 
-    It reads the sizes of the files, so run it in a thread.
-
-    Args:
-        found: The found files.
-        most: Most files to return; one more shows that there are more.
+    Returns one file beyond ``most`` where there are more, and the number of all. It reads the sizes of the
+    files, so run it in a thread.
     """
     files: list[Found | LeftOut] = []
     total = 0
@@ -154,7 +144,7 @@ def arrange(found: Iterable[Found | LeftOut], most: int) -> Arrangement:
         total += isinstance(each, Found)
         if isinstance(each, LeftOut) or total <= most + 1:
             files.append(each)
-    return Arrangement(sorted(files, key=_reading_order), total)
+    return sorted(files, key=_reading_order), total
 
 
 def _reading_order(each: Found | LeftOut) -> tuple[int, int]:

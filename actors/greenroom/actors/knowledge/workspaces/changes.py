@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,18 +18,14 @@ from typing import Final, NamedTuple
 import msgspec
 import trio
 
+from greenroom.actors.content.documents import Marks, mask_text
+from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
 from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.knowledge.ingest.files.exclusions import SECRET, content_reason, file_reason
 from greenroom.actors.knowledge.ingest.files.file_content import MAX_TEXT, read_bounded
 from greenroom.actors.knowledge.ingest.files.places import forbidden_reason, is_below
 from greenroom.actors.knowledge.ingest.parsing.masking import Masking, open_masking
-from greenroom.actors.knowledge.workspaces.diff_masking import (
-    DifferentError,
-    Version,
-    make_version,
-    mask_diff,
-)
 from greenroom.actors.knowledge.workspaces.work_tree import (
     KEPT,
     NotAWorkTreeError,
@@ -38,6 +34,10 @@ from greenroom.actors.knowledge.workspaces.work_tree import (
     make_stand_in,
 )
 
+_HUNK: Final = re.compile(r"(@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@)(.*)", re.DOTALL)
+_HEADING: Final = 20
+"""git shows 80 bytes of a line above a hunk: at least so many characters."""
+_BOTH: Final = f"{LEFT_OUT_BEGINS}line]"
 SECONDS: Final = 10.0
 """Time of all git commands for the differences."""
 MASKING_SECONDS: Final = 20.0
@@ -77,24 +77,14 @@ _DIFF: Final = (
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """A file that differs from the last commit.
-
-    Attributes:
-        path: Below the workspace's folder.
-        diff: In git's unified format; empty for an untracked file.
-    """
+    """A file that differs from the last commit, a new one without difference."""
 
     path: str
     diff: str = ""
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes of a folder since the last commit.
-
-    Attributes:
-        files: The files, tracked ones first.
-        left_out: Why some are missing; sentences.
-    """
+    """The changes of a folder since the last commit, and why some are missing."""
 
     files: list[FileChange]
     left_out: list[str]
@@ -108,7 +98,6 @@ class _Git(NamedTuple):
     folder: Path
 
     async def output(self, *arguments: str, limit: int, may_fail: bool = False) -> tuple[str, bool]:
-        """Return the decoded output, as `data`."""
         data, is_cut = await self.data(*arguments, limit=limit, may_fail=may_fail)
         return data.decode(errors="replace"), is_cut
 
@@ -147,11 +136,6 @@ class _Git(NamedTuple):
 
 async def read_changes(root: str, path: str, closed: Sequence[str]) -> Changes:
     """Return the changes of a workspace's file or folder since the last commit.
-
-    Args:
-        root: The workspace's folder, without links.
-        path: A path below that; empty for all.
-        closed: Folders that are never read.
 
     Raises:
         NotAWorkTreeError: git cannot read them; the text says why.
@@ -267,12 +251,7 @@ async def _mask_changes(git: _Git, top: str, below: str, found: _Differences) ->
 async def _mask_file(git: _Git, masking: Masking, diff: str, place: str, top: str) -> str:
     """Mask a difference, by the marks of both whole versions of its file.
 
-    Args:
-        git: git for the work tree.
-        masking: Finds secrets.
-        diff: The difference.
-        place: The older version, in git's notation.
-        top: The work tree's folder.
+    ``place`` is the older one, in git's notation.
 
     Raises:
         DifferentError: The versions do not match the difference, or one is missing.
@@ -289,7 +268,6 @@ async def _mask_file(git: _Git, masking: Masking, diff: str, place: str, top: st
 
 
 def _split_by_file(text: str, names: list[str], below: str) -> list[FileChange]:
-    """Split differences by file; each begins with a header that names its file."""
     headers = {f"a/{name} b/{name}": name for name in names}
     files: list[FileChange] = []
     for each in _HEADER.split(text)[1:]:
@@ -305,7 +283,6 @@ def _split_names(listed: str, is_cut: bool) -> list[str]:  # noqa: FBT001
 
 
 def _may_be_read(root: str, name: str, closed: Sequence[str]) -> bool:
-    """Return whether a changed file, possibly deleted, may be shown."""
     path = f"{root}/{name}"
     return file_reason(path, root) != SECRET and forbidden_reason(path, closed) is None
 
@@ -323,3 +300,68 @@ def _find_git(tree: WorkTree) -> str:
 def _first_line(errors: Path) -> str:
     with errors.open("rb") as file:
         return file.read(300).decode(errors="replace").partition("\n")[0]
+
+
+class Version(NamedTuple):
+    """The lines of a file, unmasked and masked; both empty for a missing version."""
+
+    own: list[str]
+    shown: list[str]
+
+
+def make_version(data: bytes, marks: Marks) -> Version:
+    """Make the version of a file from its bytes and marks."""
+    return Version(*(each.decode(errors="replace").split("\n") for each in (data, marks.put_into(data))))
+
+
+class DifferentError(Exception):
+    """A line of a difference does not match its file's version."""
+
+
+def mask_diff(diff: str, old: Version, new: Version) -> str:
+    """Mask a file's difference in git's format, by the marks in both its versions.
+
+    A difference alone is not enough: a line far above may mark another as a secret. A line that differs from
+    its version at that line number is never shown.
+
+    Raises:
+        DifferentError: Its lines do not match the versions.
+    """
+    return "\n".join(_mask_lines(diff, old, new))
+
+
+def _mask_lines(diff: str, old: Version, new: Version) -> Iterator[str]:
+    hidden = {
+        own[:_HEADING].rstrip()
+        for version in (old, new)
+        for own, shown in zip(version.own, version.shown, strict=True)
+        if own != shown
+    }
+    at_old = at_new = 0
+    *lines, end = diff.split("\n")
+    for line in lines:
+        if hunk := _HUNK.fullmatch(line):
+            at_old, at_new = int(hunk[2]), int(hunk[3])
+            yield hunk[1] + ("" if hunk[4].strip()[:_HEADING].rstrip() in hidden else hunk[4])
+        elif not at_old and not at_new:
+            yield mask_text(line)
+        elif line.startswith("\\"):
+            yield line
+        else:
+            kind = line[:1]
+            if kind not in {" ", "-", "+"}:
+                raise DifferentError
+            shown = [_mask_line(old, at_old, line[1:])] if kind != "+" else []
+            shown += [_mask_line(new, at_new, line[1:])] if kind != "-" else []
+            at_old, at_new = at_old + (kind != "+"), at_new + (kind != "-")
+            marked = {each for each in shown if each != line[1:]}
+            yield kind + (_BOTH if len(marked) > 1 else (*marked, line[1:])[0])
+    yield mask_text(end)
+
+
+def _mask_line(version: Version, number: int, line: str) -> str:
+    """Return the masked line; it may lack the carriage return that its file has."""
+    own = version.own[number - 1] if 0 < number <= len(version.own) else None
+    if own is None or own.rstrip("\r") != line.rstrip("\r"):
+        raise DifferentError
+    return line if version.shown[number - 1] == own else version.shown[number - 1]

@@ -34,17 +34,9 @@ _MAX_WIDE: Final = 16 << 20
 
 
 class FilePart(NamedTuple):
-    """Some lines of a file.
+    """Some lines of a file, masked, counted from 1.
 
-    Attributes:
-        text: Their text, masked.
-        first: The first one, counted from 1; 0 in an empty file.
-        last: The last one.
-        lines: Lines of the whole file.
-        bytes: Bytes of the whole file.
-        digest: Of the whole file.
-        modified_at: When it was changed, in microseconds.
-        masked: The masked ones of the lines, see `documents.masking`.
+    ``lines``, ``bytes`` and ``digest`` are of the whole file.
     """
 
     text: str
@@ -92,7 +84,6 @@ async def read_part(
 
 
 async def _find_marks(data: bytes, first: int, room: int) -> Marks:
-    """Return a file's marks, or only those near the lines if it is long."""
     begin, end, before = 0, len(data), 0
     if end > _WHOLE:
         at = await read_in_thread(_find_line, data, 0, first - 1)
@@ -173,7 +164,6 @@ def compute_digest(path: str) -> str | None:
 
 
 def _find_line(data: bytes, at: int, lines: int) -> int:
-    """Return where the line begins that is some lines after this one."""
     for _ in range(lines):
         at = data.find(b"\n", at) + 1
         if not at:

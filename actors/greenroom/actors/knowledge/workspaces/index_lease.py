@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+import psutil  # type: ignore[import-untyped]  # has no types
 import trio
 
 from greenroom.actors.core.auth.principal import Principal
@@ -35,9 +37,6 @@ from greenroom.runtime import GreenroomError, Refusal, RuntimeClient
 if TYPE_CHECKING:
     from greenroom.actors.knowledge.ingest.files.watch import Changes
     from greenroom.actors.knowledge.ingest.run import Ingestion
-import secrets
-
-import psutil  # type: ignore[import-untyped]  # has no types
 
 logger = logging.getLogger(__name__)
 
@@ -72,13 +71,7 @@ class Workspaces:
         self._indexers: dict[str, Indexer] = {}
 
     def need(self, principal: Principal, row: CorpusRow, closed: Sequence[str]) -> Indexer | None:
-        """Return the indexer of a workspace, started if there was none; None for too many.
-
-        Args:
-            principal: The caller; the index is updated under this name.
-            row: The workspace.
-            closed: Folders that are never read.
-        """
+        """Return the indexer of a workspace, started if there was none; None for too many."""
         indexer = self._indexers.get(row.key)
         if indexer is None and len(self._indexers) < MOST:
             indexer = self._indexers[row.key] = Indexer(self._runtime, principal, row, closed)
@@ -100,8 +93,6 @@ class Indexer:
     """Indexes one workspace while this process holds its lease, and else waits for that.
 
     Attributes:
-        root: The folder.
-        key: The key of its corpus.
         patience: Until when, on trio's clock, searches wait for the index; set by the first one.
         settled: Set once the index matches the folder, another process indexes it, or it cannot be indexed.
     """
@@ -127,14 +118,9 @@ class Indexer:
         self._news = trio.Event()
         self._changes: Changes | None = None
         self._waiting = 0
-        self._holds_lease = False
+        self.holds_lease = False
         self._outdated: set[str] = set()
         self._has_outdated = trio.Event()
-
-    @property
-    def holds_lease(self) -> bool:
-        """Whether this process holds the lease."""
-        return self._holds_lease
 
     @property
     def is_behind(self) -> bool:
@@ -159,7 +145,7 @@ class Indexer:
         goes_on = True
         try:
             if (await self._update_lease("indexing")).is_asker:
-                self._holds_lease = True
+                self.holds_lease = True
                 await self._hold()
             elif not await release_if_dead(self._runtime, self._principal, self._row):
                 self.settled.set()
@@ -174,7 +160,7 @@ class Indexer:
                 await self._update_lease("unwatched")
             await trio.sleep(RETRY_SECONDS)
         finally:
-            self._holds_lease = False
+            self.holds_lease = False
         return goes_on
 
     async def _hold(self) -> None:
@@ -222,7 +208,6 @@ class Indexer:
             self._waiting = 0
 
     async def _follow(self, changes: Changes) -> None:
-        """Index what is there and what changes, until the folder is gone."""
         send, receive = trio.open_memory_channel[frozenset[str]](0)
 
         async def tell() -> None:
@@ -271,7 +256,7 @@ class Indexer:
 
     def _are_few(self, paths: frozenset[str]) -> bool:
         """Return whether to check these paths alone, knowing all secrets by name."""
-        from greenroom.actors.knowledge.ingest.report import MAX_SECRETS  # noqa: PLC0415  imported by now
+        from greenroom.actors.knowledge.ingest.run_state import MAX_SECRETS  # noqa: PLC0415  imported by now
 
         return 0 < len(paths) <= MANY and (self._left_out or {}).get(SECRET, 0) <= MAX_SECRETS
 
@@ -290,7 +275,6 @@ class Indexer:
             await self._update_lease("watching")
 
     def _count_secrets(self, done: DocumentsIngested, changed: frozenset[str]) -> bool:
-        """Update the number of files left out as secrets; return whether it changed."""
         from greenroom.actors.knowledge.ingest.steps import find_below  # noqa: PLC0415  imported by now
 
         gone = find_below(self._secrets, changed) | self._secrets & changed
@@ -301,7 +285,6 @@ class Indexer:
         return more != 0
 
     async def _index_all(self, ingestion: Ingestion) -> None:
-        """Index everything."""
         await self._update_lease("indexing")
         done = await ingestion.files([self.root])
         self._left_out, self._is_partial = done.left_out, not done.complete
@@ -312,7 +295,6 @@ class Indexer:
         self._has_outdated.set()
 
     async def _renew_outdated(self) -> None:
-        """Read outdated files again, whenever some were found."""
         while True:
             await self._has_outdated.wait()
             self._has_outdated = trio.Event()
@@ -330,13 +312,11 @@ class Indexer:
                 await ingestion.renew(paths)
 
     def _set_total(self, _done: int, total: int) -> None:
-        """Store the number of files, and have it reported soon."""
         if total and self._of != total:
             self._of = total
             self._news.set()
 
     async def _update_lease(self, state: Kept) -> WorkspaceState:
-        """Acquire, renew or release the lease; return the state of the index."""
         self._state = state
         request = KeepWorkspace(
             corpus=self._row.full_name,
@@ -350,7 +330,6 @@ class Indexer:
 
 
 def _list_secrets(done: DocumentsIngested) -> set[str]:
-    """Return the paths that were left out as secrets."""
     return {each.path for each in done.named if each.reason == SECRET}
 
 

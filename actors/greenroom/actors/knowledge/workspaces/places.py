@@ -24,10 +24,7 @@ _DIGEST_BYTES: Final = 6
 class Place(NamedTuple):
     """A file or folder of a workspace, without links.
 
-    Attributes:
-        root: The workspace's folder.
-        path: Its path.
-        is_allowed: Whether it may be read although it looks like a secret.
+    An allowed one may be read although it looks like a secret.
     """
 
     root: str
@@ -48,11 +45,7 @@ def workspace_name(root: str) -> str:
 
 
 def check_root(named: str, closed: Sequence[str]) -> str:
-    """Resolve links in a folder's path, and check that it may be a workspace.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: it may not be one, or is no folder.
-    """
+    """Resolve links in a folder's path; refuse one that may not be a workspace."""
     if "\0" in named or not os.path.isabs(named):  # noqa: PTH117
         raise auth_errors.invalid("workspace", f"workspace: {named!r} must be a path from / on")
     root = os.path.realpath(named)
@@ -65,11 +58,7 @@ def check_root(named: str, closed: Sequence[str]) -> str:
 
 
 def find_on_disk(path: str) -> str:
-    """Return the path on disk that differs in its Unicode form alone.
-
-    Args:
-        path: An absolute path; the existing part has no links.
-    """
+    """Return the path on disk that differs in its Unicode form alone."""
     if path.isascii() or os.path.lexists(path):
         return path
     at = ""

@@ -39,13 +39,7 @@ class NotAWorkTreeError(Exception):
 
 
 class WorkTree(NamedTuple):
-    """A work tree of git.
-
-    Attributes:
-        top: The folder.
-        git: Its git directory.
-        common: The git directory shared with other work trees, or the same.
-    """
+    """A work tree of git; ``common``: the git directory shared with others, or the same."""
 
     top: str
     git: str
@@ -54,9 +48,6 @@ class WorkTree(NamedTuple):
 
 def find_work_tree(folder: str) -> WorkTree:
     """Find the work tree of a folder, which must be owned by this process's user.
-
-    Args:
-        folder: The folder, without links.
 
     Raises:
         NotAWorkTreeError: There is none, or it must not be read.
@@ -82,12 +73,7 @@ def find_work_tree(folder: str) -> WorkTree:
 
 
 def make_stand_in(tree: WorkTree, folder: Path, settings: dict[str, str]) -> None:
-    """Make the stand-in git directory.
-
-    Args:
-        tree: The work tree.
-        folder: An empty folder.
-        settings: The repository's values of `KEPT`; only plain words are copied.
+    """Make the stand-in git directory in an empty folder, with plain values of `KEPT`.
 
     Raises:
         NotAWorkTreeError: The repository's HEAD is invalid.
@@ -150,7 +136,6 @@ def _check_objects(objects: Path) -> None:
 
 
 def _find_link(folder: Path) -> str | None:
-    """Return a symbolic link below a folder of objects, else None."""
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             if os.path.islink(f"{place}/{name}"):  # noqa: PTH114  (there may be many thousands)

@@ -16,6 +16,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from greenroom.actors.content.documents.kinds import kind_by_name
 from greenroom.actors.memories.transfer.front_matter import FrontMatter, cut, read_front_matter
 from greenroom.actors.memories.transfer.normalize import (
     KINDS,
@@ -35,7 +36,6 @@ from greenroom.actors.memories.transfer.normalize import (
 )
 from greenroom.actors.memories.transfer.text_files import GUESSED, text_of
 
-SUFFIXES: Final = frozenset({".md", ".markdown", ".mdown"})
 NO_TEXT: Final = "it has no text"
 _BINARY: Final = "it is binary: a text has no NUL bytes, unless it is UTF-16 with its mark"
 COLON_AS_TEXT: Final = "a value with a colon and without quotes was read as text"
@@ -108,7 +108,7 @@ def _list(path: Path) -> tuple[list[Path], list[BadRecord]]:
         linked = [name for name in folders if Path(folder, name).is_symlink()]
         folders[:] = [name for name in folders if not name.startswith(".") and name not in linked]
         for each in (Path(folder, name) for name in (*linked, *names) if not name.startswith(".")):
-            is_note = each.suffix.lower() in SUFFIXES and each.is_file()
+            is_note = kind_by_name(each.name) == "markdown" and each.is_file()
             if not is_note and each.name not in linked:
                 continue
             if not each.resolve().is_relative_to(path.resolve()):

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple, get_args
 
 import msgspec
 
+from greenroom.actors.content.documents.kinds import kind_by_name
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.memories.transfer import (
     json_files,
@@ -147,7 +148,7 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
 
 
 def _detect(path: Path) -> str:
-    if path.is_dir() or path.suffix.lower() in markdown.SUFFIXES:
+    if path.is_dir() or kind_by_name(path.name) == "markdown":
         return "markdown"
     with path.open("rb") as file:
         begin = file.read(_LOOKED_AT_BYTES)

@@ -14,7 +14,7 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.namespaces import thread_key, user_namespace
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.erasure import ErasedPart, EraseFrom
-from greenroom.actors.sessions.checkpoints import directory, reading, records, removal, requests
+from greenroom.actors.sessions.checkpoints import reading, records, requests
 from greenroom.actors.sessions.checkpoints.records import (
     StoredCheckpoint,
     StoredValue,
@@ -127,14 +127,14 @@ class CheckpointsActor(Actor):
     def delete_runs(self, request: requests.DeleteRuns, context: Context) -> Slices[bool]:
         """Delete the checkpoints of some runs."""
         _check(context)
-        selected = yield from removal.find_by_runs(set(request.run_ids), context)
+        selected = yield from reading.find_by_runs(set(request.run_ids), context)
         return (yield from self._drop("delete_runs", selected, context))
 
     @handles(requests.PruneThread)
     def prune(self, _: requests.PruneThread, context: Context) -> Slices[bool]:
         """Delete checkpoints that the newest ones do not need."""
         _check(context)
-        selected = yield from removal.find_old(context)
+        selected = yield from reading.find_old(context)
         return (yield from self._drop("prune_thread", selected, context))
 
     @handles(requests.ReadPart)
@@ -174,7 +174,7 @@ class CheckpointsActor(Actor):
         """Write the directory row of the thread again."""
         context.use_reserve()
         if self._thread_id is not None:
-            directory.put(context, _owner(context), self._thread_id)
+            records.put_row(context, _owner(context), self._thread_id)
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
@@ -182,40 +182,33 @@ class CheckpointsActor(Actor):
         if not request.person.has_root(_owner(context)):
             return ErasedPart(counts={})
         if request.dry_run:
-            return ErasedPart(counts=(yield from removal.count(context)))
+            return ErasedPart(counts=(yield from reading.count(context)))
         counts, remains = yield from self._remove(context)
         return ErasedPart(counts=counts, remaining=remains)
 
     def _begin(self, thread_id: str, context: Context) -> None:
-        """Stage the directory row of a new thread."""
         if self._thread_id is None:
             self._thread_id = thread_id
             context.put(records.THREAD, thread_id)
-            directory.put(context, _owner(context), thread_id)
+            records.put_row(context, _owner(context), thread_id)
 
     def _remove(self, context: Context) -> Slices[tuple[dict[str, int], bool]]:
-        """Stage the removal of one batch; return counts, and whether more remains."""
-        counts, remains = yield from removal.remove_all(context)
-        if not remains:
-            self._forget(context)
+        counts, remains = yield from reading.remove_all(context)
+        if not remains and self._thread_id is not None:
+            self._thread_id = None
+            context.delete(records.THREAD)
+            records.remove_row(context, _owner(context))
         return counts, remains
 
     def _drop(self, action: str, selected: list[StoredCheckpoint], context: Context) -> Slices[bool]:
         if not selected:
             return False
-        remains = yield from removal.drop(selected, context)
+        remains = yield from reading.drop(selected, context)
         audit_record.record(context, action, None, checkpoints=len(selected))
         return remains
 
-    def _forget(self, context: Context) -> None:
-        if self._thread_id is not None:
-            self._thread_id = None
-            context.delete(records.THREAD)
-            directory.remove(context, _owner(context))
-
 
 def _clear(context: Context, key: bytes, of: type[Any]) -> None:
-    """Stage the removal of an existing record with all its parts."""
     stored = context.get(key, of)
     if stored is not None:
         delete_data(context, key, stored.data)
@@ -226,10 +219,6 @@ def _owner(context: Context) -> str:
 
 
 def _check(context: Context) -> None:
-    """Check that the thread belongs to the sender's user.
-
-    Raises:
-        Refusal: ``PERMISSION_DENIED``: it belongs to another user.
-    """
+    """Refuse a sender of another user than the thread's."""
     if user_namespace(context.principal) != _owner(context):
         raise auth_errors.permission_denied("thread_id", "thread_id: the thread belongs to another user")

@@ -1,4 +1,4 @@
-"""Records of the actor of a thread; large data has several records.
+"""Records of a thread's actor, and its row in the directory.
 
 t                                       the thread, as the caller names it
 c namespace id                          a checkpoint, without the values of its channels
@@ -7,7 +7,7 @@ w checkpoint task index                 a pending write
 p key number                            the rest of the data of one of these records
 
 Keys have digests of namespaces, channels with versions, checkpoints and tasks. Ids of checkpoints are
-unchanged, since they define the order.
+unchanged, since they define the order. Large data has several records.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import msgspec
 
-from greenroom.actors.sessions.checkpoints import records
+from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.sessions.checkpoints.requests import CheckpointValue
-from greenroom.runtime import Context
+from greenroom.runtime import Context, IndexReader, Procedure, Slices
 
 THREAD: Final = b"t"
 CHECKPOINTS: Final = b"c"
@@ -116,6 +116,9 @@ def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
     return tuple(span for span in spans if span[0] < len(key))
 
 
+INDEX: Final = "threads"
+"""The directory: one index row for each thread with data."""
+_OWNER_BYTES: Final = 16
 RECORD_BYTES: Final = 1 << 20
 """The most bytes of data in one record, so that a record needs few contiguous pages."""
 
@@ -129,7 +132,7 @@ def put_data(context: Context, key: bytes, value: CheckpointValue) -> StoredData
     data = value.data
     rest = range(RECORD_BYTES, len(data), RECORD_BYTES)
     for number, start in enumerate(rest):
-        context.put(records.rest_key(key, number), _Rest(data[start : start + RECORD_BYTES]))
+        context.put(rest_key(key, number), _Rest(data[start : start + RECORD_BYTES]))
     return StoredData(value.type, data[:RECORD_BYTES], len(rest))
 
 
@@ -139,7 +142,7 @@ def get_data(context: Context, key: bytes, stored: StoredData) -> CheckpointValu
         return CheckpointValue(stored.type, stored.data)
     parts = [stored.data]
     for number in range(stored.rest):
-        rest = context.get(records.rest_key(key, number), _Rest)
+        rest = context.get(rest_key(key, number), _Rest)
         assert rest is not None, "one commit wrote all parts, and a repair keeps all of an actor or nothing"
         parts.append(rest.data)
     return CheckpointValue(stored.type, b"".join(parts))
@@ -149,4 +152,46 @@ def delete_data(context: Context, key: bytes, stored: StoredData) -> None:
     """Stage the removal of a record with the rest of its data."""
     context.delete(key)
     for number in range(stored.rest):
-        context.delete(records.rest_key(key, number))
+        context.delete(rest_key(key, number))
+
+
+class ThreadRow(msgspec.Struct, frozen=True, array_like=True):
+    """A thread with its owner: the namespace of a user or agent."""
+
+    owner: str
+    thread_id: str
+
+
+def row_names(key: bytes) -> tuple[tuple[int, int], ...]:
+    """Return the whole sort key as a name."""
+    return ((0, len(key)),) if key else ()
+
+
+def put_row(context: Context, owner: str, thread_id: str) -> None:
+    """Stage the row of a thread."""
+    context.put_row(INDEX, _of_owner(owner), ThreadRow(owner, thread_id))
+
+
+def remove_row(context: Context, owner: str) -> None:
+    """Stage the removal of the row of a thread."""
+    context.delete_row(INDEX, _of_owner(owner))
+
+
+def _of_owner(owner: str) -> bytes:
+    return blake2b(owner.encode(), digest_size=_OWNER_BYTES, person=b"greenroom owner").digest()
+
+
+class ListThreads(Procedure[list[str]], frozen=True, kw_only=True):
+    """List the threads of the caller's user with checkpoints, unordered; internal."""
+
+    runs = "snapshot"
+
+    def run(self, reader: IndexReader) -> Slices[list[str]]:
+        """Read the directory."""
+        owner = user_namespace(reader.principal)
+        found: list[str] = []
+        for row in reader.rows(INDEX, ThreadRow, prefix=_of_owner(owner)):
+            if row.value.owner == owner:
+                found.append(row.value.thread_id)
+            yield
+        return found

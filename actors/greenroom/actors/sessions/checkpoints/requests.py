@@ -60,13 +60,7 @@ class CheckpointHead(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CheckpointRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ReadCheckpoint`.
-
-    Attributes:
-        values: A page of the values of channels.
-        writes: A page of the pending writes.
-        next: The number of values and writes so far, if there are more; else None.
-    """
+    """Answers `ReadCheckpoint`; ``next``: how many values and writes so far, if there are more."""
 
     namespace: str
     checkpoint_id: str
@@ -90,9 +84,6 @@ class PutCheckpoint(Message[None], frozen=True, kw_only=True):
 
     Attributes:
         namespace: Empty for the graph, else the path of a subgraph.
-        checkpoint: The checkpoint, without channel values.
-        versions: The version of each of its channels.
-        values: The new values, at these versions.
         deltas: Channels with a value that follows from writes since an earlier checkpoint.
     """
 
@@ -121,12 +112,7 @@ class PutWrites(Message[None], frozen=True, kw_only=True):
 
 
 class ReadCheckpoint(Message[CheckpointRead | None], frozen=True, kw_only=True):
-    """Read a checkpoint with its values and writes; without an id the newest.
-
-    Attributes:
-        channels: Only values of, and writes to, these channels.
-        skip: The number of values and writes to skip.
-    """
+    """Read a checkpoint, or the newest, with values and writes of some channels."""
 
     namespace: str
     checkpoint_id: str | None = None
@@ -137,12 +123,7 @@ class ReadCheckpoint(Message[CheckpointRead | None], frozen=True, kw_only=True):
 class ListCheckpoints(Message[list[CheckpointHead]], frozen=True, kw_only=True):
     """List checkpoints, the newest first.
 
-    Attributes:
-        namespace: Only checkpoints of this namespace.
-        checkpoint_id: Only checkpoints with this id.
-        before: Only checkpoints with smaller ids.
-        after: Id and namespace of the last listed checkpoint.
-        limit: The most checkpoints to list.
+    ``before``: only smaller ids. ``after``: id and namespace of the last listed one.
     """
 
     namespace: str | None = None
@@ -173,12 +154,7 @@ class ReadPart(Message[Part], frozen=True, kw_only=True):
 
 
 class CopyPart(Message[bytes | None], frozen=True, kw_only=True):
-    """Copy records of another thread of the owner; replies with the key to continue after.
-
-    Attributes:
-        source: The actor key of the thread to copy.
-        after: The reply before.
-    """
+    """Copy records of another thread of the owner; replies with the key to continue after."""
 
     source: str
     thread_id: str
@@ -190,11 +166,7 @@ class CopyPart(Message[bytes | None], frozen=True, kw_only=True):
 
 
 def check_checkpoint(request: PutCheckpoint) -> int:
-    """Check a checkpoint to store, and return its bytes.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: invalid id, too large, or a value without a version.
-    """
+    """Check a checkpoint to store, and return its bytes."""
     versions = [each for each in request.versions.values() if isinstance(each, str)]
     names = [request.thread_id, request.namespace, request.parent_id, request.run_id]
     check_names([*names, *request.versions, *versions, *request.deltas])
@@ -208,11 +180,7 @@ def check_checkpoint(request: PutCheckpoint) -> int:
 
 
 def check_writes(request: PutWrites) -> int:
-    """Check writes to store, and return their bytes.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: invalid id of the checkpoint, or too large.
-    """
+    """Check writes to store, and return their bytes."""
     of_tasks = [(each.task_path, each.task_id, each.channel) for each in request.writes]
     check_names([request.thread_id, request.namespace, *chain.from_iterable(of_tasks)])
     _check_id(request.checkpoint_id)
@@ -220,11 +188,7 @@ def check_writes(request: PutWrites) -> int:
 
 
 def check_names(names: Iterable[str | None]) -> None:
-    """Check that names can be stored.
-
-    Raises:
-        Refusal: ``SERIALIZATION_ERROR``: one holds a lone surrogate.
-    """
+    """Check that names have no lone surrogates."""
     for name in names:
         try:
             (name or "").encode()

@@ -71,7 +71,6 @@ def erase(session: Session, request: EraseFrom, context: Context) -> Slices[Eras
 
 
 def _clean(session: Session, header: Header, person: Person, context: Context) -> Slices[None]:
-    """Stage the erasure of a person's data, and update the counts in listings."""
     directory.remove(context, session.activity)
     for key in (yield from _notes(session, person, context)):
         context.delete(key)
@@ -97,7 +96,6 @@ def _clean(session: Session, header: Header, person: Person, context: Context) -
 
 
 def _notes(session: Session, person: Person, context: Context) -> Slices[list[bytes]]:
-    """Return the keys of a person's work context, decisions, migrations and compactions."""
     found: list[bytes] = []
     for owner in person.roots:
         prefix = work_context.prefix_of(owner)
@@ -123,12 +121,10 @@ def _is_made_by(person: Person, entry: work_context.StoredDecision | work_contex
 
 
 def _is_name_from(person: Person, header: Header) -> bool:
-    """Return whether the session's name comes from a message of the person."""
     return header.naming is not None and bool(header.naming.by) and person.has_agent(header.naming.by)
 
 
 def _is_holder(person: Person, work: ToolState | None) -> bool:
-    """Return whether agents of the person began to work in the session."""
     return work is not None and any(person.has_agent(holder.agent) for holder in work.holders)
 
 
@@ -139,11 +135,7 @@ def _is_written_by(person: Person, sender: SenderCounter) -> bool:
 
 
 def _drop_messages(person: Person, context: Context) -> Slices[list[int]]:
-    """Stage the removal of a person's messages, event ids and counters.
-
-    Returns:
-        The ids of the messages.
-    """
+    """Stage the removal of a person's messages, event ids and counters; return the ids."""
     removed: list[int] = []
     for counter_key, counter in list(context.scan(SenderCounter, prefix=COUNTERS)):
         if not _is_written_by(person, counter):

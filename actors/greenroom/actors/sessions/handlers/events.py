@@ -62,8 +62,7 @@ def event_key(partition: Partition, event_id: str) -> bytes:
 def find(context: Context, event_id: str) -> Entry | None:
     """Return the event that the sender sees under this id.
 
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: the id has the form of a message's id, and no message has it.
+    Refuses an id that has the form of a message's id, if no message has it.
     """
     partitions = policy.partitions(context.principal)
     if _DERIVED.fullmatch(event_id) is not None:
@@ -96,13 +95,7 @@ def find_last(context: Context) -> Slices[StoredEvent | None]:
 
 
 def check_repeat(request: requests.AppendEvent, earlier: Entry, context: Context) -> requests.EventView:
-    """Check that an event repeats the stored one with its id, and return that.
-
-    The comparison ignores the time, since a retry may have a new one.
-
-    Raises:
-        Refusal: ``IDEMPOTENCY_CONFLICT``: the events differ.
-    """
+    """Check that an event repeats the stored one, at whatever time, and return that."""
     there = view(earlier, context)
     given = (request.event_type, request.actor, request.is_final_response, request.visibility)
     is_same = given == (there.event_type, there.actor, there.is_final_response, there.visibility)
@@ -258,12 +251,6 @@ def _whole_content(context: Context, entry: Entry) -> bytes | None:
             missing_record("an event", prefix), "the message", message_id=str(entry.message_id)
         )
     return whole
-
-
-def drop_parts(context: Context, partition: Partition, message_id: int, whole_bytes: int) -> None:
-    """Stage the removal of the parts of an event's content."""
-    for key in part_keys(partition, message_id, whole_bytes):
-        context.delete(key)
 
 
 def part_keys(partition: Partition, message_id: int, whole_bytes: int) -> list[bytes]:

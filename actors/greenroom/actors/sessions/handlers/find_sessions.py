@@ -34,7 +34,6 @@ class SessionsFound(replies.ListReply, frozen=True, kw_only=True):
     """Answers `FindSessions`, newest activity first.
 
     Attributes:
-        count: The number of sessions in this reply.
         matching: The number of matches from here on, this page included.
         is_all: Whether the scan reached the end.
     """
@@ -53,11 +52,7 @@ class SessionsFound(replies.ListReply, frozen=True, kw_only=True):
     scope="sessions:read",
 )
 class FindSessions(Procedure[SessionsFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Find visible sessions by their listed fields, newest visible activity first.
-
-    Attributes:
-        text: A part of its id, purpose, program or user, in any case.
-    """
+    """Find visible sessions by their listed fields, newest visible activity first."""
 
     runs = "snapshot"
 

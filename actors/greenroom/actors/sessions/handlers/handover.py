@@ -21,7 +21,7 @@ from greenroom.actors.core.auth.policy import PUBLIC
 from greenroom.actors.core.resources.resource_uris import client_topic, session_uri
 from greenroom.actors.core.validation.times import HOUR, SECOND, to_datetime
 from greenroom.actors.core.validation.types import CLOSED
-from greenroom.actors.sessions.handlers import lifecycle, passport_payload
+from greenroom.actors.sessions.handlers import lifecycle, passport
 from greenroom.actors.sessions.handlers.session_naming import MOST_NAMING, default_name
 from greenroom.actors.sessions.handlers.work_context import context_read
 from greenroom.actors.sessions.requests import handover, requests, session_context
@@ -97,7 +97,7 @@ def move(session: Session, request: handover.Move, context: Context) -> Slices[s
     header = session.require_writable(context)
     if request.outcome == "resumed" and is_kept_by_hooks(header):  # clients continue it in a new session
         raise auth_errors.session_closed(context.address.key, header.status)
-    passport_payload.release(request.memories, context)
+    passport.release(request.memories, context)
     work = context.get(migrations.TOOL_STATE, ToolState)
     came_from = None if work is None else work.tool
     migrations.log_migration(context, request.outcome, came_from, request.to_tool, request.note)
@@ -126,8 +126,8 @@ def continue_session(
     work = ToolState(request.tool, first, old.workspace_path, context.now, holders=holders)
     context.put(migrations.TOOL_STATE, work)
     own, common = session.work_context.own(context), session.work_context.common(context)
-    users = passport_payload.Users(there.decided_for, there.work_for)
-    passport_payload.put_context(own, common, old.context, context, users)
+    users = passport.Users(there.decided_for, there.work_for)
+    passport.put_context(own, common, old.context, context, users)
     session.put_header(context, header)
     agent = context.principal.agent_id
     step = StoredMigration(
@@ -234,17 +234,14 @@ def leave(session: Session, request: handover.LeaveSession, context: Context) ->
 
 
 def _is_open(header: Header, context: Context) -> bool:
-    """Return whether the sender may continue in the session."""
     return header.status not in CLOSED and policy.may_see_session(context.principal, header.project_id)
 
 
 def _is_held(session: Session, context: Context, besides: str | None) -> bool:
-    """Return whether another client holds the session."""
     return any(True for _ in _holders(session, context, besides))
 
 
 def _holders(session: Session, context: Context, besides: str | None) -> Iterator[handover.Holder]:
-    """Yield the other clients that hold the session."""
     work = context.get(migrations.TOOL_STATE, ToolState)
     newest = session.activity[PUBLIC].at
     for holder in () if work is None else work.holders:
@@ -259,7 +256,6 @@ def _holders(session: Session, context: Context, besides: str | None) -> Iterato
 def _add_holder(
     holders: list[handover.Holder], holder: handover.Holder, now: int | None = None
 ) -> list[handover.Holder]:
-    """Append a holder and drop the oldest beyond the limit."""
     latest = holder if now is None else msgspec.structs.replace(holder, at=now)
     return [*(each for each in holders if each.token != holder.token), latest][-MOST_HOLDERS:]
 
@@ -267,7 +263,6 @@ def _add_holder(
 def _put_work(
     context: Context, header: Header, tool: str, holders: list[handover.Holder] | None = None
 ) -> None:
-    """Stage that the caller resumed the session in a tool."""
     work = context.get(migrations.TOOL_STATE, ToolState) or ToolState(tool, None, None, context.now)
     holders = work.holders if holders is None else holders
     context.put(migrations.TOOL_STATE, msgspec.structs.replace(work, tool=tool, holders=holders))
@@ -282,7 +277,6 @@ def _sweep(session: Session, context: Context) -> Slices[None]:
 
 
 def _is_empty(session: Session, context: Context) -> bool:
-    """Return whether the session is open, empty and not renamed."""
     return (
         session.header is not None
         and session.header.status not in CLOSED
@@ -348,7 +342,6 @@ def _last_used(session: Session, context: Context) -> int:
 
 
 def _contents(session: Session, header: Header, context: Context) -> Iterator[str]:
-    """Yield descriptions of the contents that the caller may see."""
     own, common = session.work_context.own(context), session.work_context.common(context)
     for count, name, names in (
         (session.count_readable(context), "message", "messages"),
@@ -384,7 +377,6 @@ def _has_words(session: Session, header: Header, context: Context) -> bool:
 
 
 def _last_handover(context: Context) -> session_context.Migration | None:
-    """Return the last migration, if it handed the session over."""
     last = migrations.migrations(context)[-1:]
     return last[0] if last and last[0].outcome == "handed_over" else None
 

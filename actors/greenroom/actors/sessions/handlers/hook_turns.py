@@ -40,18 +40,15 @@ _LONGEST_REASON: Final = 100
 
 
 def keep_turns(session: Session, request: hook_messages.KeepTurns, context: Context) -> Slices[None]:
-    """Store turns; create the session if needed, and reopen an ended one.
-
-    Raises:
-        Refusal: ``KEY_EXISTS``: the session was not created by the sender's hooks.
-    """
+    """Store turns; create the session if needed, and reopen an ended one."""
     header = session.header
     if header is None:
         header = yield from _make(session, request, context)
     elif not is_kept_by_hooks(header) or not is_of_same_user(header, context.principal):
         raise auth_errors.session_exists(context.address.key)
     kept = 0
-    if not _is_repeat(request, context):
+    is_repeat = bool(request.turns) and events.find(context, _event_id(request, 0)) is not None
+    if not is_repeat:  # one commit stored all of them
         for number, turn in enumerate(request.turns):
             if session.count_readable(context) >= MOST_TURNS:
                 break
@@ -133,11 +130,6 @@ def _make(session: Session, request: hook_messages.KeepTurns, context: Context) 
     return header
 
 
-def _is_repeat(request: hook_messages.KeepTurns, context: Context) -> bool:
-    """Return whether the turns are stored; one commit stored all of them."""
-    return bool(request.turns) and events.find(context, _event_id(request, 0)) is not None
-
-
 def _keep(
     session: Session,
     request: hook_messages.KeepTurns,
@@ -167,7 +159,6 @@ def _note_compaction(request: hook_messages.KeepTurns, compacted: datetime, cont
 
 
 def _set_status(session: Session, context: Context, *, ends: bool) -> None:
-    """Stage that the session is active or has ended."""
     header = session.header
     assert header is not None, "it is there"
     later = max(context.now, header.updated_at)

@@ -1,23 +1,46 @@
-"""Export of a session into a passport, and its restoring from one."""
+"""Export of a session into a passport, and its restoring from one.
+
+Private messages become the importer's. A message for agents of one type stays with that type; if the importer
+has another type, only the importer sees it.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
 
 from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
-from greenroom.actors.core.auth import policy
+from greenroom.actors.core.auth import passport_errors, policy
 from greenroom.actors.core.auth.namespaces import user_namespace
+from greenroom.actors.core.auth.policy import PUBLIC, Partition
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.validation.times import HOUR, to_datetime, to_microseconds, with_microseconds
-from greenroom.actors.core.validation.types import CLOSED
-from greenroom.actors.sessions.handlers import passport_payload
+from greenroom.actors.core.validation.times import (
+    HOUR,
+    to_datetime,
+    to_microseconds,
+    with_datetime,
+    with_microseconds,
+)
+from greenroom.actors.core.validation.types import CLOSED, SessionStatus
+from greenroom.actors.memories.requests import transfer
+from greenroom.actors.sessions.handlers import events
 from greenroom.actors.sessions.handlers.work_context import context_read, publish_decisions
-from greenroom.actors.sessions.requests import payloads
+from greenroom.actors.sessions.requests import payloads, session_context
 from greenroom.actors.sessions.session import Session
-from greenroom.actors.sessions.storage import message_log, migrations, work_context
+from greenroom.actors.sessions.storage import (
+    directory,
+    fields,
+    message_log,
+    migrations,
+    records,
+    work_context,
+)
+from greenroom.actors.sessions.storage.directory import ActivityRow
 from greenroom.actors.sessions.storage.migrations import StoredMigration, ToolState
-from greenroom.actors.sessions.storage.records import Header
+from greenroom.actors.sessions.storage.work_context import WorkContext
 from greenroom.actors.sessions.summary.briefing import read_newest_talk, write_briefing
 from greenroom.actors.sessions.summary.retained_messages import is_kept_by_hooks
 from greenroom.runtime import Context, Slices
@@ -25,6 +48,10 @@ from greenroom.runtime import Context, Slices
 STAGED_TIMER: Final = "staged"
 STAGED_FOR: Final = HOUR
 """How long staged messages are kept without their session."""
+_STAGED: Final = b"r"
+_TYPE: Final = "type:"
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(payloads.PayloadMessage).decode
 
 
 def export_head(
@@ -34,7 +61,7 @@ def export_head(
     header = session.require_visible(context)
     state = context.get(migrations.TOOL_STATE, ToolState)
     partitions = policy.partitions(context.principal)
-    came = yield from passport_payload.session_of(context, header, state, session.status(header, context))
+    came = yield from _describe_session(context, header, state, session.status(header, context))
     seen = work_context.view(
         session.work_context.own(context), session.work_context.common(context), context.principal
     )
@@ -60,7 +87,19 @@ def export_messages(
 ) -> Slices[payloads.PayloadPage]:
     """Return a page of the visible messages."""
     session.require_visible(context)
-    return passport_payload.page(request, context)
+    partitions = policy.partitions(context.principal)
+    entries = message_log.walk(context, partitions, lowest=request.after_id + 1, highest=request.up_to_id)
+    lines: list[msgspec.Raw] = []
+    size = last_id = 0
+    for entry in entries:
+        if size >= payloads.PIECE_BYTES:
+            return payloads.PayloadPage(lines=lines, last_id=last_id)
+        line = _encode(_to_payload(entry, context.principal))
+        lines.append(msgspec.Raw(line))
+        size += len(line)
+        last_id = entry.message_id
+        yield
+    return payloads.PayloadPage(lines=lines, last_id=None)
 
 
 def find_attempt(session: Session, request: payloads.FindAttempt, context: Context) -> payloads.Place:
@@ -94,14 +133,19 @@ def find_exported(session: Session, request: payloads.FindExported, context: Con
 def stage(session: Session, request: payloads.StageMessages, context: Context) -> None:
     """Stage a piece of messages."""
     if session.header is None:
-        passport_payload.stage(context, request, session.content_limit)
+        for line in request.lines:
+            if len(memoryview(line)) > session.content_limit:  # only then can its text exceed the limit
+                _check_length(_decode(line), session.content_limit)
+        context.put(_piece_key(request.attempt, request.number), [bytes(line) for line in request.lines])
         context.set_timer(STAGED_TIMER, context.now + STAGED_FOR, payloads.DropStaged())
 
 
 def drop_staged(_: Session, __: payloads.DropStaged, context: Context) -> Slices[None]:
     """Drop staged messages without a session."""
     context.use_reserve()
-    return passport_payload.drop(context)
+    for key, _piece in context.scan(msgspec.Raw, prefix=_STAGED):
+        context.delete(key)
+        yield
 
 
 def restore(session: Session, request: payloads.MakeRestored, context: Context) -> Slices[payloads.Restored]:
@@ -117,12 +161,12 @@ def restore(session: Session, request: payloads.MakeRestored, context: Context) 
             )
         )
     policy.check_new_session(principal, context.address.key, None, request.project_id)
-    passport_payload.release(request.memories, context)
-    header = yield from passport_payload.make(session.counters, request, context, session.content_limit)
+    release(request.memories, context)
+    header = yield from _make(session, request, context)
     for earlier in request.migrations:
         migrations.put_migration(context, with_microseconds(StoredMigration, earlier))
     own, common = session.work_context.own(context), session.work_context.common(context)
-    passport_payload.put_context(own, common, request.context, context)
+    put_context(own, common, request.context, context)
     came = request.session
     made = ToolState(
         request.tool,
@@ -140,7 +184,7 @@ def restore(session: Session, request: payloads.MakeRestored, context: Context) 
     )
     migrations.put_migration(context, step)
     migrations.put_recent(context, user_namespace(principal), header.project_id, request.tool)
-    session.activity = passport_payload.list_activities(context, header, session.counters)
+    session.activity = _list_activities(session, header, context)
     session.header = header
     audit_record.record(
         context, "restore_session", context.address.key, messages=made.messages, pieces=request.pieces
@@ -152,7 +196,7 @@ def restore(session: Session, request: payloads.MakeRestored, context: Context) 
 
 
 def _answer_restored(
-    session: Session, header: Header, made: ToolState, tool: str, context: Context
+    session: Session, header: records.Header, made: ToolState, tool: str, context: Context
 ) -> Slices[payloads.Restored]:
     return payloads.Restored(
         read=(yield from context_read(session, header, tool, context)),
@@ -161,3 +205,194 @@ def _answer_restored(
         messages=made.messages,
         importing=made.importing,
     )
+
+
+# -- parts -------------------------------------------------------------------
+
+
+def _describe_session(
+    context: Context, header: records.Header, work: ToolState | None, status: SessionStatus
+) -> Slices[payloads.PayloadSession]:
+    """Return the session without its messages."""
+    return payloads.PayloadSession(
+        session_id=context.address.key,
+        purpose=header.purpose,
+        status=status,
+        created_at=to_datetime(header.created_at),
+        created_by=header.created_by,
+        updated_at=to_datetime(header.updated_at),
+        app_name=header.app_name,
+        project_id=header.project_id,
+        workspace_path=None if work is None else work.workspace_path,
+        tool=None if work is None else work.tool,
+        original_tool=None if work is None else work.original_tool,
+        metadata=(yield from fields.load_json(context, records.METADATA)),
+        state=(yield from fields.load_json(context, records.STATE)),
+    )
+
+
+def _to_payload(entry: records.Entry, reader: Principal) -> payloads.PayloadMessage:
+    message_id, partition, message = entry
+    parent, audience = message.parent or (None, PUBLIC)
+    return payloads.PayloadMessage(
+        message_id=message_id,
+        timestamp=to_datetime(message.timestamp),
+        sender=message.sender,
+        content=message.content,
+        message_type=message.message_type,
+        visibility=partition.visibility,
+        agent_type=partition.audience.removeprefix(_TYPE) if partition.audience.startswith(_TYPE) else None,
+        parent_message_id=parent if policy.may_see_message(reader, audience) else None,
+        metadata=msgspec.Raw(message.metadata),
+        event=None if message.event is None else with_datetime(payloads.PayloadEvent, message.event),
+    )
+
+
+def _piece_key(attempt: str, number: int) -> bytes:
+    return _STAGED + bytes.fromhex(attempt) + number.to_bytes(4)
+
+
+def release(memories: transfer.ReleaseImport | None, context: Context) -> None:
+    """Stage the release of the staged memories, unless it has begun."""
+    if memories is not None:
+        found: transfer.ImportProgress | None = context.precheck_answer
+        if found is None or found.staging != memories.staging:
+            raise passport_errors.invalid("some of its memories are missing; restore it again")
+        context.tell(transfer.import_address(memories.staging), memories)
+
+
+def _make(session: Session, request: payloads.MakeRestored, context: Context) -> Slices[records.Header]:
+    """Stage the imported session; return its header."""
+    came = request.session
+    ahead = yield from _put_messages(session, request, context)
+    metadata = yield from fields.merge("metadata", {}, came.metadata)
+    state = yield from fields.merge("state", {}, came.state)
+    yield from fields.put(context, records.METADATA, metadata)
+    yield from fields.put(context, records.STATE, state)
+    header = records.Header(
+        purpose=came.purpose,
+        status="active" if came.status in CLOSED else came.status,  # importing reopens it
+        created_at=to_microseconds(came.created_at),
+        created_by=came.created_by,
+        updated_at=to_microseconds(came.updated_at),
+        terminated_at=None,
+        app_name=came.app_name,
+        user_id=context.principal.user,
+        project_id=request.project_id,
+        ahead=ahead,
+    )
+    context.put(records.HEADER, header)
+    directory.put_base(context, header)
+    # A timer drops pieces of other attempts; finding them here would read all pieces again.
+    for number in range(request.pieces):
+        context.delete(_piece_key(request.attempt, number))
+    return header
+
+
+def _put_messages(session: Session, request: payloads.MakeRestored, context: Context) -> Slices[int]:
+    """Stage the messages; return the units by which their ids run ahead of their times."""
+    principal: Principal = context.principal
+    audiences: dict[int, str] = {}
+    last_id = ahead = 0
+    for line in _read_staged(context, request):
+        message = _decode(line)
+        time = to_microseconds(message.timestamp)
+        by = records.ahead_of(message.message_id, time)
+        if message.message_id <= last_id or by < 0 or time < 0:
+            raise passport_errors.invalid(
+                f"the message {message.message_id} has an invalid id: ids must ascend and fit their times"
+            )
+        _check_length(message, session.content_limit)
+        partition = _partition(message, principal)
+        last_id, ahead = message.message_id, max(ahead, by)
+        audiences[last_id] = partition.audience
+        stored = _to_stored(message, time, audiences)
+        context.put(records.message_key(partition, last_id), stored)
+        session.counters.record(context, partition, last_id, stored)
+        if message.event is not None:
+            context.put(events.event_key(partition, message.event.event_id), last_id)
+        yield
+    return ahead
+
+
+def _check_length(message: payloads.PayloadMessage, content_limit: int) -> None:
+    if len(message.content) > content_limit and message.event is None:
+        raise auth_errors.too_long("content", len(message.content), content_limit)
+
+
+def _read_staged(context: Context, request: payloads.MakeRestored) -> Iterator[bytes]:
+    prefix = _STAGED + bytes.fromhex(request.attempt)
+    number = 0
+    for key, lines in context.scan(list[bytes], prefix=prefix):
+        if key != prefix + number.to_bytes(4):
+            break
+        number += 1
+        yield from lines
+    if number != request.pieces:
+        raise passport_errors.invalid("some of its messages are missing; restore it again")
+
+
+def _partition(message: payloads.PayloadMessage, principal: Principal) -> Partition:
+    if message.visibility == "agent_only" and message.agent_type != principal.agent_type:
+        own = policy.own_audience(principal.agent_id)
+        return policy.Partition(own, "agent_only")
+    return policy.partition_of(principal, message.visibility)
+
+
+def _to_stored(
+    message: payloads.PayloadMessage, time: int, audiences: dict[int, str]
+) -> records.StoredMessage:
+    parent = message.parent_message_id
+    return records.StoredMessage(
+        sender=message.sender,
+        timestamp=time,
+        message_type=message.message_type,
+        parent=(parent, audiences[parent]) if parent is not None and parent in audiences else None,
+        metadata=bytes(message.metadata),
+        content=message.content,
+        event=None if message.event is None else with_microseconds(records.StoredEvent, message.event),
+    )
+
+
+def _list_activities(session: Session, header: records.Header, context: Context) -> dict[str, ActivityRow]:
+    """Stage the places of the new session in listings; return the activity by audience."""
+    activities = {
+        audience: ActivityRow(*activity) for audience, activity in session.counters.audiences().items()
+    }
+    public = activities.get(PUBLIC, ActivityRow(0, 0))
+    activities[PUBLIC] = msgspec.structs.replace(public, at=max(public.at, header.updated_at))
+    for audience, activity in activities.items():
+        directory.move(context, audience, None, activity)
+    return activities
+
+
+class Users(NamedTuple):
+    """Users of the decisions of a context, newest first, and of its workflow state."""
+
+    decided: Sequence[str | None] = ()
+    work: str | None = None
+
+
+def put_context(
+    own: WorkContext,
+    common: WorkContext,
+    came: session_context.SessionContext,
+    context: Context,
+    users: Users = Users(),  # noqa: B008  immutable
+) -> None:
+    """Stage an imported context; its files, searches and memories become the importer's."""
+    for file in came.files_accessed:
+        given = None if file.importance == work_context.importance_of(None, file.uses) else file.importance
+        used = to_microseconds(file.last_used)
+        own.put_file(context, work_context.StoredFile(file.path, file.uses, used, given, file.note))
+    for search in reversed(came.recent_searches):
+        own.put_search(context, with_microseconds(work_context.StoredSearch, search))
+    for memory in came.memories:
+        own.put_memory(context, with_microseconds(work_context.StoredMemoryUse, memory))
+    decided = users.decided or [None] * len(came.decisions)
+    for made, user in zip(reversed(came.decisions), reversed(decided), strict=True):
+        decision = with_microseconds(work_context.StoredDecision, made)
+        common.put_decision(context, msgspec.structs.replace(decision, user=user))
+    if came.workflow_state is not None:
+        workflow = with_microseconds(work_context.StoredWorkflow, came.workflow_state)
+        common.put_workflow(context, msgspec.structs.replace(workflow, user=users.work))

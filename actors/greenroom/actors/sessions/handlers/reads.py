@@ -102,13 +102,7 @@ def statistics(session: Session, context: Context) -> replies.SessionStatistics:
 def get_messages(
     session: Session, request: requests.GetMessages, context: Context
 ) -> Slices[replies.MessagePage]:
-    """Return a page of visible messages, oldest first.
-
-    A cursor from `read` pages backwards.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR`` for a cursor of another listing, or with an offset.
-    """
+    """Return a page of visible messages, oldest first; a cursor of `read` pages backwards."""
     before, counters = session.require_visible(context).continues, session.counters
     if request.cursor is not None and request.offset is not None:
         raise auth_errors.invalid("offset", "offset: give a cursor or an offset, not both")
@@ -188,11 +182,7 @@ def search_by_sender(
 def search_by_timerange(
     session: Session, request: requests.SearchByTimerange, context: Context
 ) -> Slices[replies.TimeRangeMessages]:
-    """Return the messages between two times, and write an audit record.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR`` when the end lies before the start.
-    """
+    """Return the messages between two times, and write an audit record."""
     header = session.require_visible(context)
     start, end = to_microseconds(request.start_time), to_microseconds(request.end_time)
     entries = message_log.walk(

@@ -13,7 +13,6 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.core.auth.policy import Partition
 from greenroom.actors.search.embedding import rows
 from greenroom.actors.sessions.handlers.events import EVENT_IDS, event_key, part_keys
 from greenroom.actors.sessions.storage import directory, migrations, records, work_context
@@ -67,7 +66,6 @@ RULE: Final = RepairRule(keep, records.names_in, frozenset({directory.INDEX, mig
 def _whole(
     messages: Mapping[bytes, bytes], parts: Mapping[bytes, bytes]
 ) -> Iterator[tuple[bytes, StoredMessage]]:
-    """Yield the messages with all their parts."""
     for key, record in messages.items():
         message = _decode(record, type=StoredMessage)
         if all(part in parts for part in _parts(key, message)):
@@ -77,7 +75,6 @@ def _whole(
 def _with_its_rows(
     key: bytes, message: StoredMessage, found: Mapping[bytes, Mapping[bytes, bytes]]
 ) -> dict[bytes, bytes]:
-    """Return the records of a message: itself, its parts, its event id."""
     rows = {key: found[records.MESSAGES][key]}
     rows |= {part: found[records.PARTS][part] for part in _parts(key, message)}
     if message.event is not None:
@@ -100,7 +97,8 @@ def _counters(
     for key, message in messages.items():
         partition = records.partition_in(key)
         where = records.counter_key(partition, message.sender)
-        old = counters.get(where) or _none(partition, message.sender)
+        none = SenderCounter(partition.audience, partition.visibility, message.sender, 0, 0, 0)
+        old = counters.get(where, none)
         counters[where] = msgspec.structs.replace(
             old,
             count=old.count + 1,
@@ -109,10 +107,6 @@ def _counters(
             last_at=max(old.last_at, message.timestamp),
         )
     return counters
-
-
-def _none(partition: Partition, sender: str) -> SenderCounter:
-    return SenderCounter(partition.audience, partition.visibility, sender, 0, 0, 0)
 
 
 def _vectors(found: Mapping[bytes, bytes], messages: Mapping[bytes, StoredMessage]) -> dict[bytes, bytes]:
@@ -125,7 +119,6 @@ def _vectors(found: Mapping[bytes, bytes], messages: Mapping[bytes, StoredMessag
 def _lost_ids(
     remains: Remains, found: Mapping[bytes, Mapping[bytes, bytes]], messages: Iterable[bytes]
 ) -> set[int]:
-    """Return the ids of known messages without a record."""
     lost = {_id(key) for key in (*remains.damaged(), *found[records.MESSAGES]) if key[:1] == records.MESSAGES}
     lost |= {_decode(record, type=int) for record in found[EVENT_IDS].values()}
     return lost - {_id(key) for key in messages}

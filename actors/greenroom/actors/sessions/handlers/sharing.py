@@ -91,16 +91,11 @@ def change_shared(session: Session, request: requests.ChangeShared, context: Con
 
 
 def _is_for(change: requests.SharedChange, header: Header) -> bool:
-    """Return whether a session with the right id also has the right owner and project."""
     return (header.user_id, header.project_id) == (change.user_id, change.project_id)
 
 
 def _tell_changes(shared: Sequence[requests.SharedChange], context: Context) -> None:
-    """Stage the messages to the sessions that hold the shared state.
-
-    Raises:
-        Refusal: the caller may not change one of them.
-    """
+    """Stage the messages to the sessions that hold the shared state."""
     principal: Principal = context.principal
     for change in shared:
         policy.check_new_session(principal, change.session_id, change.user_id, change.project_id)

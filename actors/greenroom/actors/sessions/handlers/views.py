@@ -67,12 +67,6 @@ class Tiers(NamedTuple):
     shown: int
     cursor: str | None
 
-    def counts(self, total: int) -> TierCounts:
-        """Return the number of messages in each tier and in all."""
-        return TierCounts(
-            recent=len(self.recent), compressed=len(self.compressed), lines=len(self.lines), total=total
-        )
-
 
 def read_transcript(session: Session, request: ReadTranscript, context: Context) -> Slices[Transcript]:
     """Return a page of the transcript."""
@@ -129,7 +123,12 @@ def _conversation(
     partitions = policy.partitions(context.principal)
     tiers = yield from _tiers(context, partitions, session.tiers, session.shortened)
     session.shortened = {each.message_id: each.text for each in tiers.compressed}
-    counts = tiers.counts(session.count_readable(context))
+    counts = TierCounts(
+        recent=len(tiers.recent),
+        compressed=len(tiers.compressed),
+        lines=len(tiers.lines),
+        total=session.count_readable(context),
+    )
     audit_record.record_resource_read(context, messages=counts.recent + counts.compressed + counts.lines)
     return ConversationResource(
         session_id=context.address.key,
@@ -168,14 +167,7 @@ def _info(request: ReadResource, context: Context, last_updated: datetime) -> Re
 def _tiers(
     context: Context, partitions: Sequence[Partition], sizes: TierSizes, known: Mapping[int, str]
 ) -> Slices[Tiers]:
-    """Return the newest messages in ``partitions`` in tiers.
-
-    Args:
-        context: The message's context.
-        partitions: The partitions of the reader.
-        sizes: The sizes of the tiers.
-        known: Shortened texts by message id, from an earlier read: each takes milliseconds.
-    """
+    """Return the newest messages in tiers; ``known`` texts are not shortened again (milliseconds)."""
     recent: list[replies.MessageView] = []
     compressed: list[CompressedMessage] = []
     lines: list[MessageLine] = []
@@ -243,7 +235,6 @@ def _writers(session: Session, partitions: Sequence[Partition]) -> list[Writer]:
 def _page(
     request: ReadTranscript, context: Context, partitions: Sequence[Partition]
 ) -> Slices[tuple[list[Entry], bool, bool]]:
-    """Return a page, oldest first, and whether there are older and newer messages."""
     if request.start is not None:
         walked = message_log.walk(context, partitions, lowest=request.start)
         entries, has_newer = yield from message_log.take_page(walked, request.limit)

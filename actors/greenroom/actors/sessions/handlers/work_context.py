@@ -169,7 +169,6 @@ def context_read(
 def _read_talk(
     session: Session, header: Header, context: Context
 ) -> Slices[tuple[list[TimedUtterance], int]]:
-    """Return the messages that the sender may read, oldest first, and their number."""
     if is_kept_by_hooks(header):
         if not is_of_same_user(header, context.principal):
             return [], 0

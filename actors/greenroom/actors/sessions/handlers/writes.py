@@ -153,11 +153,11 @@ def drop_message(context: Context, entry: Entry) -> None:
     context.delete(message_key(partition, message_id))
     if message.event is not None:
         context.delete(events.event_key(partition, message.event.event_id))
-        events.drop_parts(context, partition, message_id, message.event.whole_bytes)
+        for key in events.part_keys(partition, message_id, message.event.whole_bytes):
+            context.delete(key)
 
 
 def _append(session: Session, context: Context, partition: Partition, message: StoredMessage) -> int:
-    """Append a message to the log; return its id."""
     header = session.header
     assert header is not None, "its existence was checked"
     last_id = session.counters.last_id
@@ -181,11 +181,6 @@ def _append(session: Session, context: Context, partition: Partition, message: S
 
 
 def _parent(session: Session, message_id: int | None, context: Context) -> tuple[int, str] | None:
-    """Return id and audience of the parent message.
-
-    Raises:
-        Refusal: ``PARENT_MESSAGE_NOT_FOUND``: it does not exist, or is hidden from the caller.
-    """
     if message_id is None:
         return None
     parent = message_log.find(context, policy.partitions(context.principal), message_id)
@@ -218,11 +213,6 @@ def _to_message(session: Session, event: requests.AppendEvent, context: Context)
 def _find_new(
     session: Session, request: requests.AppendEvents, context: Context
 ) -> Slices[list[tuple[requests.AppendEvent, StoredMessage]]]:
-    """Return the new events.
-
-    Raises:
-        Refusal: an event breaks a rule, or another event has its id.
-    """
     new: dict[str, tuple[requests.AppendEvent, StoredMessage]] = {}
     for event in request.events:
         earlier = events.find(context, event.event_id)

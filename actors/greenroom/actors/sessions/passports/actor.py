@@ -92,18 +92,13 @@ def _owner(context: Context) -> str:
 
 
 def _asker(context: Context) -> tuple[str, str]:
-    """Return the digests of the caller's namespace and of its agent."""
     return _owner(context), _hidden(context, agent_namespace(context.principal))
 
 
 def _only_attempt(
     context: Context, attempt: str, stored: StoredRedemption | None
 ) -> tuple[str, StoredRedemption | None]:
-    """Return the only attempt of a one-time passport, and its record.
-
-    Raises:
-        Refusal: ``PASSPORT_REDEEMED``: by another agent, or too long ago.
-    """
+    """Return the only attempt of a one-time passport, and its record."""
     owner, agent = _asker(context)
     if stored is None:
         for key, other in context.scan(StoredRedemption, prefix=_REDEMPTION):

@@ -37,12 +37,7 @@ _GROUP: Final = 8
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A claim to a passport stored here, or to a session.
-
-    Attributes:
-        id: The id of the passport or session.
-        expires: In seconds since 1970.
-    """
+    """A claim to a passport or session here; expires in seconds since 1970."""
 
     kind: Literal["passport", "session"]
     id: types.SessionId
@@ -69,11 +64,7 @@ def is_small(text: str) -> bool:
 
 
 def read_small(text: str, signers: Signers) -> bytes | Claim:
-    """Return the passport as JSON, or the claim, of a text.
-
-    Raises:
-        Refusal: ``PASSPORT_INVALID``: another server's claim, or another text; ``PASSPORT_TOO_LARGE``.
-    """
+    """Return the passport as JSON, or the claim, of a text."""
     if len(text) > MOST_QR_TEXT:
         raise passport_errors.too_large(len(text), MOST_QR_TEXT)
     text = text.strip().upper()

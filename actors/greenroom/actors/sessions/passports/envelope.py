@@ -158,11 +158,7 @@ AnyPassport = Passport | OlderPassport
 
 
 def canonical(value: dict[str, Any]) -> bytes:
-    """Return the canonical JSON (RFC 8785) of a passport, or of its body.
-
-    Raises:
-        Refusal: a number in it has no exact double.
-    """
+    """Return the canonical JSON (RFC 8785) of a passport, or of its body."""
     import rfc8785  # noqa: PLC0415  (only for export and restore)
 
     mark = secrets.token_hex(16)
@@ -187,14 +183,7 @@ def _mark_data(value: dict[str, Any], mark: str) -> tuple[object, dict[str, Any]
 
 
 def read(document: bytes | str | dict[str, Any]) -> tuple[AnyPassport, bytes]:
-    """Parse a passport; return it and its canonical body, both untrusted.
-
-    Args:
-        document: The JSON, or the parsed JSON.
-
-    Raises:
-        Refusal: ``PASSPORT_TOO_LARGE``, or ``PASSPORT_INVALID``: not a passport of a known version.
-    """
+    """Parse a passport; return it and its canonical body, both untrusted."""
     parsed = document if isinstance(document, dict) else _parse(document)
     version = parsed.get("greenroom_passport")
     if version not in READ or isinstance(version, bool):

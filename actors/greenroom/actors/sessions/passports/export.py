@@ -71,11 +71,7 @@ class ExportSession(Procedure[SessionExported], frozen=True, metaclass=CheckedWh
     qr: Annotated[bool, Meta(description="also a QR code: image and qr_png")] = False
 
     async def run(self, client: PassportClient) -> SessionExported:
-        """Collect, pack, sign and store it.
-
-        Raises:
-            Refusal: ``SESSION_NOT_FOUND``, ``PASSPORT_TOO_LARGE``, ``PERMISSION_DENIED``.
-        """
+        """Collect, pack, sign and store it."""
         if self.include_memories:
             client.check_scope("include_memories", MEMORIES)
         session_id = client.session.resolve(self.session_id)
@@ -187,7 +183,6 @@ class ExportSession(Procedure[SessionExported], frozen=True, metaclass=CheckedWh
 
 
 def _metadata(head: payloads.PayloadHead, content: PassportPayload) -> dict[str, Any]:
-    """Return the overview of a session for people."""
     session, messages = content.session, content.messages
     last = max(session.updated_at, packing.time_of(messages[-1])) if messages else session.updated_at
     return {
@@ -218,11 +213,7 @@ async def collect(
     to_tool: str | None,
     include_memories: bool,  # noqa: FBT001
 ) -> tuple[payloads.PayloadHead, PassportPayload]:
-    """Collect everything that the exporter may see, as of one moment.
-
-    Raises:
-        Refusal: ``SESSION_NOT_FOUND``, or ``PASSPORT_TOO_LARGE``.
-    """
+    """Collect everything that the exporter may see, as of one moment."""
     address = Address("session", session_id)
     head = await client.ask(address, payloads.ExportHead(to_tool=to_tool))
     messages: list[msgspec.Raw] = []

@@ -43,13 +43,7 @@ _TAG_BYTES: Final = 8
 
 
 class Taker(msgspec.Struct, frozen=True, array_like=True):
-    """A redeemer of a passport: owner, agent, time, session.
-
-    Attributes:
-        owner: The namespace of the user, or of the agent.
-        at: The time (microseconds since 1970).
-        done: Whether the session was created.
-    """
+    """A redeemer of a passport; ``done``: whether the session was created."""
 
     attempt: str
     owner: str
@@ -92,12 +86,7 @@ class PassportTaken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PassportIssued(msgspec.Struct, frozen=True, kw_only=True):
-    """A passport that was issued of a session here.
-
-    Attributes:
-        signer: The public key of the server that signed it.
-        taken: Its redemptions here, newest first.
-    """
+    """A passport that was issued of a session here; the newest redemption is first."""
 
     passport_id: str
     agent: str
@@ -123,10 +112,7 @@ class PassportRedeemed(msgspec.Struct, frozen=True, kw_only=True):
 class PassportOfOther(msgspec.Struct, frozen=True, kw_only=True):
     """A passport of a session that another user issued or redeemed.
 
-    Attributes:
-        deed: The action.
-        agent: The agent of the other user.
-        sessions: The visible sessions that an issued passport created.
+    Of the sessions that it created, those that the reader may see.
     """
 
     deed: Literal["issued", "redeemed"]

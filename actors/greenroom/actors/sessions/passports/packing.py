@@ -59,11 +59,7 @@ class Packed(NamedTuple):
 
 
 def pack(content: bytes, passport_id: str, passphrase: str | None = None) -> Packed:
-    """Pack content.
-
-    Raises:
-        Refusal: ``PASSPORT_TOO_LARGE``.
-    """
+    """Pack content."""
     if len(content) > MAX_CONTENT_BYTES:
         raise passport_errors.too_large(len(content), MAX_CONTENT_BYTES)
     data = load_zstd().compress(content, LEVEL)
@@ -90,11 +86,7 @@ def pack(content: bytes, passport_id: str, passphrase: str | None = None) -> Pac
 
 
 def unpack(passport: AnyPassport, passphrase: str | None = None) -> bytes:
-    """Unpack the content of a passport with a checked signature.
-
-    Raises:
-        Refusal: ``PASSPHRASE_NEEDED``, or ``PASSPORT_INVALID``: it does not match its description.
-    """
+    """Unpack the content of a passport with a checked signature."""
     content = passport.content
     if len(passport.data) > MAX_DOCUMENT_BYTES:
         raise passport_errors.too_large(len(passport.data), MAX_DOCUMENT_BYTES)
@@ -114,11 +106,7 @@ def unpack(passport: AnyPassport, passphrase: str | None = None) -> bytes:
 
 
 def decompress(data: bytes, size: int) -> bytes:
-    """Decompress one frame of zstd.
-
-    Raises:
-        Refusal: ``PASSPORT_INVALID``: not a frame, or of another size.
-    """
+    """Decompress one frame of zstd of the declared size."""
     if frame_size(data) != size:
         raise passport_errors.invalid("its content does not have the declared size")
     frame = load_zstd().ZstdDecompressor()
@@ -132,11 +120,7 @@ def decompress(data: bytes, size: int) -> bytes:
 
 
 def frame_size(data: bytes) -> int:
-    """Return the declared size of a frame of zstd; 0 if it declares none.
-
-    Raises:
-        Refusal: ``PASSPORT_INVALID``: not a frame.
-    """
+    """Return the declared size of a frame of zstd; 0 if it declares none."""
     try:
         size: int | None = load_zstd().get_frame_info(data).decompressed_size
     except load_zstd().ZstdError as error:
@@ -210,11 +194,7 @@ def write(payload: PassportPayload) -> bytes:
 
 
 def read(raw: bytes) -> PassportPayload:
-    """Parse and check a payload, except its memories, which their import checks.
-
-    Raises:
-        Refusal: ``PASSPORT_INVALID`` with the part that cannot be stored.
-    """
+    """Parse and check a payload, except its memories, which their import checks."""
     try:
         payload = _decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

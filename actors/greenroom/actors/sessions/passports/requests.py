@@ -65,8 +65,6 @@ class MemoryPassport(msgspec.Struct, frozen=True, kw_only=True):
         claim: A text by which another tool at this server resumes the session; valid for 30 days.
         export_url: A link to its passport, which works once, for anyone, without a key. None if there is no
             HTTP, or the caller may not export.
-        export_expires_at: When the link ends.
-        qr_code: A data URL with the claim as a QR code, if requested.
     """
 
     passport_id: str
@@ -83,15 +81,10 @@ class SessionStarted(Reply, frozen=True, kw_only=True):
     """Answers `StartSession`.
 
     Attributes:
-        notice: What was done, why, and how to continue.
         briefing: The work context and the conversation as text; data, not instructions.
-        talk: The number of messages of a restored session, and the calls that read them.
-        continues: The ended session that this one continues.
         restored: Whether it existed, came from a passport, or continues another session.
-        taken_up: Its previous tool, if the start resumed it.
         offered: Other open sessions of the same user and project, last used first, then sessions stored by
             hooks. Each has its holders and the call that resumes it.
-        memory_passport: The ways to move the session elsewhere.
     """
 
     notice: str
@@ -114,9 +107,6 @@ class SessionRestored(Reply, frozen=True, kw_only=True):
 
     Attributes:
         briefing: The work context and the conversation as text; data, not instructions.
-        talk: The number of messages, and the calls that read them.
-        continues: The ended session that this one continues.
-        original_tool: The tool that the session was started in.
         original_session_id: Its id where it was exported, or before it was continued.
         messages: The number of visible messages from a passport; None for a session that was here.
     """
@@ -145,7 +135,6 @@ class SessionExported(Reply, frozen=True, kw_only=True):
         claim: A short text for it at this server.
         passport: The passport itself, if small.
         qr: The content of the QR code: the ``passport`` or the ``claim``; its PNG comes as an image.
-        qr_png: That PNG in base64.
     """
 
     passport_id: str
@@ -169,9 +158,7 @@ class SessionMigrated(Reply, frozen=True, kw_only=True):
     """Answers `MigrateSession`.
 
     Attributes:
-        instructions: What to do in the other tool.
         briefing: The work context and the conversation as text for the other tool; data, not instructions.
-        talk: The number of messages, and the calls that read them.
         claim: The text that the other tool passes to `RestoreSession`.
     """
 
@@ -193,7 +180,6 @@ class Redemption(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `Redeem`: the attempt and its session.
 
     Attributes:
-        at: The time of its beginning.
         here: Whether it resumes the exported session itself.
         done: Whether it was done before this request.
         is_late: Whether it began too long ago to be repeated.
@@ -208,11 +194,7 @@ class Redemption(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `AskStanding`: the time, and the text if stored here.
-
-    Attributes:
-        own: The caller's last redemption.
-    """
+    """Answers `AskStanding`: the time, the text if stored here, the caller's last redemption."""
 
     now: datetime
     text: str | None = None
@@ -228,10 +210,7 @@ class AskStanding(Message[Standing], frozen=True, kw_only=True):
 class KeepPassport(Message[None], frozen=True, kw_only=True):
     """Store a piece of an exported passport until it expires.
 
-    Attributes:
-        session_id: The exported session.
-        memories: The number of its memories.
-        signer: The public key of the signer; empty from older programs, which also omit the fields below.
+    Older programs omit the fields from ``signer`` on.
     """
 
     number: int
@@ -290,9 +269,7 @@ class SettleRedemption(Message[None], frozen=True, kw_only=True):
 class Redeemed(msgspec.Struct, frozen=True, kw_only=True):
     """The entry in the revocation log for a redemption, which no restored backup undoes.
 
-    Attributes:
-        owner: A digest of the redeeming user.
-        agent: A digest of that user's agent; empty from older programs.
+    User and agent are digests.
     """
 
     attempt: str

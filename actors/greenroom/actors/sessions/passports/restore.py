@@ -16,7 +16,7 @@ import secrets
 from collections.abc import Callable
 from datetime import datetime
 from hashlib import blake2b
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -86,11 +86,7 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
     idempotency_key: types.IdempotencyKey | None = None
 
     async def run(self, client: PassportClient) -> SessionRestored:
-        """Restore the session and make it current.
-
-        Raises:
-            Refusal: ``SESSION_NOT_FOUND``, or the fault of the passport; nothing was restored.
-        """
+        """Restore the session and make it current."""
         if (self.session_id is None) == (self.passport is None):
             raise auth_errors.invalid("passport", "passport: give a session_id or a passport")
         tool = resolve_tool(client, self.tool_id)
@@ -127,12 +123,10 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
         return await self._redeem(client, checked, tool)
 
     def _once(self, client: PassportClient, what: str) -> Idempotency | None:
-        """Return the idempotency of restoring a passport or session."""
         request = (what, self.tool_id, self.project_id)
         return client.idempotency("restore_session", self.idempotency_key, request)
 
     def _is_over(self, expires: datetime, standing: requests.Standing) -> bool:
-        """Return whether the passport expired and this is not a repeat."""
         is_repeat = standing.own is not None and not standing.own.is_late
         return self.idempotency_key is None and not is_repeat and expires <= standing.now
 
@@ -213,11 +207,6 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
     async def _earlier(
         self, client: PassportClient, checked: CheckedPassport, redemption: requests.Redemption
     ) -> session_context.ContextRead | None:
-        """Return the session that a one-time passport became earlier; None if it did not.
-
-        Raises:
-            Refusal: ``PASSPORT_REDEEMED``: that session is deleted, or a repeat is too late.
-        """
         if not checked.passport.one_time:
             return None
         own = checked.standing.own or redemption  # an idempotent reply is that of the first time
@@ -285,7 +274,6 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
         *,
         here: bool = False,
     ) -> None:
-        """Record that the attempt is done."""
         done = requests.SettleRedemption(
             attempt=attempt,
             session_id=session_id,
@@ -325,28 +313,17 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
         return f"session_{digest}", "free"
 
 
-class CheckedPassport:
-    """A checked passport that may become a session here.
+class CheckedPassport(NamedTuple):
+    """A checked passport that may become a session here, with its status then.
 
-    Attributes:
-        pieces: The messages, in pieces for staging.
-        memories: The memories in the importer's namespaces, as lines.
-        standing: Its status here at the time of the check.
+    Messages are in pieces for staging, memories in the importer's namespaces.
     """
 
-    def __init__(
-        self,
-        passport: AnyPassport,
-        payload: PassportPayload,
-        pieces: list[list[msgspec.Raw]],
-        memories: list[bytes],
-        standing: requests.Standing,
-    ) -> None:
-        self.passport = passport
-        self.payload = payload
-        self.pieces = pieces
-        self.memories = memories
-        self.standing = standing
+    passport: AnyPassport
+    payload: PassportPayload
+    pieces: list[list[msgspec.Raw]]
+    memories: list[bytes]
+    standing: requests.Standing
 
     @property
     def address(self) -> Address:
@@ -362,11 +339,7 @@ class CheckedPassport:
         *,
         is_over: Callable[[datetime, requests.Standing], bool],
     ) -> CheckedPassport:
-        """Check everything that does not need a write.
-
-        Raises:
-            Refusal: the fault of the passport.
-        """
+        """Check everything that does not need a write."""
         passport, body = await run_in_thread(envelope.read, given)
         await run_in_thread(client.passports.signers.check, body, passport.signature)
         address = requests.passport_address(passport.passport_id)
@@ -405,11 +378,7 @@ class CheckedPassport:
         )
 
     def project_for(self, client: PassportClient, wanted: str | None) -> str | None:
-        """Return the project of the restored session.
-
-        Raises:
-            Refusal: ``PERMISSION_DENIED``: the caller is not a member of it.
-        """
+        """Return the project of the restored session, of which the caller must be a member."""
         project_id = wanted or self.payload.session.project_id
         if not policy.may_see_session(client.principal, project_id):
             raise auth_errors.permission_denied(
@@ -460,7 +429,6 @@ def _check_audience(passport: AnyPassport, client: PassportClient) -> None:
 
 
 def _unpack(passport: AnyPassport, passphrase: str | None) -> tuple[PassportPayload, list[list[msgspec.Raw]]]:
-    """Return the content, and its messages in pieces."""
     content = packing.read(packing.unpack(passport, passphrase))
     return content, packing.pieces(content.messages)
 

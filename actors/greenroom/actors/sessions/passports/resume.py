@@ -1,23 +1,50 @@
-"""Resume a session that is here, or continue an ended one in a new session."""
+"""Find sessions that a user can resume; resume one, or continue an ended one."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Final
+from itertools import chain, islice
+from typing import Any, Final
 
 from msgspec import UNSET
 
 from greenroom.actors.content.text.escape import escape_untrusted
+from greenroom.actors.core.auth import policy
+from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.core.auth.scopes import SESSIONS, allows
+from greenroom.actors.core.validation.types import CLOSED
 from greenroom.actors.memories.requests.transfer import ReleaseImport
+from greenroom.actors.memories.storage.injection_log import KIND
 from greenroom.actors.sessions.passports.requests import SessionRestored
 from greenroom.actors.sessions.requests import handover, session_context
 from greenroom.actors.sessions.requests.current_session import SessionClient
+from greenroom.actors.sessions.requests.hook_messages import LastSessions, LookAtKept, session_id_of
+from greenroom.actors.sessions.storage import directory, migrations
 from greenroom.actors.sessions.storage.migrations import client_tool
 from greenroom.actors.sessions.summary.briefing import LEAST_ROOM, MOST_BYTES
-from greenroom.runtime import Address, GreenroomError, Idempotency, Refusal
+from greenroom.actors.sessions.summary.retained_messages import HOOKS_APP, is_of_same_user
+from greenroom.runtime import (
+    ActorFailedError,
+    ActorQuarantinedError,
+    Address,
+    GreenroomError,
+    Idempotency,
+    IndexReader,
+    Procedure,
+    ProcedureContext,
+    Refusal,
+    Row,
+    Slices,
+)
 
+MOST_OFFERS: Final = 5
+MOST_KEPT: Final = 3
+MOST_ASKED: Final = 50
+"""The most sessions to query, the last resumed first."""
+MOST_UNLISTED: Final = 200
+"""The number of recently active sessions to scan for those that older programs did not index."""
 SESSION_DIGITS: Final = 8
 """Random bytes in the ids of new sessions."""
 _PURPOSE: Final = 120
@@ -33,11 +60,7 @@ async def resume_session(
     idempotency: Idempotency | None = None,
     memories: ReleaseImport | None = None,
 ) -> SessionRestored:
-    """Resume a session in a tool; for an ended one create its continuation.
-
-    Raises:
-        Refusal: ``SESSION_NOT_FOUND``.
-    """
+    """Resume a session in a tool; for an ended one create its continuation."""
     move = handover.Move(to_tool=tool, outcome="resumed", memories=memories)
     try:
         read = await client.ask(Address("session", session_id), move, idempotency=idempotency)
@@ -100,15 +123,7 @@ def select_talk(client: SessionClient, read: session_context.ContextRead) -> ses
 async def extend_briefing(
     client: SessionClient, read: session_context.ContextRead, *, is_named: bool = True
 ) -> str:
-    """Return the briefing, extended with the sessions that this one continues.
-
-    The extension uses the remaining bytes of the budget.
-
-    Args:
-        client: The reader.
-        read: The session.
-        is_named: Whether the client named the session.
-    """
+    """Return the briefing, extended by the sessions that this one continues, within the budget."""
     if not may_read(client):
         return ""
     text, before = read.briefing, read.continues
@@ -157,3 +172,89 @@ def _ago(age: timedelta) -> str:
             number = age // unit
             return f"{number:,} {name}{'' if number == 1 else 's'} ago"
     return "less than a minute ago"
+
+
+class FindOffers(Procedure[list[handover.Offer]], frozen=True, kw_only=True):
+    """Find the caller's open, non-empty sessions of a project; internal.
+
+    Sessions with messages come first, then those with observed files or searches; the last used first.
+    """
+
+    project_id: str | None
+    token: str
+
+    async def run(self, context: ProcedureContext) -> list[handover.Offer]:
+        """Find the sessions, and query each for its contents."""
+        offers: list[handover.Offer] = []
+        spoken = 0
+        for session_id in await context.query(FindOpen(project_id=self.project_id)):
+            try:
+                offer = await context.ask(
+                    Address("session", session_id), handover.LookAtWork(token=self.token)
+                )
+            except (ActorFailedError, ActorQuarantinedError):  # the others are there all the same
+                continue
+            if offer is not None:
+                offers.append(offer)
+                spoken += offer.has_words
+                if spoken == MOST_OFFERS:
+                    break
+        offers.sort(key=lambda offer: (offer.has_words, offer.last_used), reverse=True)
+        return offers[:MOST_OFFERS]
+
+
+class FindOpen(Procedure[list[str]], frozen=True, kw_only=True):
+    """Find the caller's open sessions of a project, the last resumed first; internal."""
+
+    runs = "snapshot"
+
+    project_id: str | None
+
+    def run(self, reader: IndexReader) -> Slices[list[str]]:
+        """Read the index of recent sessions, and the newest part of the directory."""
+        found: dict[str, None] = {}
+        mine = migrations.prefix_of(user_namespace(reader.principal), self.project_id)
+        listed = reader.rows(migrations.INDEX, migrations.RecentSessionRow, prefix=mine)
+        active = reader.rows(directory.INDEX, type(None), prefix=directory.sort_prefix(policy.PUBLIC))
+        rows: Iterator[Row[Any]] = chain(listed, islice(active, MOST_UNLISTED))
+        for row in rows:
+            base = reader.get(directory.INDEX, directory.BASE, row.address, directory.BaseRow)
+            if (
+                base is not None
+                and base.status not in CLOSED
+                and base.project_id == self.project_id
+                and base.app_name != HOOKS_APP
+                and policy.may_see_session(reader.principal, base.project_id)
+                and (row.value is not None or is_of_same_user(base, reader.principal))
+            ):
+                found[row.address.key] = None
+                if len(found) == MOST_ASKED:
+                    break
+            yield
+        return list(found)
+
+
+class FindKept(Procedure[list[handover.Offer]], frozen=True, kw_only=True):
+    """Find the sessions that hooks stored of the caller's user in a project; internal."""
+
+    project_id: str
+
+    async def run(self, context: ProcedureContext) -> list[handover.Offer]:
+        """Find the client sessions, and query each for its contents, newest first."""
+        offers: list[handover.Offer] = []
+        address = Address(KIND, user_namespace(context.principal))
+        try:
+            earlier = await context.ask(address, LastSessions(project=self.project_id))
+        except (ActorFailedError, ActorQuarantinedError):  # start without these offers
+            return offers
+        for each in earlier:
+            kept = Address("session", session_id_of(each, context.principal))
+            try:
+                offer = await context.ask(kept, LookAtKept(project_id=self.project_id))
+            except (ActorFailedError, ActorQuarantinedError):  # the others are there all the same
+                continue
+            if offer is not None:
+                offers.append(offer)
+            if len(offers) == MOST_KEPT:
+                break
+        return offers

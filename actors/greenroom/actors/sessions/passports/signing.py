@@ -192,11 +192,7 @@ class PassportOptions(NamedTuple):
 
 
 class ClientPassports:
-    """Signs and checks the passports of one client.
-
-    Attributes:
-        base_url: The base URL of links; None if the client gets none.
-    """
+    """Signs and checks the passports of one client; links need a base URL."""
 
     def __init__(self, runtime: RuntimeClient, scopes: frozenset[str], options: PassportOptions) -> None:
         self._runtime = runtime

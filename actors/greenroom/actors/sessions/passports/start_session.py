@@ -18,10 +18,11 @@ from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.sessions.passports import requests
 from greenroom.actors.sessions.passports.claims import CLAIM_DAYS, memory_passport, session_claim
-from greenroom.actors.sessions.passports.offers import FindKept, FindOffers
 from greenroom.actors.sessions.passports.requests import SessionMigrated, SessionRestored, SessionStarted
 from greenroom.actors.sessions.passports.restore import RestoreSession
 from greenroom.actors.sessions.passports.resume import (
+    FindKept,
+    FindOffers,
     extend_briefing,
     format_talk,
     may_read,
@@ -74,11 +75,7 @@ class StartSession(Procedure[SessionStarted], frozen=True, metaclass=CheckedWhen
     idempotency_key: types.IdempotencyKey | None = None
 
     async def run(self, client: PassportClient) -> SessionStarted:
-        """Start a session and make it current.
-
-        Raises:
-            Refusal: ``PERMISSION_DENIED``, or as for `RestoreSession`.
-        """
+        """Start a session and make it current."""
         policy.check_user(client.principal, self.user_id)
         if self.new and self.restore_from is not None:
             raise auth_errors.invalid("new", "new: give restore_from or new, not both")
@@ -112,11 +109,6 @@ class StartSession(Procedure[SessionStarted], frozen=True, metaclass=CheckedWhen
         return await self._answer_started(client, tool, await self._start(client, start))
 
     def _restore_request(self, given: str | dict[str, Any]) -> RestoreSession:
-        """Return the request that restores a session by id or passport.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: neither an id nor a passport.
-        """
         session_id = None
         if isinstance(given, str) and len(given) <= _LONGEST_ID and ":" not in given:
             if not re.match(types.SESSION_ID, given):
@@ -131,7 +123,6 @@ class StartSession(Procedure[SessionStarted], frozen=True, metaclass=CheckedWhen
         )
 
     async def _start(self, client: PassportClient, start: handover.StartHere) -> handover.Started:
-        """Start or resume a session; a repeat gets the first reply."""
         offered = start.offered
         # A session with messages has priority over one with observed files only.
         meant = [each for each in offered if each.has_words] or offered
@@ -247,7 +238,6 @@ def _notice(client: PassportClient, started: handover.Started, *, is_latest: boo
 
 
 def _of_kept(kept: list[handover.Offer]) -> str:
-    """Return a sentence on sessions stored by hooks; empty if there are none."""
     if not kept:
         return ""
     what = "a session" if len(kept) == 1 else f"{len(kept)} sessions"
@@ -286,11 +276,7 @@ class MigrateSession(Procedure[SessionMigrated], frozen=True, metaclass=CheckedW
     idempotency_key: types.IdempotencyKey | None = None
 
     async def run(self, client: PassportClient) -> SessionMigrated:
-        """Log the migration, and issue a claim for the other tool.
-
-        Raises:
-            Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
-        """
+        """Log the migration, and issue a claim for the other tool."""
         session_id = client.session.resolve(self.session_id)
         to_tool = client_tool(self.to_tool)
         move = handover.Move(to_tool=to_tool.tool_id, outcome="handed_over", note=self.note)
@@ -315,11 +301,6 @@ class MigrateSession(Procedure[SessionMigrated], frozen=True, metaclass=CheckedW
 
 
 def _project_of(principal: Principal, project_id: str | None, workspace_path: str | None) -> str | None:
-    """Return the named project, or else that of the workspace.
-
-    Raises:
-        Refusal: the caller belongs to several projects and names none, or is not a member.
-    """
     if project_id is None and principal.projects:
         if len(principal.projects) > 1:
             mine = ", ".join(sorted(principal.projects))

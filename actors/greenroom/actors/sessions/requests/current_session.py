@@ -47,13 +47,14 @@ class CurrentSession:
     """The session that a client works in and holds against other clients.
 
     Args:
+        runtime: Of the sessions.
+        principal: The client.
+        tool: Its program.
         scope: The scope of its idempotency keys.
         locator: Remembers the session of a client without a connection; None if it has one.
 
     Attributes:
         session_id: None until the client starts or restores a session.
-        project_id: Its project; None for none.
-        folder: The folder that the client began to work in, if known.
         token: Identifies the client among others in the same session.
     """
 
@@ -140,11 +141,7 @@ class CurrentSession:
             self._held.close()
 
     def resolve(self, session_id: str | None) -> str:
-        """Return the named session, or the current one.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: none is named and none is current.
-        """
+        """Return the named session, or the current one; refuse if there is neither."""
         session_id = session_id or self.session_id
         if session_id is None:
             raise auth_errors.invalid(
@@ -155,9 +152,7 @@ class CurrentSession:
     def fill_in(self, request: Any) -> Any:
         """Fill in the current session in a request that names none.
 
-        Raises:
-            Refusal: as `resolve`; also for a message without a connection, since another window of the same
-                caller may have started that session.
+        Refuses a message without a connection: another window of the caller may have started that session.
         """
         session_id = self.resolve(None)
         if isinstance(request, AddMessage) and self._locator is not None:
@@ -172,7 +167,6 @@ class CurrentSession:
         return named
 
     def _hold(self, *session_ids: str | None) -> None:
-        """Hold these sessions and no others."""
         if self._locator is not None or self._is_closed:
             return
         if self._held is None:

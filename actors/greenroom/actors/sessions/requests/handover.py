@@ -16,7 +16,6 @@ from greenroom.actors.core.replies.replies import Reply, ToolCall
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.memories.requests import transfer
-from greenroom.actors.sessions.requests import handover, session_context
 from greenroom.actors.sessions.requests.session_context import ContextRead, MigrationOutcome
 from greenroom.runtime import Address, Message
 
@@ -37,8 +36,6 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         tool: The client tool that it is in; its creator, if no tool started it.
-        held: Whether another client works in it at present.
-        contents: A summary of its contents.
         has_words: Whether it has messages or recorded work, besides what the server observed.
         call: The call that resumes it; for a session stored by hooks, the call that reads its briefing.
     """
@@ -100,13 +97,9 @@ class ReopenSession(Message[SessionReopened], frozen=True, metaclass=CheckedWhen
 
 
 class Holder(msgspec.Struct, frozen=True, array_like=True):
-    """A client that works in a session: it holds the session.
+    """A client that holds a session, since it works in it.
 
-    Attributes:
-        token: Identifies the client.
-        at: When it began (microseconds since 1970).
-        is_connected: Whether it has a connection; then it holds the session as long as it is connected.
-        agent: Its agent; empty in records of older programs.
+    If connected it does so as long as it is. Older records have no agent.
     """
 
     token: str
@@ -120,14 +113,7 @@ class Holder(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `StartHere`; without a ``session_id`` the session could not be resumed.
-
-    Attributes:
-        offered: Other sessions that the caller can resume.
-        kept: Sessions that hooks stored.
-        read: The work context of the session, if it was resumed.
-        taken_up: Its previous tool, if it was resumed.
-    """
+    """Answers `StartHere`; without a ``session_id`` the session could not be resumed."""
 
     session_id: str | None
     project_id: str | None
@@ -145,9 +131,7 @@ class StartHere(Message[Started], frozen=True, kw_only=True):
     Attributes:
         how: ``take_up`` fails if another client holds the session or if it has ended; ``resume`` only if it
             has ended.
-        purpose: None if the caller gave none.
         offered: Sessions that can be resumed, this one included.
-        kept: Sessions that hooks stored.
     """
 
     audit_action: ClassVar[str] = "start_session"
@@ -187,9 +171,7 @@ class LeaveSession(Message[None], frozen=True, kw_only=True):
 class Move(Message[ContextRead], frozen=True, kw_only=True):
     """Hand a session over to another tool, or resume it there.
 
-    Attributes:
-        outcome: The step to log; ``resumed`` makes ``to_tool`` the session's tool.
-        memories: Decides the import of the staged memories of a passport.
+    ``outcome``: the step to log; ``resumed`` makes ``to_tool`` the session's tool.
     """
 
     audit_action: ClassVar[str] = "migrate_session"
@@ -204,20 +186,14 @@ class Move(Message[ContextRead], frozen=True, kw_only=True):
         return None if self.memories is None else transfer.staged_query(self.memories)
 
 
-class ContinueSession(Message[session_context.ContextRead], frozen=True, kw_only=True):
-    """Create a session that continues an ended one; replies with its work context.
-
-    Attributes:
-        continues: The ended session, which does not change.
-        tool: The client tool that continues the work.
-        holder: The client that continues.
-    """
+class ContinueSession(Message[ContextRead], frozen=True, kw_only=True):
+    """Create a session that continues an ended one; replies with its work context."""
 
     audit_action: ClassVar[str] = "restore_session"
 
     continues: str
     tool: str
-    holder: handover.Holder
+    holder: Holder
 
     def precheck(self) -> tuple[Address, Message[ToContinue]] | None:
         """Read the ended session first."""
@@ -228,13 +204,11 @@ class ToContinue(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `ReadToContinue`.
 
     Attributes:
-        read: What the caller may see.
         named_by: The sender of the message that named the session; empty where a caller chose the name.
         decided_for: The user of each decision, in their order; None if unknown.
-        work_for: The user who last recorded the state of the work.
     """
 
-    read: session_context.ContextRead
+    read: ContextRead
     named_by: str
     decided_for: list[str | None]
     work_for: str | None
@@ -259,10 +233,7 @@ class EarlierTalk(msgspec.Struct, frozen=True, kw_only=True):
 class TellEarlier(Message[EarlierTalk], frozen=True, kw_only=True):
     """Read an extract of the messages of a continued session.
 
-    Attributes:
-        most_bytes: The most bytes of UTF-8 that the extract may take.
-        asked: Whether the reader named the continuing session. Only then does it get messages that hooks
-            stored.
+    Only if the reader named that session, it gets messages that hooks stored.
     """
 
     most_bytes: int

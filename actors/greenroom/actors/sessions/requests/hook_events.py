@@ -25,14 +25,7 @@ Aware = Annotated[datetime, Meta(tz=True)]
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A turn of a client's transcript, with recognised secrets removed.
 
-    Attributes:
-        role: The person, the model, or a tool; a tool's output may come from anyone.
-        tool: The tool, for a call and for its output.
-        command: The shell command that it ran.
-        path: The file that it read or wrote.
-        wrote: Whether it wrote that file.
-        failed: Whether the tool reported a failure.
-        at: The time, if the transcript has it.
+    ``role``: the person, the model, or a tool; a tool's output may come from anyone.
     """
 
     role: Literal["user", "assistant", "tool"]
@@ -51,10 +44,7 @@ class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     Attributes:
         id: Created for this run, so that the server stores the event once.
         client: The name of the client in the table of clients, such as ``claude-code``.
-        session: The client's own id of its session.
         project: The project of the folder that it works in, as `project_of_path` names it.
-        prompt: What the person typed, of ``user-prompt``.
-        reason: The client's word for why a session starts or ends.
         turns: The turns of the transcript since the last stored run, oldest first.
     """
 
@@ -75,7 +65,6 @@ class HookAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         context: Text for the model, delimited and marked as data; empty if nothing is relevant.
-        memory_ids: The memories in it, in order.
         partial: Whether vectors, or events still in the spool, were missing.
         found: How many unreviewed memories rules made since the last session began, at most `MOST_FOUND`. The
             person sees the number, and only the person can accept them.

@@ -35,13 +35,7 @@ class ClientSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Earlier(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier session of a client.
-
-    Attributes:
-        ended: When it ended, if the client reported it.
-        reason: The client's word for why it ended.
-        request: The beginning of the person's last request, without secrets.
-    """
+    """An earlier session of a client, with the beginning of the person's last request."""
 
     client: str
     session: str
@@ -56,12 +50,9 @@ class HookState(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `LookUpSession`.
 
     Attributes:
-        taken: Whether the event is stored already.
         memories: The versions of the memories that the session was given, by their ids.
         lines: Digests of the other lines that it was given.
         open: Memories given to it and not used so far, with the number of their record.
-        earlier: The project's sessions before it, the newest first.
-        findings: The findings of the request that are not stored yet.
         carried: Earlier turns that are needed to interpret later ones.
     """
 
@@ -75,11 +66,7 @@ class HookState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LookUpSession(Message[HookState], frozen=True, kw_only=True):
-    """Look up a client session before an event of it is processed.
-
-    Attributes:
-        findings: Keys of memories that the event would make.
-    """
+    """Look up a client session, and findings, before an event of it is processed."""
 
     of: ClientSession
     event_id: str = ""
@@ -97,10 +84,7 @@ class NoteTaken(Message[None], frozen=True, kw_only=True):
 
     Attributes:
         ended: Why the session ended; None while it goes on.
-        request: The beginning of the person's last request, if there is one.
         used: Memories that were used: the number in the injection log, and the id.
-        findings: Keys of the memories that it made.
-        carried: As in `HookState`.
     """
 
     of: ClientSession
@@ -123,9 +107,8 @@ class ForgetOldHooks(Message[None], frozen=True, kw_only=True):
 class KeptTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A turn as a session stores it.
 
-    Attributes:
-        words: The part that other agents of the user may read: the person's text, the model's last words of a
-            turn, errors of tools (one a line). None if there is none.
+    ``words``: the part that other agents of the user may read: the person's text, the model's last words of a
+    turn, errors of tools (one a line). None if there is none.
     """
 
     role: str
@@ -143,11 +126,7 @@ class LookAtKept(Message[Offer | None], frozen=True, kw_only=True):
 class KeepTurns(Message[None], frozen=True, kw_only=True):
     """Store turns of a client session; create it if needed, ignore a repeat.
 
-    Attributes:
-        files: Files and the number of their uses; a write counts twice.
-        ends: Whether the client's session is over.
-        compacted: When the client compacted its model's context, if this reports a compaction.
-        reason: The client's word for the reason.
+    Of each file the number of uses is given; a write counts twice.
     """
 
     event_id: str
@@ -173,13 +152,7 @@ def session_id_of(of: HookEvent | ClientSession | Earlier, principal: Principal)
 
 
 def kept_id(client: str, session: str, owner: str) -> str:
-    """Return the id of the session that stores a client session.
-
-    Args:
-        client: The client's name.
-        session: Its own id of the session.
-        owner: The namespace of its user, or of its agent if no user is known.
-    """
+    """Return the id of the session that stores a client session of an owner."""
     name = _FOREIGN.sub("-", client)[:40].strip("-.") or "client"
     named = f"{owner}\0{client}\0{session}"
     return f"{name}-{blake2b(named.encode(), digest_size=10).hexdigest()}"

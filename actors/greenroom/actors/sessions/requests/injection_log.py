@@ -29,10 +29,6 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     """The memories and lines that one run of a hook gave.
 
     Attributes:
-        query: The beginning of the prompt, without secrets; empty if there was none.
-        lines: Digests of lines that are not memories.
-        tokens: Its cost in tokens, estimated.
-        partial: Whether vectors were missing.
         least: The least probability, or relevance, that a memory needed; None if there was no threshold.
         left_out: How many memories that matched were left out, by reason.
     """
@@ -52,8 +48,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 class NoteGiven(Message[None], frozen=True, kw_only=True):
     """Record what a session was given; without memories and lines only its request.
 
-    Attributes:
-        fresh: Whether the session's model no longer has what it was given before.
+    ``fresh``: its model no longer has what it was given before.
     """
 
     of: ClientSession
@@ -69,9 +64,7 @@ class WriteRecalled(Message[None], frozen=True, kw_only=True):
 class ReadGiven(Message["GivenRead"], frozen=True, kw_only=True):
     """Read the injection log, newest first.
 
-    Attributes:
-        session: Only records of client sessions with this id, or this beginning of an id.
-        before: Only records older than this number.
+    Of a client session the beginning of its id is enough; ``before`` a number are older records.
     """
 
     session: str = ""
@@ -86,8 +79,7 @@ class ReadGiven(Message["GivenRead"], frozen=True, kw_only=True):
 class MemoryGiven(msgspec.Struct, frozen=True, kw_only=True):
     """A memory in the injection log; ``used`` is when its use was observed.
 
-    Attributes:
-        key: Its present key; empty if it is forgotten, or hidden from the reader.
+    ``key``: its present key; empty if it is forgotten, or hidden from the reader.
     """
 
     memory_id: str
@@ -100,12 +92,7 @@ class MemoryGiven(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GivenView(msgspec.Struct, frozen=True, kw_only=True):
-    """A record of the injection log: recipient, time, giver, reason, memories.
-
-    Attributes:
-        number: Identifies the record.
-        least: As in `Given`, like ``left_out``.
-    """
+    """A record of the injection log: recipient, time, giver, reason, memories."""
 
     number: int = 0
     at: datetime
@@ -134,8 +121,7 @@ class GivenRead(msgspec.Struct, frozen=True, kw_only=True):
 class ToldMemory(msgspec.Struct, frozen=True, kw_only=True):
     """A memory that an agent was given, as in `MemoryGiven`.
 
-    Attributes:
-        now: Its present state; null if it is forgotten, or hidden from the reader.
+    ``now``: its present state; null if it is forgotten, or hidden from the reader.
     """
 
     memory_id: str

@@ -81,13 +81,7 @@ class PayloadSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class PayloadHead(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ExportHead`.
-
-    Attributes:
-        newest_id: The id of the newest visible message; 0 for none.
-        messages: The number of visible messages.
-        briefing: The briefing of the session for the exporter.
-    """
+    """Answers `ExportHead`; messages are those that the exporter may see."""
 
     at: datetime
     session: PayloadSession
@@ -145,9 +139,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 class MakeRestored(Message[Restored], frozen=True, kw_only=True):
     """Create the session from its staged pieces in one commit; a repeat changes nothing.
 
-    Attributes:
-        server: The server that exported it, if another.
-        memories: Decides the import of its memories, which are staged too.
+    This also decides the import of its staged memories.
     """
 
     audit_action: ClassVar[str] = "restore_session"
@@ -168,11 +160,7 @@ class MakeRestored(Message[Restored], frozen=True, kw_only=True):
 
 
 class FindExported(Message[bool], frozen=True, kw_only=True):
-    """Check that the exported session exists, is writable for the caller, and is not older.
-
-    Attributes:
-        newest_id: The id of its newest exported message; 0 for none.
-    """
+    """Check that the exported session exists, is writable for the caller, and is not older."""
 
     created_at: datetime
     updated_at: datetime

@@ -206,11 +206,7 @@ class SearchContext(Message[replies.SearchResults], frozen=True, metaclass=Check
 class FindMessages(Message[replies.SearchResults], frozen=True, kw_only=True):
     """Run a search with its interpreted query; not a tool.
 
-    Attributes:
-        text: The query without the times that it names; None: unchanged.
-        times: These times.
-        vectors: The vectors of the query; None to search by words only.
-        absence: Why there are no vectors at present.
+    ``text`` is the query without the times that it names; None: unchanged.
     """
 
     audit_action: ClassVar[str] = "search_context"
@@ -222,14 +218,7 @@ class FindMessages(Message[replies.SearchResults], frozen=True, kw_only=True):
 
 
 class ExplainMessages(Message["MessagesExplained"], frozen=True, kw_only=True):
-    """Run a search and explain its results; not a tool.
-
-    `ExplainSessionSearch` sends it.
-
-    Attributes:
-        asked: The search with its interpreted query.
-        about: A message to explain as well; None for none.
-    """
+    """Run a search and explain its results; `ExplainSessionSearch` sends it."""
 
     asked: FindMessages
     about: int | None = None
@@ -302,12 +291,9 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """A session at one moment, with the events up to ``newest_id``.
+    """A session at one moment, with the events up to ``newest_id``, 0 for none.
 
-    Attributes:
-        newest_id: The newest message or event that the caller may see; 0 for none.
-        last_event_id: The newest event, not counting messages of tools; None for none.
-        last_event_at: When that one happened.
+    The last event is no message of a tool.
     """
 
     damaged: Damaged | UnsetType = UNSET
@@ -337,9 +323,8 @@ class StateValue(msgspec.Struct, frozen=True, kw_only=True):
 class AppendEvent(Message[EventView], frozen=True, kw_only=True):
     """Append an event and merge its changes of state atomically; a repeat changes nothing.
 
-    Attributes:
-        whole: The JSON of a content that is too large for a message; ``content`` is then the text that agents
-            see instead. Otherwise empty.
+    ``whole``: the JSON of a content that is too large for a message; ``content`` is then the text that agents
+    see instead. Otherwise empty.
     """
 
     session_id: types.SessionId
@@ -357,10 +342,7 @@ class AppendEvent(Message[EventView], frozen=True, kw_only=True):
 class SharedChange(msgspec.Struct, frozen=True, kw_only=True):
     """Changes of shared state: the state of a further session, which the first change creates.
 
-    Attributes:
-        session_id: The session that holds the shared state.
-        user_id: The user who owns it; None: all users.
-        changes: Keys and values that replace those of its state, as JSON.
+    ``user_id``: the user who owns it; None: all users.
     """
 
     session_id: types.SessionId
@@ -387,10 +369,8 @@ class EventAppended(msgspec.Struct, frozen=True, kw_only=True):
 class AppendSharing(Message[EventAppended], frozen=True, kw_only=True):
     """Append an event and change the session's shared state atomically.
 
-    Attributes:
-        shared: The changes; a repeat of the event changes nothing.
-        after_event: The expected last visible event, not counting messages of tools; empty for none. Any
-            other one is a conflict.
+    ``after_event``: the expected last visible event, not counting messages of tools; empty for none. Any
+    other one is a conflict.
     """
 
     audit_action: ClassVar[str] = "append_event"
@@ -437,24 +417,14 @@ class GetEvents(Message[EventPage], frozen=True, kw_only=True):
 
 
 class AppendEvents(Message[None], frozen=True, kw_only=True):
-    """Append several events atomically; events that exist are skipped.
-
-    Attributes:
-        events: Of this session, without changes of its state.
-    """
+    """Append several events atomically; events that exist are skipped."""
 
     session_id: types.SessionId
     events: tuple[AppendEvent, ...]
 
 
 class GetNewestEvents(Message[EventPage], frozen=True, kw_only=True):
-    """Read the newest events before an id, newest first.
-
-    Attributes:
-        before_id: None: from the end of the log.
-        limit: How many; a page may have fewer. None: all.
-        id_prefix: Only events with ids that begin with this.
-    """
+    """Read the newest events before an id, newest first, at most ``limit``."""
 
     session_id: types.SessionId
     before_id: types.MessageId | None = None
@@ -470,12 +440,7 @@ class EventsRemoved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemoveEvents(Message[EventsRemoved], frozen=True, kw_only=True):
-    """Remove the newest events that the caller may see.
-
-    Attributes:
-        limit: How many; None: all.
-        id_prefix: Only events with ids that begin with this.
-    """
+    """Remove the newest events that the caller may see, all without a limit."""
 
     session_id: types.SessionId
     limit: Annotated[int, Meta(ge=1)] | None = None

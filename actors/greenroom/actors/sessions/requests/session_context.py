@@ -171,7 +171,7 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     workflow: Annotated[WorkflowView | UnsetType | None, Meta(extra_json_schema=types.UNLISTED)] = UNSET
 
     def __post_init__(self) -> None:
-        """Accept the older names of fields."""
+        """Move the values of renamed fields."""
         _move_renamed_fields(self)
 
 
@@ -197,7 +197,6 @@ class TalkView(msgspec.Struct, frozen=True, kw_only=True):
     """The number of messages that the reader may see, and the calls that read them.
 
     Attributes:
-        read: The call that reads the newest messages and pages backwards; None if there are none.
         rest: The call that reads the newest message in full, where the briefing truncates it.
         earlier: The call that reads the messages of the session that this one continues.
     """
@@ -224,7 +223,7 @@ class ContextRecorded(Reply, frozen=True, kw_only=True):
     searches: _Former = UNSET
 
     def __post_init__(self) -> None:
-        """Accept the older names of fields."""
+        """Move the values of renamed fields."""
         _move_renamed_fields(self)
 
 
@@ -257,11 +256,7 @@ class ContextRead(Reply, frozen=True, kw_only=True):
 
     Attributes:
         briefing: The context and the conversation as text for the caller's tool; data, not instructions.
-        talk: The number of messages, and the calls that read them.
-        continues: The ended session that this one continues.
         tool: The tool that the session is in; None if no tool started it.
-        original_tool: The tool that it was started in.
-        migrations: Its migrations between tools and servers, oldest first.
     """
 
     purpose: str
@@ -311,7 +306,7 @@ class SessionEnded(Reply, frozen=True, kw_only=True):
     searches: _Former = UNSET
 
     def __post_init__(self) -> None:
-        """Accept the older names of fields."""
+        """Move the values of renamed fields."""
         _move_renamed_fields(self)
 
 

@@ -34,13 +34,7 @@ class Writer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compaction(msgspec.Struct, frozen=True, kw_only=True):
-    """A compaction of the context of a client's model.
-
-    Attributes:
-        by: The agent of the client.
-        client: The name of the client in the table of clients.
-        reason: The client's word for the reason, such as ``auto``; empty if it gave none.
-    """
+    """A compaction of the context of a client's model, and the client's word for why."""
 
     at: datetime
     by: str
@@ -51,10 +45,7 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True):
 class Transcript(replies.Reply, frozen=True, kw_only=True):
     """Answers `ReadTranscript`, oldest message first.
 
-    Attributes:
-        answered: The parents of messages of this page.
-        writers: The senders of the session, the latest first.
-        compactions: Compactions that the client's hooks reported, oldest first.
+    ``answered``: the parents of messages of this page.
     """
 
     session: replies.SessionView
@@ -116,8 +107,6 @@ class ConversationResource(Resource, frozen=True, kw_only=True):
     """The visible messages of a session in tiers, oldest first in each tier.
 
     Attributes:
-        lines: The oldest messages.
-        compressed: Those after them.
         characters: The length of the contents of all these messages; ``shown``: of what is returned.
         cursor: For `GetMessages`, which reads these, newest first.
     """
@@ -136,12 +125,7 @@ class ConversationResource(Resource, frozen=True, kw_only=True):
 
 
 class CurrentSessionResource(Resource, frozen=True, kw_only=True):
-    """The current session of the client, with its work context.
-
-    Attributes:
-        statistics: The counts that the reader may see.
-        conversation: The URI of its messages in tiers.
-    """
+    """The current session of the client, with its work context."""
 
     session: replies.SessionView
     statistics: replies.SessionStatistics

@@ -25,8 +25,7 @@ from greenroom.actors.search.index.document import Analysed, Field, is_temporal
 from greenroom.actors.search.ranking.query import RankQuery
 from greenroom.actors.search.ranking.rank import rank
 from greenroom.actors.search.ranking.view import View
-from greenroom.actors.sessions.search.messages import Messages
-from greenroom.actors.sessions.search.query_expansion import expand
+from greenroom.actors.sessions.search.messages import Messages, expand
 from greenroom.actors.sessions.search.scores import PHRASE, Reasons, Scores, no_scores, reasons, score
 from greenroom.runtime import Slices, finish
 
@@ -46,10 +45,6 @@ class SearchRequest:
     """A search request: the query, and the messages in scope.
 
     Attributes:
-        partitions: The partitions that the caller may see; unknown ones are empty.
-        oldest_id: The oldest message in scope.
-        threshold: The lowest score of a match, 0-100.
-        metadata: Whether to search the values of metadata too.
         words: The query without times; None: all of it.
         times: The times that it names in words; dates are read from ``text``.
         vectors: The vectors of the query; None to search by words only. The sentence vector is used, or else
@@ -75,11 +70,7 @@ class Key(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A match.
-
-    Attributes:
-        score: 0-100, two decimals; 100 for the query as a phrase.
-    """
+    """A match with its score, 0-100; 100 for the query as a phrase."""
 
     id: int
     score: float
@@ -93,7 +84,6 @@ class SearchIndex:
     """
 
     def __init__(self) -> None:
-        """Create an empty index."""
         self._corpus = Corpus()
         self._texts: list[str] = []
         self._metadata: list[str] = []
@@ -102,7 +92,6 @@ class SearchIndex:
         self._view: tuple[tuple[int, bool], Messages, View] | None = None  # of the search before
 
     def __len__(self) -> int:
-        """Return the number of messages."""
         return len(self._texts)
 
     def add(
@@ -238,7 +227,6 @@ class SearchIndex:
         return matches, (Match(about, round(float(scores.score[row]), 2)), reasons(scores, row))
 
     def _score_rows(self, request: SearchRequest, *, explain: bool = False) -> Slices[Scores]:
-        """Score all messages."""
         corpus = self._corpus
         if corpus.tail_rows >= max(_SEALED_ROWS, _SEALED_SHARE * corpus.size):
             yield from corpus.seal()
@@ -275,7 +263,6 @@ class SearchIndex:
         return messages, view
 
     def _visible_rows(self, request: SearchRequest) -> Mask:
-        """Return the mask of rows in scope of a request."""
         corpus = self._corpus
         allowed = np.zeros(len(corpus.partitions), np.bool_)
         for partition in request.partitions:
@@ -301,7 +288,6 @@ class SearchIndex:
         return False
 
     def _best(self, scores: Scores, request: SearchRequest) -> list[Match]:
-        """Return the best matches."""
         rounded = np.round(scores.score, 2)
         rows = np.flatnonzero(rounded >= max(request.threshold, _LEAST))
         if len(rows) > request.limit:
@@ -316,7 +302,6 @@ class SearchIndex:
 
 
 def _prepare(text: str) -> Slices[tuple[str, Counter[str]]]:
-    """Return the phrase key of ``text`` and its term counts."""
     pieces: list[str] = []
     terms: Counter[str] = Counter()
     for stretch in stretches(compose(text), _STRETCH):
@@ -328,7 +313,6 @@ def _prepare(text: str) -> Slices[tuple[str, Counter[str]]]:
 
 
 def _phrase_key(found: Sequence[Token]) -> str:
-    """Join the pieces of ``found`` by single blanks."""
     return " ".join([piece for piece, _, _ in found if piece])
 
 
@@ -356,7 +340,6 @@ def _raise_phrases(
 
 
 def _holding(phrase: str, rows: Iterable[int], keys: Sequence[Sequence[str]]) -> Slices[list[int]]:
-    """Return the rows with ``phrase`` in a key."""
     found: list[int] = []
     looked = 0
     for row in rows:

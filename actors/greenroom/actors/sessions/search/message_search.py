@@ -44,13 +44,7 @@ BATCH_CHARACTERS: Final = 400_000
 
 
 class PreparedSearch(NamedTuple):
-    """A prepared search.
-
-    Attributes:
-        messages: The index of the prepared messages.
-        since: The earliest time in scope (microseconds since 1970).
-        partial: Why some messages were not compared by meaning; None if all were.
-    """
+    """A prepared search; ``partial``: why some messages were not compared by meaning."""
 
     messages: SearchIndex
     partitions: Sequence[Partition]
@@ -175,10 +169,7 @@ class MessageSearch:
             return None
 
     def _comparable(self, vectors: QueryVectors | None, context: Context) -> QueryVectors | None:
-        """Return the query's vectors in the space of the messages.
-
-        For a model the vectors of words are left out.
-        """
+        """Return the query's vectors in the space of the messages; of a model without words."""
         if vectors is None:
             return None
         found = vectors.in_space(context.sidecar.quick_space or self.vectors.serving(context))
@@ -189,11 +180,7 @@ class MessageSearch:
     def _complete(
         self, index: SearchIndex, wanted: SearchRequest, absence: str | None, context: Context
     ) -> Slices[str | None]:
-        """Load or compute vectors for the messages, and request missing ones.
-
-        Returns:
-            Why some messages are not compared by meaning at present; None if all are.
-        """
+        """Load or compute vectors, and request missing ones; return why some are missing."""
         sidecar = context.sidecar
         if sidecar is None or sidecar.is_off:
             return None
@@ -212,7 +199,6 @@ class MessageSearch:
         return None
 
     def _load(self, index: SearchIndex, context: Context) -> Slices[None]:
-        """Load the stored vectors of newly prepared messages."""
         new = index.added_since(self._looked)
         for space in self.vectors.spaces(context):
             found: dict[int, Vectors] = {}
@@ -269,7 +255,6 @@ class MessageSearch:
 
 
 def _embedded(entry: Entry) -> str:
-    """Return the text of a message to embed."""
     message = entry.message
     is_json = message.event is not None and message.event.is_json
     text = metadata_text(message.content) if is_json else message.content
@@ -277,5 +262,4 @@ def _embedded(entry: Entry) -> str:
 
 
 def _since(hours: float | None, now: int) -> int:
-    """Return the beginning of the last ``hours`` (microseconds since 1970)."""
     return 0 if hours is None or hours * HOUR >= now else now - int(hours * HOUR)

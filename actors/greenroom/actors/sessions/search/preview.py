@@ -21,13 +21,9 @@ _TRIES = 64  # occurrences to check for word boundaries
 
 
 class Preview(NamedTuple):
-    """An excerpt of the content of a message.
+    """An excerpt of a message, and where the match is in it, in characters.
 
-    Attributes:
-        text: The excerpt, unchanged.
-        start: The start of the match in ``text``, in characters (code points).
-        end: Its end; equal to ``start`` if the content has no match (only its sender, metadata or neighbours
-            have).
+    The place is empty if only sender, metadata or neighbours match.
     """
 
     text: str
@@ -83,7 +79,6 @@ def _literal(content: str, query: str) -> tuple[tuple[int, int] | None, bool]:
 
 
 def _span(content: str, whole: str, start: int, end: int) -> tuple[int, int]:
-    """Map a span of the composed form ``whole`` to the content."""
     return (start, end) if whole == content else (map_offset(content, start), map_offset(content, end))
 
 

@@ -72,11 +72,8 @@ class Scores(NamedTuple):
     """Scores by row of the corpus; 0 for hidden and unrelated rows.
 
     Attributes:
-        score: 0-97.
         strength: Strength as a share of the expected strength of a message with all words.
-        own: The share of the query in the message itself, 0-1.
         candidates: Whether the message has all words, and so perhaps the phrase.
-        shared: Whether any message has any word.
         sum: The sum of signals by place in ``ranked``; None if nothing was ranked.
     """
 
@@ -91,11 +88,7 @@ class Scores(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """The reasons for the score of a message.
-
-    Attributes:
-        parts: The part of each signal in the strength, as a share of the expected one.
-    """
+    """The reasons for a score; ``parts``: shares of the expected strength, by signal."""
 
     parts: Mapping[str, float]
     decided: str
@@ -117,11 +110,7 @@ def score(
 ) -> Slices[Scores]:
     """Score the ranked rows, which are all related rows.
 
-    Args:
-        view: The ranked view.
-        ranked: The result of ranking.
-        unknown: The number of query words in no visible message.
-        explain: Whether to record the part of each signal.
+    ``unknown`` is the number of query words in no visible message.
     """
     yield
     unknown += len(ranked.unknown)
@@ -216,7 +205,6 @@ def _strength(view: View, ranked: Ranked, unknown: int, *, explain: bool) -> Sli
 
 
 def _full(view: View, ranked: Ranked, table: Mapping[str, float], unknown: int) -> float:
-    """Return the strength of a message with all words, named sender and time."""
     reading = ranked.reading
     by_word = table.get("words", 0.0) + table["nearby"] + table["around"] / 2
     count = view.count + pseudo_documents(view)
@@ -232,7 +220,6 @@ def _full(view: View, ranked: Ranked, table: Mapping[str, float], unknown: int) 
 
 
 def _own(view: View, reading: QueryReading, unknown: int) -> _Own:
-    """Return the share of the query in each row, and the number of its words."""
     size = len(view.visible)
     matched = np.zeros(size)
     shared = np.zeros(size, np.int32)
@@ -304,7 +291,6 @@ def best_around(view: View, values: Floats) -> Floats:
 
 
 def _sums(values: npt.NDArray[Any]) -> Doubles:
-    """Return the sum of the values near each place."""
     up_to = np.concatenate(([0.0], np.cumsum(values, dtype=np.float64)))
     places = np.arange(len(values))
     found = up_to[np.minimum(len(values), places + REACH + 1)] - up_to[np.maximum(0, places - REACH)]

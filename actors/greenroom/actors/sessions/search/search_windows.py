@@ -119,7 +119,6 @@ class SearchWindows:
         return Window(_nth_newest(prepared_partitions, rows), rows)
 
     def _catch_up(self, context: Context, prepared: PreparedMessages) -> Slices[None]:
-        """Prepare the messages added since the last time."""
         for entry in message_log.walk(context, (prepared.partition,), lowest=prepared.top + 1):
             yield from self._prepare(entry)
             prepared.newer.append(entry.message_id)

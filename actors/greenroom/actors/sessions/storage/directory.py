@@ -65,7 +65,7 @@ class ActivityRow(msgspec.Struct, frozen=True, array_like=True):
     others: int = 0
 
 
-def put_base(context: "Context", header: "Header") -> None:
+def put_base(context: Context, header: Header) -> None:
     """Stage the row of the session for listings."""
     try:
         work = context.get(migrations.TOOL_STATE, migrations.ToolState)
@@ -84,7 +84,7 @@ def put_base(context: "Context", header: "Header") -> None:
     context.put_row(INDEX, BASE, row)
 
 
-def move(context: "Context", audience: str, old: ActivityRow | None, new: ActivityRow) -> None:
+def move(context: Context, audience: str, old: ActivityRow | None, new: ActivityRow) -> None:
     """Stage the new position of the session in the order of one audience."""
     if old is None or old.at != new.at:
         prefix, session_id = sort_prefix(audience), context.address.key
@@ -94,7 +94,7 @@ def move(context: "Context", audience: str, old: ActivityRow | None, new: Activi
     context.put_row(INDEX, point_key(audience), new)
 
 
-def remove(context: "Context", activities: "Mapping[str, ActivityRow]") -> None:
+def remove(context: Context, activities: Mapping[str, ActivityRow]) -> None:
     """Stage the removal of the session from all listings."""
     context.delete_row(INDEX, BASE)
     for audience, activity in activities.items():
@@ -140,11 +140,8 @@ def _tie(session_id: str) -> bytes:
 def order_of(position: bytes, place: bytes) -> bytes:
     """Return a sort key that merges the orders of several audiences.
 
-    An encrypted store changes the tie-breaking bytes, and with them the stored order of equal times.
-
-    Args:
-        position: The position as written.
-        place: The `Row.place` of the row.
+    An encrypted store changes the tie-breaking bytes, and with them the stored order of equal times: these
+    come from the row's place.
     """
     return position[:_TIME_BYTES] + place[-_TIME_BYTES - _TIE_BYTES :]
 

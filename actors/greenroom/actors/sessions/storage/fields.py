@@ -37,7 +37,7 @@ def load(
 ) -> Slices[dict[str, NumberedField]]:
     """Return the object stored under ``prefix``, its keys in the order of creation.
 
-    A damaged field is left out: its key is unknown, and setting the key again creates a new field.
+    A damaged field is left out: setting its key again creates a new field.
     """
     fields: dict[str, NumberedField] = {}
     for key, field in context.scan(Field, prefix=prefix, on_damage=on_damage):
@@ -57,10 +57,9 @@ def load_json(context: Context, prefix: bytes) -> Slices[msgspec.Raw]:
 
 
 def merge(name: str, stored: dict[str, NumberedField], given: msgspec.Raw) -> Slices[list[NumberedField]]:
-    """Return the fields to write so that the keys of ``given`` replace those of ``stored``.
+    """Return the fields to write so that given keys replace stored ones.
 
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: the object ``name`` would exceed 1 MB.
+    Refuses an object of more than 1 MB.
     """
     changes = yield from merge_any_size(stored, given)
     changed = {placed.field.key: placed for placed in changes}

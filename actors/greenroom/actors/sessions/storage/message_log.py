@@ -51,10 +51,7 @@ def walk(
     highest: int = HIGHEST_ID,
     reverse: bool = False,
 ) -> Iterator[Entry]:
-    """Yield the messages with ids from ``lowest`` to ``highest``, both included, in order.
-
-    Damaged messages are skipped, and the reply names them.
-    """
+    """Yield the messages with ids from ``lowest`` to ``highest`` in order, without damaged ones."""
     streams = [_entries(context, partition, lowest, highest, reverse=reverse) for partition in partitions]
     return heapq.merge(*streams, key=itemgetter(0), reverse=reverse)
 
@@ -119,18 +116,15 @@ def take_page(
 ) -> Slices[tuple[list[Entry], bool]]:
     """Return the first wanted entries, and whether there are more.
 
-    Args:
-        entries: A walk.
-        limit: The most entries to return; fewer if they fill a page.
-        wanted: Selects the entries.
-        there: The number of wanted entries, if known, so that the walk can end at the last.
-        whole: Whether the reply has contents in parts too, which agents never get.
+    ``there`` is the number of wanted ones, if known, so that the walk can end at the last. ``whole`` replies
+    have contents in parts, too.
     """
     page: list[Entry] = []
     size = 0
     for entry in entries:
         if wanted(entry):
-            size += answer_bytes(entry.message) + (_bytes_in_parts(entry.message) if whole else 0)
+            event = entry.message.event
+            size += answer_bytes(entry.message) + (event.whole_bytes if whole and event is not None else 0)
             if len(page) == limit or (page and size > PAGE_BYTES):
                 return page, True
             page.append(entry)
@@ -145,10 +139,6 @@ def answer_bytes(message: StoredMessage) -> int:
     content = msgspec.json.encode(message.content)
     escaped = sum(json.count(mark) for json in (content, message.metadata) for mark in (b'"', b"\\"))
     return 2 * (len(content) + len(message.metadata)) + escaped + _ENVELOPE_BYTES
-
-
-def _bytes_in_parts(message: StoredMessage) -> int:
-    return 0 if message.event is None else message.event.whole_bytes
 
 
 def _entries(
@@ -182,8 +172,7 @@ def _stream(
 class SenderCounters:
     """The counters of one session, in memory.
 
-    Attributes:
-        last_id: The highest message id, hidden ones included; never return it to a caller.
+    ``last_id``: the highest message id, hidden ones included; never return it to a caller.
     """
 
     def __init__(self) -> None:

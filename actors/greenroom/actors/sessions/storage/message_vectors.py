@@ -20,11 +20,7 @@ VECTORS = b"v"
 
 
 class Spaces(msgspec.Struct, frozen=True, array_like=True):
-    """The spaces of a session.
-
-    Attributes:
-        numbers: The number of each space in keys, the oldest first.
-    """
+    """The spaces of a session, the oldest first, with their numbers in keys."""
 
     numbers: dict[str, int] = {}
     next_number: int = 0

@@ -35,9 +35,6 @@ class ToolState(msgspec.Struct, frozen=True, array_like=True):
     """The tool that a session is in, and the clients that work in it.
 
     Attributes:
-        attempt: The restore attempt that created it, if one did.
-        at: When it was started or restored here (microseconds since 1970).
-        messages: The number of its messages then.
         importing: The attempt of the memory import that was decided with it.
         holders: The clients that began to work in it, oldest first. Whether they still do is not stored.
     """
@@ -190,11 +187,8 @@ class ClientTool(NamedTuple):
     """A client tool.
 
     Attributes:
-        tool_id: Its id in sessions.
-        title: Its name for people.
         names: Its names in ``clientInfo``, as `_plain` writes them.
         mention: The form in which it mentions a file, with ``{}`` for the path.
-        rules: The project's file of rules for it; None if there is none.
     """
 
     tool_id: str

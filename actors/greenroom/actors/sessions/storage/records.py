@@ -83,10 +83,7 @@ LONGEST_STEP = 1 << 20
 class Naming(msgspec.Struct, frozen=True, array_like=True):
     """The state of naming a session by its messages.
 
-    Attributes:
-        left: The number of further messages that may name it.
-        by: The sender of the message that named it; empty if none did.
-        by_person: Whether a person wrote that message.
+    ``left`` further messages may name it; ``by`` is the sender of the one that did, empty for none.
     """
 
     left: int
@@ -256,11 +253,7 @@ def identify(message: replies.MessageView) -> dict[str, int]:
 
 
 def check_step(old: SessionStatus, new: SessionStatus) -> None:
-    """Check that a session may change from ``old`` to ``new``, or has that status already.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR`` with both and the allowed changes.
-    """
+    """Refuse a change from ``old`` to ``new`` that is not allowed."""
     allowed = STEPS[old]
     if new not in {old, *allowed}:
         choices = ", ".join(allowed) or "nothing more"
@@ -303,7 +296,7 @@ def lowest_id(time: int) -> int:
 
 
 def highest_id(time: int, ahead: int) -> int:
-    """Return the upper bound of message ids up to ``time`` (microseconds since 1970).
+    """Return the upper bound of message ids up to a time.
 
     ``ahead`` is the most units by which ids ever ran ahead of the clock.
     """

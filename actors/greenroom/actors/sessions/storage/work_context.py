@@ -27,12 +27,6 @@ from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.replies.damage import damaged_entry, filter_damage, note_damage
 from greenroom.actors.core.validation.times import to_datetime, with_datetime
 from greenroom.actors.sessions.requests import session_context
-from greenroom.actors.sessions.requests.session_context import (
-    MOST_DECISIONS,
-    MOST_FILES,
-    MOST_MEMORIES,
-    MOST_SEARCHES,
-)
 from greenroom.runtime import Context, RecordDamagedError
 
 T = TypeVar("T")
@@ -149,7 +143,6 @@ class WorkContext:
         return dict(context.scan(of, prefix=prefix, on_damage=filter_damage(context, prefix, report)))
 
     def __len__(self) -> int:
-        """Return the number of entries."""
         return len(self.files) + len(self.searches) + len(self.memories) + len(self.decisions)
 
     def newest_decisions(self) -> list[StoredDecision]:
@@ -179,7 +172,7 @@ class WorkContext:
         key = self._prefix + b"f" + _digest(file.path)
         self.files[key] = file
         context.put(key, file)
-        if len(self.files) > MOST_FILES:
+        if len(self.files) > session_context.MOST_FILES:
             least = min(
                 (each for each in self.files if each != key), key=lambda each: _rank(self.files[each])
             )
@@ -196,7 +189,7 @@ class WorkContext:
 
     def put_search(self, context: Context, search: StoredSearch) -> None:
         """Stage a search unchanged."""
-        self._append(context, self.searches, b"s", search, MOST_SEARCHES)
+        self._append(context, self.searches, b"s", search, session_context.MOST_SEARCHES)
 
     def put_memory(self, context: Context, memory: StoredMemoryUse) -> None:
         """Record a stored memory."""
@@ -204,14 +197,14 @@ class WorkContext:
         self.memories.pop(key, None)
         self.memories[key] = memory
         context.put(key, memory)
-        if len(self.memories) > MOST_MEMORIES:
+        if len(self.memories) > session_context.MOST_MEMORIES:
             oldest = min(self.memories, key=lambda each: self.memories[each].at)
             del self.memories[oldest]
             context.delete(oldest)
 
     def put_decision(self, context: Context, decision: StoredDecision) -> None:
         """Record a decision."""
-        self._append(context, self.decisions, b"d", decision, MOST_DECISIONS)
+        self._append(context, self.decisions, b"d", decision, session_context.MOST_DECISIONS)
 
     def put_workflow(self, context: Context, workflow: StoredWorkflow) -> None:
         """Record the state of the work."""
@@ -258,7 +251,7 @@ def view(
             with_datetime(session_context.SearchView, search)
             for search in searches
             if newest[search.query] is search
-        ][:MOST_SEARCHES],
+        ][: session_context.MOST_SEARCHES],
         memories=[
             with_datetime(session_context.MemoryUse, memory) for memory in own.visible_memories(principal)
         ],

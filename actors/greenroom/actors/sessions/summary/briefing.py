@@ -42,12 +42,7 @@ _NONCE: Final = 12
 
 
 class Briefing(NamedTuple):
-    """A briefing, with data on the newest message.
-
-    Attributes:
-        last_at: When the newest message was sent (microseconds since 1970); None without messages.
-        cut: Its id, if it is so long that the text may be truncated.
-    """
+    """A briefing, the newest message's time, and its id if it may be cut."""
 
     text: str
     last_at: int | None = None
@@ -55,12 +50,7 @@ class Briefing(NamedTuple):
 
 
 class TimedUtterance(NamedTuple):
-    """A message of a conversation with its id and time.
-
-    Attributes:
-        message_id: Its id; None if the reader cannot read it by id.
-        at: Microseconds since 1970.
-    """
+    """A message of a conversation; no id if the reader cannot read it by id."""
 
     message_id: int | None
     at: int
@@ -74,15 +64,7 @@ def write_briefing(
     tool: str | None,
     messages: int,
 ) -> Slices[Briefing]:
-    """Write the briefing of a session.
-
-    Args:
-        talk: The visible messages, oldest first.
-        seen: The visible work context.
-        purpose: The purpose of the session.
-        tool: The reader's tool, which decides how files are mentioned.
-        messages: The number of visible messages.
-    """
+    """Write the briefing of a session from its talk, oldest first, and its work context."""
     recorded = list(_recorded(seen, purpose, tool))
     room = MOST_BYTES - _size([Section("", [""])])
     kept = _within(recorded, int(room * _RECORDED) if talk else room)
@@ -101,14 +83,7 @@ def write_briefing(
 def write_earlier_talk(
     talk: Sequence[TimedUtterance], messages: int, most_bytes: int, session_id: str | None
 ) -> Slices[str]:
-    """Write an extract of the session that another one continues; empty without messages.
-
-    Args:
-        talk: Its visible messages, oldest first.
-        messages: The number of visible messages.
-        most_bytes: The most bytes of UTF-8.
-        session_id: The id of the session, if the reader may read its messages.
-    """
+    """Write an extract of the session that another one continues; empty without messages."""
     if not talk:
         return ""
     title = _title("Said in the session that it continues", messages)
@@ -163,7 +138,6 @@ def _cut(line: str, most_bytes: int) -> str:
 
 
 def _within(lines: Iterable[str], room: int) -> list[str]:
-    """Return the first lines that fit."""
     kept: list[str] = []
     for line in lines:
         room -= _cost(line)
@@ -174,7 +148,6 @@ def _within(lines: Iterable[str], room: int) -> list[str]:
 
 
 def _last_within(lines: Sequence[str], room: int) -> list[str]:
-    """Return the last lines that fit; truncate the first of them."""
     kept: list[str] = []
     for line in reversed(lines):
         kept.append(_cut(line, room - 1))
@@ -195,8 +168,7 @@ def _size(sections: Sequence[Section]) -> int:
 def _delimited(sections: Sequence[Section]) -> str:
     """Return sections between delimiters.
 
-    Their name is a digest of the text between them, so the text cannot contain it, and the same data give the
-    same briefing.
+    Their name is a digest of the text, which so cannot contain it, and the same data give the same briefing.
     """
     written = "\n".join(line for section in sections for line in (section.title, *section.lines))
     nonce = blake2b(written.encode(), digest_size=_NONCE // 2).hexdigest()

@@ -69,11 +69,7 @@ pero sino mejor entonces
 
 
 class Utterance(NamedTuple):
-    """A message of a conversation.
-
-    Attributes:
-        by_person: Whether a person wrote it, and not an agent.
-    """
+    """A message of a conversation."""
 
     sender: str
     text: str
@@ -128,12 +124,7 @@ class Features(NamedTuple):
 
 
 class Conversation:
-    """A conversation cut into units, with the words of each message.
-
-    Args:
-        utterances: Its messages, oldest first.
-        cut: The units of each.
-    """
+    """A conversation cut into units, with the words of each message."""
 
     def __init__(self, utterances: Sequence[Utterance], cut: Sequence[Sequence[Unit]]) -> None:
         self.utterances = utterances

@@ -14,6 +14,7 @@ from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.policy import Partition
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.sessions.storage import message_log
+from greenroom.actors.sessions.storage.directory import BaseRow
 from greenroom.actors.sessions.storage.records import Entry, Header, StoredMessage, is_by_person
 from greenroom.actors.sessions.summary.briefing import TimedUtterance, label_of
 from greenroom.actors.sessions.summary.features import Utterance
@@ -31,7 +32,7 @@ def is_kept_by_hooks(header: Header) -> bool:
     return header.app_name == HOOKS_APP
 
 
-def is_of_same_user(header: Header, principal: Principal) -> bool:
+def is_of_same_user(header: Header | BaseRow, principal: Principal) -> bool:
     """Return whether a session has the same user, or agent without a user."""
     return header.user_id == principal.user and (
         principal.user is not None or header.created_by == principal.agent_id
@@ -53,10 +54,6 @@ def read_retained(context: Context, partitions: Iterable[Partition]) -> Slices[l
     """Return the shared part, oldest first.
 
     Of consecutive messages of the model only the last is included, and each error once.
-
-    Args:
-        context: The message's context.
-        partitions: All partitions of the session.
     """
     found: list[TimedUtterance] = []
     errors: set[str] = set()

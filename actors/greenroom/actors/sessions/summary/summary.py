@@ -71,15 +71,9 @@ def summarize(
     weights: Features = WEIGHTS,
     none: float = NONE,
 ) -> Slices[list[str]]:
-    """Return lines of at most ``most_bytes`` bytes of UTF-8.
+    """Return lines of at most ``most_bytes`` bytes of UTF-8; none if nothing fits.
 
-    The first line explains the short names of senders. Empty if nothing fits.
-
-    Args:
-        utterances: The conversation, oldest message first; of more than `MOST_MESSAGES` the newest.
-        most_bytes: The most bytes of all lines.
-        weights: The weights of the features.
-        none: The log-odds of a unit without any feature.
+    The first line explains the short names of senders. ``none`` is the log-odds of a unit without features.
     """
     utterances = utterances[-MOST_MESSAGES:]
     cut = []
@@ -142,12 +136,10 @@ def _select(
 
 
 def _length(line: Sequence[_Candidate]) -> int:
-    """Return the bytes of a line with these units."""
     return len("".join(_joints(line)).encode()) + sum(part.size for part in line)
 
 
 def _joints(line: Sequence[_Candidate]) -> list[str]:
-    """Return the separator before each unit of a line."""
     return [
         "" if number == 0 else " " if part.place == line[number - 1].place + 1 else GAP
         for number, part in enumerate(line)

@@ -95,7 +95,6 @@ def _blocks(text: str) -> Iterator[tuple[bool, Sequence[str]]]:
 
 
 def _with_logs(lines: Sequence[str]) -> Iterator[tuple[bool, Sequence[str]]]:
-    """Yield lines outside of fences, with logs as separate blocks."""
     begin = at = 0
     while at < len(lines):
         end = at
@@ -123,7 +122,6 @@ def _looks_logged(line: str) -> bool:
 
 
 def _find_informative(lines: Iterable[str]) -> list[str]:
-    """Return the most informative lines of a block, in order."""
     there = [line for line in lines if line.strip()]
     if len(there) <= _MAX_LINES and sum(map(len, there)) <= LOOKED_AT:
         return there

@@ -226,7 +226,6 @@ class WorkflowActor(Actor):
         return ErasedPart(counts=found, remaining=left > 0)
 
     def _load(self, context: Context) -> Slices[Timeline]:
-        """Return the timeline, read from the store once."""
         if self._timeline is None:
             timeline = Timeline()
             for key, record in context.scan(StoredStep, prefix=records.STEPS):
@@ -236,13 +235,11 @@ class WorkflowActor(Actor):
         return self._timeline
 
     def _mine(self, context: Context, timeline: Timeline) -> Slices[list[Pattern]]:
-        """Return the patterns of the timeline."""
         if self._patterns is None:
             self._patterns = yield from mine(timeline, context.now)
         return self._patterns
 
     def _add(self, context: Context, timeline: Timeline, step: Step, project_id: str | None) -> Slices[None]:
-        """Add a step; beyond the limit delete the oldest."""
         is_first = not timeline
         context.put(records.step_key(step.number), records.to_record(step))
         timeline.add(step)
@@ -262,7 +259,6 @@ class WorkflowActor(Actor):
             self._list(context, [])
 
     def _list(self, context: Context, patterns: list[Pattern]) -> list[PatternRow]:
-        """Stage the index row, and return its patterns."""
         rows = [
             PatternRow(match.pattern.id, list(match.pattern.commands), match.pattern.last_seen)
             for match in match_patterns(patterns, (), LISTED)
@@ -303,11 +299,7 @@ def _digest(context: Context, word: Word) -> bytes:
 
 
 def _check(context: Context) -> None:
-    """Check that the sender may see the steps.
-
-    Raises:
-        Refusal: ``PERMISSION_DENIED``: they belong to another user.
-    """
+    """Refuse a sender who may not see the steps."""
     if not policy.may_see_workflows(context.principal, context.address.key):
         raise auth_errors.permission_denied("project_id", "project_id: these are another user's steps")
 

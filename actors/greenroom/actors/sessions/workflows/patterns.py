@@ -52,12 +52,8 @@ class Pattern(NamedTuple):
     """A sequence of commands.
 
     Attributes:
-        times: The number of occurrences.
         weight: The same, with less weight for older ones.
         chances: By the number of done commands, the probability that the others follow.
-        success_rate: The share of occurrences with all steps passed, 0 to 1.
-        duration_ms: The mean duration of all steps together, if known.
-        last_seen: Its last occurrence (microseconds since 1970).
         goes_on: Whether a longer sequence with this prefix is nearly as frequent.
         is_part: Whether a longer sequence with this prefix or suffix is.
     """
@@ -88,12 +84,7 @@ class _Node(NamedTuple):
 
 
 def mine(timeline: Timeline, now: int) -> Slices[list[Pattern]]:
-    """Return the frequent sequences, heaviest first.
-
-    Args:
-        timeline: The steps.
-        now: The time (microseconds since 1970).
-    """
+    """Return the frequent sequences, heaviest first."""
     numbers = count()
     waiting: list[tuple[float, int, _Node]] = []
     for command in timeline.commands:
@@ -117,7 +108,6 @@ def mine(timeline: Timeline, now: int) -> Slices[list[Pattern]]:
 
 
 def _grow(node: _Node, timeline: Timeline, now: int) -> Slices[list[_Node]]:
-    """Return the sequences with one more command."""
     ends: defaultdict[str, dict[int, _Occurrence]] = defaultdict(dict)
     ground = 0.0
     for number, place in enumerate(node.places, 1):
@@ -174,11 +164,6 @@ def match_patterns(patterns: Sequence[Pattern], context: Sequence[str], limit: i
     Without a context all patterns match, with all but the last command done, and those that save most steps
     come first. A subsequence of an earlier pattern is skipped. Without a context a rotation of an earlier
     pattern is skipped too.
-
-    Args:
-        patterns: All patterns.
-        context: Shapes of the last commands, oldest first.
-        limit: The most patterns to return.
     """
     found: list[Match] = []
     for pattern in patterns:
@@ -220,7 +205,6 @@ def _count_done(commands: Sequence[str], context: Sequence[str]) -> int:
 
 
 def _mark(found: Sequence[Pattern]) -> list[Pattern]:
-    """Set ``goes_on`` and ``is_part`` of patterns."""
     behind: defaultdict[tuple[str, ...], float] = defaultdict(float)
     before: defaultdict[tuple[str, ...], float] = defaultdict(float)
     for pattern in found:

@@ -30,11 +30,9 @@ _SLICE: Final = 256
 
 
 class Prediction(NamedTuple):
-    """A command that may come next.
+    """A command that comes next and passes with a probability, 0 to 1.
 
-    Attributes:
-        probability: The probability that it comes next and passes, 0 to 1.
-        order: The number of context commands that it followed before.
+    ``order`` is the number of context commands that it followed before.
     """
 
     command: str
@@ -54,11 +52,6 @@ def predict(timeline: Timeline, context: Sequence[str], now: int) -> Slices[list
     """Predict the commands after a context, most probable first.
 
     A command that never passed, or never after the last command of the context, is left out.
-
-    Args:
-        timeline: The earlier steps.
-        context: Shapes of the last commands, oldest first.
-        now: The time (microseconds since 1970).
     """
     followers = yield from _weigh(timeline, list(timeline), now)
     probabilities = {

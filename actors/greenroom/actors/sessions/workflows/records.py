@@ -46,13 +46,7 @@ class PatternRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class WorkflowRow(msgspec.Struct, frozen=True, array_like=True):
-    """The index row of one owner and project.
-
-    Attributes:
-        owner: The namespace of the user or agent.
-        project: The project, as in the actor's key; empty for none.
-        patterns: The patterns of the last mining, the most useful first.
-    """
+    """The index row of one owner and project, most useful patterns first."""
 
     owner: str
     project: str

@@ -54,8 +54,6 @@ class WorkflowPattern(msgspec.Struct, frozen=True, kw_only=True):
         confidence: The probability that the others follow.
         success_rate: The share of occurrences with all steps passed.
         average_duration_ms: The mean duration of all steps together; None if unknown.
-        occurrences: The number of occurrences.
-        last_seen: The time of the last one.
     """
 
     pattern_id: str
@@ -73,9 +71,6 @@ class NextAction(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         confidence: The probability that it comes next and passes.
-        success_rate: The share of its steps that passed.
-        average_duration_ms: Its mean duration; None if unknown.
-        last_seen: The time of its last step.
         after: The last context commands that it followed before; empty if it is only frequent.
     """
 
@@ -92,11 +87,7 @@ BriefAction = Annotated[NextAction, Meta(extra_json_schema=types.BRIEF)]
 
 
 class StepRecorded(Reply, frozen=True, kw_only=True):
-    """Answers `RecordStep`.
-
-    Attributes:
-        project_id: The project of the step; None for none.
-    """
+    """Answers `RecordStep`."""
 
     command: str
     project_id: str | None
@@ -126,13 +117,7 @@ class ActionsSuggested(ListReply, frozen=True, kw_only=True):
 
 
 class CheckpointKept(Reply, frozen=True, kw_only=True):
-    """Answers `KeepCheckpoint`.
-
-    Attributes:
-        outcome: Whether it was saved or restored.
-        steps: The commands before it, as shapes, oldest first.
-        session_id: The session that it was saved in.
-    """
+    """Answers `KeepCheckpoint`; ``steps``: the commands before it, as shapes, oldest first."""
 
     outcome: Literal["saved", "restored"]
     name: str
@@ -147,12 +132,7 @@ class CheckpointKept(Reply, frozen=True, kw_only=True):
 
 
 class RecordStep(Message[StepRecorded], frozen=True, kw_only=True):
-    """Record a step.
-
-    Attributes:
-        thread: The key that links consecutive steps: the session, or else the agent.
-        project_id: The project of the actor, for the reply.
-    """
+    """Record a step; ``thread`` links consecutive ones: the session, or else the agent."""
 
     audit_action: ClassVar[str] = "record_workflow_step"
 

@@ -107,11 +107,7 @@ class Shape(NamedTuple):
 def build_shape(command: str, is_frequent: Callable[[Word], bool], *, passed: bool = True) -> Shape:
     """Return the shape of a command line.
 
-    Args:
-        command: The command line, unchanged.
-        is_frequent: Returns whether a word is frequent enough to be kept.
-        passed: Whether the command succeeded. Only then is an unknown program kept by name: a password typed
-            as a command does not succeed.
+    Only if it ``passed`` is an unknown program kept by name: a password typed as a command does not succeed.
     """
     line, more, _ = command.strip().partition("\n")
     shaper = _Shaper(is_frequent, passed=passed)
@@ -157,7 +153,6 @@ class _Shaper:
             self._shape.append(text)
 
     def operator(self, text: str) -> None:
-        """Process an operator that joins or redirects commands."""
         if self._is_target:
             self.word("<path>")
         if text[0] in "<>":
@@ -171,7 +166,6 @@ class _Shaper:
         self._begin()
 
     def word(self, text: str) -> None:
-        """Process a word."""
         if text == _LINES:
             self.put(text)
         elif self._is_target:
@@ -227,7 +221,6 @@ class _Shaper:
             self.put(_kind(text))
 
     def _take_masked(self, text: str) -> None:
-        """Process a placeholder."""
         if text == "<word>" and self._takes_names and self._names < MOST_NAMES:
             self._names += 1
         else:
@@ -235,7 +228,6 @@ class _Shaper:
         self.put("<value>" if self._is_secret else text)
 
     def _option(self, text: str) -> str:
-        """Return the form of an option, or of its value."""
         if not text.startswith("-"):
             return text if _IS_PLACEHOLDER.fullmatch(text) is not None else "<value>"
         if (long := _LONG_OPTION.fullmatch(text)) is not None:
@@ -256,7 +248,6 @@ class _Shaper:
         return otherwise
 
     def shape(self) -> Shape:
-        """Return the shape of the processed words."""
         while self._shape and self._shape[-1] in {"|", "&", ";", "&&", "||", "<", ">"}:
             self._shape.pop()
         text = " ".join(self._shape) or NAMELESS
@@ -267,7 +258,6 @@ class _Shaper:
 
 
 def _kind(text: str) -> str:
-    """Return the placeholder of an argument."""
     for pattern, placeholder in _KINDS:
         if pattern.fullmatch(text) is not None:
             return placeholder

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
 MOST_STEPS: Final = 5_000
@@ -22,40 +23,26 @@ _DAY: Final = 86_400_000_000
 _STEP_BYTES: Final = 400
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Step:
     """One step: a command in a session.
 
     Attributes:
-        number: Its number, from 1 on.
-        session: The key of its session.
-        at: The time (microseconds since 1970).
         words: Digests of the possible names that its shape leaves out.
         before: The step before it in its session.
         after: The step after it there.
     """
 
-    __slots__ = ("after", "at", "before", "command", "duration_ms", "number", "passed", "session", "words")
-
-    def __init__(
-        self,
-        number: int,
-        command: str,
-        *,
-        session: str,
-        passed: bool,
-        at: int,
-        duration_ms: float | None = None,
-        words: Sequence[bytes] = (),
-    ) -> None:
-        self.number = number
-        self.command = command
-        self.session = session
-        self.passed = passed
-        self.at = at
-        self.duration_ms = duration_ms
-        self.words = words
-        self.before: Step | None = None
-        self.after: Step | None = None
+    number: int
+    command: str
+    _: KW_ONLY
+    session: str
+    passed: bool
+    at: int
+    duration_ms: float | None = None
+    words: Sequence[bytes] = ()
+    before: Step | None = None
+    after: Step | None = None
 
 
 class Timeline:

@@ -54,11 +54,6 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 async def _place(client: SessionClient, session_id: str | None) -> _Place:
-    """Find the actor, project and session of a request.
-
-    Raises:
-        Refusal: ``SESSION_NOT_FOUND``: the client may not see the named session.
-    """
     project_id, thread = client.session.own_project, client.session.thread
     if session_id is not None and session_id != client.session.session_id:
         found = await client.runtime.query(FindProject(session_id=session_id), principal=client.principal)
@@ -94,11 +89,7 @@ class RecordWorkflowStep(
     idempotency_key: types.IdempotencyKey | None = None
 
     async def run(self, client: SessionClient) -> requests.StepRecorded:
-        """Record it.
-
-        Raises:
-            Refusal: ``SESSION_NOT_FOUND``.
-        """
+        """Record it."""
         place = await _place(client, self.session_id)
         shape = build_shape(
             self.command, lambda _: False, passed=self.success
@@ -139,11 +130,7 @@ class GetWorkflowPatterns(
     session_id: types.OrCurrent | None = None
 
     async def run(self, client: SessionClient) -> requests.PatternsFound:
-        """Find them.
-
-        Raises:
-            Refusal: ``SESSION_NOT_FOUND``.
-        """
+        """Find them."""
         place = await _place(client, self.session_id)
         return await client.ask(place.address, requests.FindPatterns(context=self.context, limit=self.limit))
 
@@ -173,11 +160,7 @@ class SuggestNextAction(
     session_id: types.OrCurrent | None = None
 
     async def run(self, client: SessionClient) -> requests.ActionsSuggested:
-        """Ask for suggestions.
-
-        Raises:
-            Refusal: ``SESSION_NOT_FOUND``.
-        """
+        """Ask for suggestions."""
         place = await _place(client, self.session_id)
         wanted = requests.SuggestActions(context=self.context, limit=self.limit, thread=place.thread)
         return await client.ask(place.address, wanted)
@@ -207,12 +190,7 @@ class WorkflowCheckpoint(
     idempotency_key: types.IdempotencyKey | None = None
 
     async def run(self, client: SessionClient) -> requests.CheckpointKept:
-        """Save it, or restore it.
-
-        Raises:
-            Refusal: ``CHECKPOINT_NOT_FOUND``, ``QUOTA_EXCEEDED``, ``SESSION_NOT_FOUND``, or
-                ``VALIDATION_ERROR``: the state is too large.
-        """
+        """Save it, or restore it."""
         place = await _place(client, self.session_id)
         members: dict[str, Any] = msgspec.json.decode(self.state)
         if members and place.session_id is not None:

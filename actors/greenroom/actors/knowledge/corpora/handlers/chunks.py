@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
+from greenroom.actors.content.text.verbatim import MOST_READ, build_verbatim
 from greenroom.actors.core.replies.damage import damaged_entry, missing_record, read_undamaged
 from greenroom.actors.core.replies.grades import grade_of
 from greenroom.actors.knowledge.corpora.requests import corpus_requests
 from greenroom.actors.knowledge.corpora.storage.entity_records import EntityRecord
+from greenroom.actors.knowledge.corpora.storage.preparation import get_rules
 from greenroom.actors.knowledge.corpora.storage.records import ChunkPlace, DocumentRecord, Passage
 from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository, Located, context_header
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.search.index.corpus import Corpus
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from greenroom.actors.content.text.verbatim import MOST_READ, build_verbatim
-from greenroom.actors.knowledge.corpora.storage.preparation import get_rules
 
 T = TypeVar("T")
 
@@ -33,15 +31,7 @@ def locate(
     id: int,
     known: dict[int, DocumentRecord] | None = None,
 ) -> Located | None:
-    """Return a chunk by its number, None for an unknown one.
-
-    Args:
-        repository: The corpus.
-        context: The message's.
-        corpus: The loaded index.
-        id: The chunk's number.
-        known: Documents that were read before, which are not read again.
-    """
+    """Return a chunk by its number, None for an unknown one; ``known`` caches documents."""
     row = corpus.row(id)
     if row is None:
         return None
@@ -200,12 +190,7 @@ _REPLY_SHARE: Final = 0.15
 
 
 class LiteralMatches(NamedTuple):
-    """Chunks that contain the query.
-
-    Attributes:
-        likeness: Similarity to the query of each row, see `text.verbatim`.
-        cut: What was not read; empty for nothing.
-    """
+    """Similarity of the rows that contain the query, and what was not read."""
 
     likeness: dict[int, float]
     cut: str

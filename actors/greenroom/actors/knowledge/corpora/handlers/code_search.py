@@ -19,6 +19,7 @@ from greenroom.actors.knowledge.corpora.requests.code_filters import (
     cut_excerpt,
     make_filter,
 )
+from greenroom.actors.knowledge.corpora.requests.code_relations import FindSimilar, FoundSimilar, Similar
 from greenroom.actors.knowledge.corpora.requests.code_requests import (
     CodeFile,
     CodeFilters,
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from greenroom.actors.search.ranking.code import RankedFile, RankedFiles
     from greenroom.actors.search.ranking.code_signals import SourceView
     from greenroom.actors.search.ranking.view import Mask
-from collections.abc import Iterator
-
-from greenroom.actors.knowledge.corpora.requests.code_relations import FindSimilar, FoundSimilar, Similar
 
 MAX_CACHED = 64
 """Results that are cached for repeated requests."""
@@ -160,7 +158,6 @@ def _rank_literally(corpus: Any, likeness: Mapping[int, float], request: FindCod
 
 
 def _find_file(corpus: Any, path: str) -> int | None:
-    """Return the number of an indexed file, None for no path or an unindexed one."""
     number: int | None = corpus.names["author"].find(path) if path else None
     if number is None or not (corpus.alive & (corpus.author == number)).any():
         return None
@@ -200,7 +197,7 @@ def find_similar(
 
     corpus = yield from repository.index.loaded(context)
     view = get_view(repository, corpus)
-    terms = yield from count_terms(_texts(repository, document, context))
+    terms = yield from count_terms(each.text for each in repository.all_passages(context, document))
     found = yield from find_like_files(
         view,
         document.path,
@@ -223,9 +220,3 @@ def find_similar(
         )
         yield
     return FoundSimilar(files=files)
-
-
-def _texts(repository: CorpusRepository, document: DocumentRecord, context: Context) -> Iterator[str]:
-    """Yield the passages of a file."""
-    for block in range(len(document.blocks)):
-        yield from (each.text for each in repository.passages(context, document, block))

@@ -25,12 +25,7 @@ Begun = Annotated[str, Meta(max_length=4_096, description="what is typed so far"
 
 
 class NameCompletion(msgspec.Struct, frozen=True, kw_only=True):
-    """Names that may be meant, the likeliest first, `MAX_VALUES` at most.
-
-    Attributes:
-        values: The names.
-        has_more: Whether there are more, or may be.
-    """
+    """Names that may be meant, the likeliest first, and whether there may be more."""
 
     values: list[str]
     has_more: bool
@@ -39,10 +34,7 @@ class NameCompletion(msgspec.Struct, frozen=True, kw_only=True):
 class FindNames(Message[NameCompletion], frozen=True, kw_only=True):
     """Find names by their beginning, or that of a part; not a tool.
 
-    Attributes:
-        kind: ``path``, of documents; ``symbol``, of source code.
-        value: The text; its case does not matter.
-        path: The document that defines the symbols; empty for all.
+    Symbols are those of the document at ``path``, or of all.
     """
 
     corpus: CorpusName
@@ -72,10 +64,7 @@ class CompleteNames(Procedure[NameCompletion], frozen=True, kw_only=True):
 
 
 def find(repository: CorpusRepository, request: FindNames, context: Context) -> Slices[NameCompletion]:
-    """Find names that begin with a text, or have a part that does.
-
-    Names that begin with it come first, then short ones before long ones.
-    """
+    """Find names of which a part begins with a text, short ones first."""
     repository.check(context.principal, request.corpus)
     separator = "/" if request.kind == "path" else "."
     begun = compose(request.value).lower()

@@ -38,11 +38,7 @@ class _Changes:
         self.unchanged = 0
 
     def make(self, request: entity_requests.DeclareEntities, context: Context) -> Slices[None]:
-        """Make all changes that a request contains.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``.
-        """
+        """Make all changes that a request contains."""
         for name in request.remove:
             self.remove(name)
             yield
@@ -56,11 +52,7 @@ class _Changes:
             yield
 
     def declare(self, declared: EntityDeclaration, now: int, *, is_found: bool = False) -> None:
-        """Add an entity, or replace its declaration.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``.
-        """
+        """Add an entity, or replace its declaration."""
         declared = _tidy(declared)
         same = self.numbers.get(fold(declared.name))
         number = same if declared.entity_id is None else int(declared.entity_id[1:])
@@ -78,7 +70,7 @@ class _Changes:
         self._put(entity_records.make_record(declared, number, now, is_found=is_found), old)
 
     def update_version(self, library: EntityDeclaration, now: int, *, is_found: bool) -> None:
-        """Add a library; of one that is declared already, update only the version."""
+        """Add a library; of a declared one update only the version."""
         number = self.numbers.get(fold(library.name))
         if number is None:
             self.declare(library, now, is_found=is_found)
@@ -87,7 +79,6 @@ class _Changes:
             self._put(msgspec.structs.replace(old, version=library.version), old)
 
     def drop_found(self, libraries: Iterable[EntityDeclaration]) -> None:
-        """Remove entities that only manifests declared, except some libraries."""
         named = {fold(library.name) for library in libraries}
         for entity in list(self.after.values()):
             if entity.is_found and fold(entity.name) not in named:
@@ -125,7 +116,6 @@ class _Changes:
         return self.next_match - 1
 
     def _rename_target(self, old: str, new: str | None) -> None:
-        """Point relations to an entity at its new name, or remove them."""
         target = fold(old)
         for number in sorted(self._pointing.pop(target, ())):
             entity = self.after.get(number)
@@ -194,7 +184,7 @@ class _Stored(NamedTuple):
 
 
 def _stage(repository: CorpusRepository, changes: _Changes, context: Context) -> Slices[_Stored]:
-    """Stage the changes; match the documents again if names or relations changed."""
+    """Stage the changes; match documents again if names or relations changed."""
     before, after = changes.before, changes.after
     stored = _Stored(
         added=[entity for number, entity in after.items() if number not in before],
@@ -223,16 +213,11 @@ def _stage(repository: CorpusRepository, changes: _Changes, context: Context) ->
 
 
 def _changes_matching(old: EntityRecord, new: EntityRecord) -> bool:
-    """Return whether an entity's matching changes: its names or its relations."""
     return old.match != new.match or old.relations != new.relations
 
 
 def _tidy(declared: EntityDeclaration) -> EntityDeclaration:
-    """Return a declaration with tidy names: no space around them.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: a text is not Unicode, or the name is empty.
-    """
+    """Return a declaration with tidy names: no space around them."""
     texts = [declared.name, *declared.aliases, *declared.ambiguous, declared.description]
     texts += [text for relation in declared.relations for text in (relation.to, relation.type)]
     if not all(map(is_text, [*texts, declared.version or ""])):

@@ -123,10 +123,7 @@ def _complete(repository: CorpusRepository, context: Context, space: str) -> Sli
 
 
 def restate(repository: CorpusRepository, context: Context) -> None:
-    """Stage the embedder's index rows again, which may be lost.
-
-    The embedder itself finds out whether vectors are missing.
-    """
+    """Stage the embedder's index rows again, which may be lost."""
     rows.put_serving(context, None, find_space(repository, context))
     if repository.header.chunks:
         mark_waiting(repository, context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 from os.path import commonpath
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -62,9 +62,10 @@ def find(
         known = [name for entity in table.by_number.values() for name in entity.names]
         others = yield from find_undeclared(repository, request.wanted, known, context)
     is_full = request.detail_level == "full"
-    relations = _Relations([], 0)
+    relations: list[RelationshipView] = []
+    total_relations = 0
     if request.include_relationships:
-        relations = yield from _find_relations(repository, found, counts, request)
+        relations, total_relations = yield from _find_relations(repository, found, counts, request)
     return entity_requests.FoundEntities(
         entities=[
             *(_make_view(entity, counts, request.id_prefix, is_full=is_full) for entity in found),
@@ -73,9 +74,9 @@ def find(
                 for each in others[: request.limit - len(found)]
             ),
         ],
-        relationships=relations.shown,
+        relationships=relations,
         total_entities=len(meant) + len(others),
-        total_relationships=relations.total,
+        total_relationships=total_relations,
         freshness=repository.freshness(context),
         waiting=mentions.count_waiting(repository),
         names=found[0].names if found else [each.name for each in others[:1]],
@@ -130,7 +131,6 @@ def count_entities(
 
 
 def _load_counts(repository: CorpusRepository, context: Context) -> Slices[MentionCounts]:
-    """Return the counts of all mentions, which are cached until a change."""
     yield from import_in_thread("greenroom.actors.knowledge.corpora.storage.mention_counts")
     from greenroom.actors.knowledge.corpora.storage.mention_counts import MentionCounts  # noqa: PLC0415 - needs numpy, loaded by now
 
@@ -156,11 +156,8 @@ def _make_view(entity: EntityRecord, counts: MentionCounts, id_prefix: int, *, i
     )
     if not is_full:
         return view
-    return EntityView(
-        entity_id=view.entity_id,
-        name=view.name,
-        entity_type=view.entity_type,
-        mention_count=view.mention_count,
+    return msgspec.structs.replace(
+        view,
         description=entity.description,
         source_chunks=[chunk_id(id_prefix, each) for each in counts.chunks(entity.number, SOURCES)],
         created_at=to_datetime(entity.created_at),
@@ -181,20 +178,13 @@ def _view_undeclared(found: UndeclaredName, id_prefix: int, *, is_full: bool) ->
     )
 
 
-class _Relations(NamedTuple):
-    """Some relations of some entities, and the number of all of them."""
-
-    shown: list[RelationshipView]
-    total: int
-
-
 def _find_relations(
     repository: CorpusRepository,
     found: list[EntityRecord],
     counts: MentionCounts,
     request: entity_requests.FindEntities,
-) -> Slices[_Relations]:
-    """Return the relations of entities in both directions, declared ones first."""
+) -> Slices[tuple[list[RelationshipView], int]]:
+    """Return relations of entities in both directions, declared ones first, and their number."""
     shown = _list_declared(repository, found)
     total = len(shown)
     pairs: set[frozenset[int]] = set()
@@ -215,7 +205,7 @@ def _find_relations(
                 seen = msgspec.structs.replace(seen, example_chunks=ids)
             shown.append(seen)
         yield
-    return _Relations(shown, total)
+    return shown, total
 
 
 def _list_declared(repository: CorpusRepository, found: list[EntityRecord]) -> list[RelationshipView]:
@@ -258,11 +248,10 @@ def count_names(
         assert document is not None, "a number's row goes with its document"
         documents += 1
         characters += document.text_bytes
-        places = iter(document.places)
-        for block in range(len(document.blocks)):
-            for passage in repository.passages(context, document, block):
-                counter.add(next(places).id, passage.text)
-                yield
+        passages = repository.all_passages(context, document)
+        for place, passage in zip(document.places, passages, strict=False):
+            counter.add(place.id, passage.text)
+            yield
     known = [] if after is not None else [name for each in table.by_number.values() for name in each.names]
     return entity_requests.NamesCounted(
         counts=counter.export(), documents=documents, after=after, known=known
@@ -297,11 +286,7 @@ def read_manifests(
         assert document is not None, "it was read just now"
         if document.text_bytes > MAX_SOURCE_CHARACTERS:
             continue
-        passages = [
-            passage.text
-            for block in range(len(document.blocks))
-            for passage in repository.passages(context, document, block)
-        ]
-        found.append(DeclarationFile(document.path, "\n".join(passages)))
+        passages = repository.all_passages(context, document)
+        found.append(DeclarationFile(document.path, "\n".join(each.text for each in passages)))
         yield
     return entity_requests.ManifestsRead(manifests=found, state=state)

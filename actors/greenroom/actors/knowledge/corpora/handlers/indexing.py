@@ -144,7 +144,6 @@ def _is_better(reader: str, document: Document, old: DocumentRecord) -> bool:
 def _get_prepared(
     repository: CorpusRepository, given: Prepared | None, document: Document
 ) -> Slices[Prepared]:
-    """Return the prepared document; prepare it here if it is missing or unusable."""
     is_code = repository.is_code
     if given is not None and (yield from is_usable(given, document, is_code=is_code)):
         return given
@@ -152,7 +151,7 @@ def _get_prepared(
 
 
 def _use_stored_path(repository: CorpusRepository, context: Context, document: Document) -> Document:
-    """Return a text document under its stored path; a file keeps its own path."""
+    """Return a text under its stored path; a file keeps its own."""
     if document.is_file or document.path.isascii():
         return document
     return msgspec.structs.replace(document, path=_find_stored_path(repository, context, document.path))
@@ -161,7 +160,7 @@ def _use_stored_path(repository: CorpusRepository, context: Context, document: D
 def _find_stored_path(repository: CorpusRepository, context: Context, path: str) -> str:
     """Return the stored path of a text, which may have another Unicode form.
 
-    Files are not looked for: two files may have paths that differ in their Unicode form alone.
+    Not of a file: two files may have paths that differ in their form alone.
     """
     found = None if path.isascii() else repository.find_document(context, path)
     return path if found is None or found.is_file else found.path
@@ -182,11 +181,7 @@ def record_reader(
 
 
 def _read_run(repository: CorpusRepository, run: Run, kept: list[bool]) -> Slices[ReadRun]:
-    """Return the index run of some chunks.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: the run is not one of this document.
-    """
+    """Return the index run of some chunks."""
     try:
         return (yield from repository.index.read_run(run, kept))
     except ValueError as error:
@@ -194,7 +189,6 @@ def _read_run(repository: CorpusRepository, run: Run, kept: list[bool]) -> Slice
 
 
 def _put_texts(context: Context, number: int, ready: Prepared, old: DocumentRecord | None) -> Slices[None]:
-    """Stage the texts of the chunks."""
     for block, (_, packed) in enumerate(ready.blocks):
         context.put(records.text_key(number, block), packed)
         yield
@@ -396,11 +390,7 @@ def sweep(repository: CorpusRepository, _: SweepCorpus, context: Context) -> Sli
 
 
 def _check_document(document: Document) -> None:
-    """Check a document for what a chunker may do wrong.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``.
-    """
+    """Check a document for what a chunker may do wrong."""
     texts = [document.path, document.title, document.kind]
     for chunk in document.chunks:
         texts += [chunk.text, chunk.title, *chunk.headings]
@@ -442,11 +432,6 @@ def _number_chunks(
 
 
 def _parse_position(position: str) -> bytes:
-    """Return the last key before a position in a listing.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: the position is invalid.
-    """
     try:
         return bytes.fromhex(position)
     except ValueError:

@@ -151,7 +151,11 @@ def _is_silent(run: Run, now: int) -> bool:
 
 def _put_failures(context: Context, request: NoteIngest) -> bool:
     """Stage new failures and delete those that are over; return whether anything changed."""
-    fresh = {each.path: each.reason[:_MAX_REASON] for each in request.failed if _is_storable(each.path)}
+    fresh = {
+        each.path: each.reason[:_MAX_REASON]
+        for each in request.failed
+        if is_text(each.path) and len(each.path) <= MAX_PATH
+    }
     known = _load_failures(context)
     below = frozenset(request.below)
     wanted = {path: record for path, record in known.items() if path in fresh or not _is_below(path, below)}
@@ -171,15 +175,8 @@ def _load_failures(context: Context) -> Mapping[str, FailureRecord]:
     return {each.path: each for _, each in context.scan(FailureRecord, prefix=records.FAILURES)}
 
 
-def _is_storable(path: str) -> bool:
-    return is_text(path) and len(path) <= MAX_PATH
-
-
 def _is_below(path: str, folders: Collection[str]) -> bool:
-    """Return whether a path or a folder above it is among some.
-
-    The time depends on the length of the path alone.
-    """
+    """Return whether a path is in some folders, in time by its length."""
     if path in folders or "" in folders or "/" in folders:
         return True
     end = path.find("/", 1)

@@ -28,15 +28,11 @@ RENEW_SECONDS: Final = 5
 
 
 class LeaseRecord(msgspec.Struct, frozen=True, array_like=True):
-    """The indexing lease of a workspace.
+    """The indexing lease of a workspace; without a ``keeper`` it is free.
 
     Attributes:
-        keeper: Id of the holder; empty for none.
-        until: When the lease ends, unless it is renewed.
-        state: What the holder does.
         of: Files in the folder, if they were counted.
         as_of: When the index last matched the folder.
-        left_out: Numbers of files left out, by reason.
         is_partial: Whether the folder has more files than are indexed.
     """
 

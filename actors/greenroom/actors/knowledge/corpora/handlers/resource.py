@@ -82,11 +82,7 @@ class ReadCorpusResource(Procedure[_Resource], frozen=True, kw_only=True):
     uri: str
 
     async def run(self, context: ProcedureContext) -> _Resource:
-        """Ask the corpus.
-
-        Raises:
-            Refusal: ``RESOURCE_NOT_FOUND``.
-        """
+        """Ask the corpus."""
         try:
             found = await self._read(context)
         except Refusal as refusal:
@@ -110,41 +106,36 @@ class ReadCorpusResource(Procedure[_Resource], frozen=True, kw_only=True):
         row = await context.query(FindCorpus(name=name))
         if row is None:
             return None
-        if is_of_workspace(self.uri):
-            return None if row.root is None else await _read_workspace(context, self.uri, row)
-        if path is None:
-            return await _read_corpus(context, self.uri, row)
+        if is_of_workspace(self.uri) and row.root is None:
+            return None
+        if is_of_workspace(self.uri) or path is None:
+            return await _read_listing(context, self.uri, row)
         if not corpus_requests.is_text(path):
             return None
         return await context.ask(corpus_address(row), ReadDocument(corpus=name, path=path))
 
 
-async def _read_workspace(context: ProcedureContext, uri: str, row: CorpusRow) -> WorkspaceResource:
+async def _read_listing(
+    context: ProcedureContext, uri: str, row: CorpusRow
+) -> CorpusResource | WorkspaceResource:
+    """Return a corpus or a workspace with some of its documents."""
     address, name = corpus_address(row), row.full_name
     view = await context.ask(address, corpus_requests.DescribeCorpus(row=row))
     page = await context.ask(address, corpus_requests.ListDocuments(corpus=name, limit=SHOWN))
-    return WorkspaceResource(
-        workspace=view,
-        freshness=await context.ask(address, DescribeWorkspace(corpus=name)),
-        failed=await _list_failed(context, row, view),
-        files=sorted(each.path for each in page.documents),
-        has_more=page.after is not None,
-        resource_info=ResourceInfo(uri=uri, reader=context.principal.agent_id, last_updated=view.indexed_at),
-    )
-
-
-async def _list_failed(
-    context: ProcedureContext, row: CorpusRow, view: corpus_requests.CorpusView
-) -> list[FailedFile]:
-    if view.failed_files is UNSET:
-        return []
-    return await context.ask(corpus_address(row), ListFailed(corpus=row.full_name))
-
-
-async def _read_corpus(context: ProcedureContext, uri: str, row: CorpusRow) -> CorpusResource:
-    address, name = corpus_address(row), row.full_name
-    view = await context.ask(address, corpus_requests.DescribeCorpus(row=row))
-    page = await context.ask(address, corpus_requests.ListDocuments(corpus=name, limit=SHOWN))
+    failed: list[FailedFile] = []
+    if view.failed_files is not UNSET:
+        failed = await context.ask(address, ListFailed(corpus=name))
+    documents = sorted(page.documents, key=lambda each: each.path)
+    info = ResourceInfo(uri=uri, reader=context.principal.agent_id, last_updated=view.indexed_at)
+    if is_of_workspace(uri):
+        return WorkspaceResource(
+            workspace=view,
+            freshness=await context.ask(address, DescribeWorkspace(corpus=name)),
+            failed=failed,
+            files=[each.path for each in documents],
+            has_more=page.after is not None,
+            resource_info=info,
+        )
     return CorpusResource(
         corpus=view,
         documents=[
@@ -155,10 +146,10 @@ async def _read_corpus(context: ProcedureContext, uri: str, row: CorpusRow) -> C
                 chunks=each.chunks,
                 indexed_at=to_datetime(each.indexed_at),
             )
-            for each in sorted(page.documents, key=lambda each: each.path)
+            for each in documents
         ],
         filling=await context.ask(address, DescribeFilling(corpus=name)),
-        failed=await _list_failed(context, row, view),
+        failed=failed,
         has_more=page.after is not None,
-        resource_info=ResourceInfo(uri=uri, reader=context.principal.agent_id, last_updated=view.indexed_at),
+        resource_info=info,
     )

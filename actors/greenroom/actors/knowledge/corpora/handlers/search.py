@@ -1,10 +1,10 @@
-"""Search in one corpus: rank its chunks, read the best."""
+"""Search in one corpus: choose a strategy, rank its chunks, read the best."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -22,10 +22,9 @@ from greenroom.actors.knowledge.corpora.handlers.chunks import (
     render_each,
 )
 from greenroom.actors.knowledge.corpora.requests import corpus_requests
-from greenroom.actors.knowledge.corpora.requests.corpus_requests import ChunkFound, FoundChunks, QueryAnalysis
 from greenroom.actors.knowledge.corpora.storage.records import DocumentRecord
 from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
-from greenroom.actors.knowledge.corpora.tools.query_form import Route, choose_route
+from greenroom.actors.knowledge.corpora.tools.query_service import Form, find_form
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -40,9 +39,32 @@ _DIGITS = 16  # of the highest id
 _NO_CHUNKS = "no chunk has a vector yet"
 
 
+class Route(NamedTuple):
+    """A strategy, and its reason."""
+
+    form: Form
+    strategy: corpus_requests.UsedStrategy
+    reason: str
+
+
+def choose_route(query: str, wanted: corpus_requests.Strategy, absence: str | None) -> Route:
+    """Choose the strategy for a query; ``absence`` says why there are no vectors."""
+    form = find_form(query)
+    if absence is not None and wanted in {"auto", "hybrid", "vector"}:
+        return Route(form, "bm25", f"by words alone: {absence}")
+    if wanted != "auto":
+        return Route(form, wanted, "as requested")
+    if form == "quoted":
+        return Route(form, "bm25", "what is quoted is looked for by its words")
+    if form == "identifier":
+        return Route(form, "bm25", "an identifier is looked for as it is written")
+    kind = "a question" if form == "question" else "several words"
+    return Route(form, "hybrid", f"{kind}: by words and meaning together")
+
+
 def find(
     repository: CorpusRepository, request: corpus_requests.FindChunks, context: Context
-) -> Slices[FoundChunks]:
+) -> Slices[corpus_requests.FoundChunks]:
     """Return the best chunks."""
     repository.check(context.principal, request.corpus)
     # The cache is per principal: `cache_hit` must not reveal another one's queries.
@@ -69,7 +91,7 @@ def find(
     ranked, taken, cut = yield from _choose(repository, corpus, request, vectors, taken, context)
     documents: dict[int, DocumentRecord] = {}
 
-    def render(row: int, relevance: float, match: float, rank: int) -> ChunkFound:
+    def render(row: int, relevance: float, match: float, rank: int) -> corpus_requests.ChunkFound:
         near = locate(repository, context, corpus, int(corpus.ids[row]), documents)
         assert near is not None, "what is in the index is in the store"
         full = request.detail_level == "full"
@@ -95,11 +117,11 @@ def find(
             context, render, explained.row, explained.score, explained.match, explained.place or 0
         )
     )
-    answer = FoundChunks(
+    answer = corpus_requests.FoundChunks(
         results=list(results.values()),
         total=ranked.total,
         strategy=taken.strategy,
-        analysis=QueryAnalysis(
+        analysis=corpus_requests.QueryAnalysis(
             form=taken.form,
             reason=taken.reason,
             corrected={word: list(meant) for word, meant in ranked.corrected.items()},
@@ -130,7 +152,6 @@ def find(
 
 
 def _read_texts(repository: CorpusRepository, context: Context, corpus: Any, rows: Any) -> Iterator[str]:
-    """Yield the texts of chunks."""
     for row in rows.tolist():
         near = read_undamaged(context, locate, repository, context, corpus, int(corpus.ids[row]), {})
         passage = None if near is None else read_undamaged(context, repository.passage, context, near)

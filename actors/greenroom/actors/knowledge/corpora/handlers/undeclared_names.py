@@ -30,13 +30,9 @@ _MOST_NAMES: Final = 1_000
 
 
 class UndeclaredName(NamedTuple):
-    """A name that documents repeat.
+    """A name that documents repeat, in its most frequent spelling.
 
-    Attributes:
-        name: Its most frequent spelling.
-        mentions: How often it occurs.
-        chunks: The chunks that contain it, those with most mentions first.
-        documents: Their documents, in that order.
+    Chunks with most mentions come first, and their documents in that order.
     """
 
     name: str
@@ -48,14 +44,7 @@ class UndeclaredName(NamedTuple):
 def find_undeclared(
     repository: CorpusRepository, wanted: str, known: Collection[str], context: Context
 ) -> Slices[list[UndeclaredName]]:
-    """Return the names that match, best first, as `SuggestEntities` would list them.
-
-    Args:
-        repository: The corpus.
-        wanted: A name, even mistyped or in part, or a pattern.
-        known: Declared names.
-        context: The message's.
-    """
+    """Return the names that match, best first, as `SuggestEntities` would list them."""
     yield from import_in_thread("greenroom.actors.search.ranking.spelling")
     corpus = yield from repository.index.loaded(context)
     stop_words = yield from find_literally(repository, context, corpus, wanted)
@@ -127,7 +116,6 @@ def _find_rows(view: Chunks, wanted: str) -> Slices[Sequence[int]]:
 
 
 def _find_words(corpus: Corpus, term: Term) -> Slices[list[str]]:
-    """Return the words of the index that equal a word or contain it."""
     part = term.word.casefold()
     found = {term.term: None}
     for block in corpus.vocabulary("text"):
@@ -137,7 +125,6 @@ def _find_words(corpus: Corpus, term: Term) -> Slices[list[str]]:
 
 
 def _find_term_rows(corpus: Corpus, terms: Sequence[str]) -> Slices[Any]:
-    """Return the rows that have at least one of some terms."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     found = [np.zeros(0, np.int64)]

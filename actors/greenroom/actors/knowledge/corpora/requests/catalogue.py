@@ -15,7 +15,6 @@ from msgspec import UNSET
 from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import corpora, policy
 from greenroom.actors.core.auth import errors as auth_errors
-from greenroom.actors.core.auth.corpora import CorpusId
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.auth.scopes import EVERYTHING
 from greenroom.actors.core.erasure import ErasedPart, EraseFrom
@@ -64,13 +63,7 @@ def corpus_address(row: CorpusRow) -> Address:
 
 
 def corpus_not_found(name: str, known: Collection[str] = (), scopes: frozenset[str] = _ALL_SCOPES) -> Refusal:
-    """Make the refusal for unknown, dropped and forbidden corpora alike.
-
-    Args:
-        name: The requested corpus.
-        known: Corpora that the caller may see, which may have been meant.
-        scopes: The caller's.
-    """
+    """Make the refusal for unknown, dropped and forbidden corpora; ``known`` may be meant."""
     there = ", ".join(repr(each) for each in list(dict.fromkeys(known))[:_NAMED] if ":" not in each)
     near = suggest_spelling(name, known) or (f"; there are {there}" if there else "")
     reason = explain_empty(scopes, "corpus_unknown", name=name, near=near)
@@ -79,23 +72,14 @@ def corpus_not_found(name: str, known: Collection[str] = (), scopes: frozenset[s
 
 
 def may_see_owner(principal: Principal, name: str) -> bool:
-    """Return whether the caller may see a corpus of this full name.
-
-    The corpus need not exist.
-    """
+    """Return whether the caller may see a corpus, existing or not, by full name."""
     return any(
         policy.may_see_corpora(principal, each.owner) for each in corpora.find_candidates(principal, name)
     )
 
 
 def check_owner(principal: Principal, name: str) -> None:
-    """Check that the caller may see a corpus of this full name.
-
-    The corpus need not exist.
-
-    Raises:
-        Refusal: ``CORPUS_NOT_FOUND``: it belongs to someone else.
-    """
+    """Refuse a caller who may not see a corpus, existing or not, by full name."""
     if not may_see_owner(principal, name):
         raise auth_errors.denial(corpus_not_found(name))
 
@@ -173,15 +157,14 @@ class CatalogueActor(Actor):
         row = context.get(_key(request.row.name), CorpusRow)
         if row is not None and row.number == request.row.number:
             given = msgspec.structs.replace(row, id_prefix=request.row.id_prefix, old_ids=request.row.old_ids)
-            context.put(_key(row.name), given)
-            context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), given)
+            _put(context, given)
 
     @handles(Restate)
     def restate(self, _restate: Restate, context: Context) -> Slices[None]:
         """Write the index rows of corpora again."""
         context.use_reserve()
         for _, row in context.scan(CorpusRow, prefix=_ENTRIES):
-            context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), row)
+            context.put_row(INDEX, row.full_name.encode(), row)
             yield
 
     @handles(EraseFrom)
@@ -194,16 +177,13 @@ class CatalogueActor(Actor):
             counts["corpora"] = len(rows)
             if not request.dry_run:
                 for row in rows:
-                    context.delete(_key(row.name))
-                    context.delete_row(INDEX, _sort_key(CorpusId(row.owner, row.name)))
+                    _unlist(context, row)
                     yield
                 context.delete(_NEXT)
         elif not request.dry_run:
             for _, row in list(context.scan(CorpusRow, prefix=_ENTRIES)):
                 if request.person.has_root(row.made_by):
-                    nobodys = msgspec.structs.replace(row, made_by="")
-                    context.put(_key(row.name), nobodys)
-                    context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), nobodys)
+                    _put(context, msgspec.structs.replace(row, made_by=""))
         return ErasedPart(counts=counts)
 
 
@@ -219,7 +199,7 @@ class FindCorpus(Procedure[CorpusRow | None], frozen=True, kw_only=True):
         for wanted in corpora.find_candidates(reader.principal, self.name):
             if policy.may_see_corpora(reader.principal, wanted.owner):
                 where = catalogue_address(wanted.owner)
-                row = reader.get(INDEX, _sort_key(wanted), where, CorpusRow)
+                row = reader.get(INDEX, str(wanted).encode(), where, CorpusRow)
                 if row is not None and policy.may_see_corpus(reader.principal, row.owner, row.root):
                     return row
         return None
@@ -255,22 +235,14 @@ class AllCorpora(Procedure[list[CorpusRow]], frozen=True, kw_only=True):
 
 
 def _check(context: Context, name: str) -> None:
-    """Check that the sender may see and fill the owner's corpora.
-
-    Raises:
-        Refusal: ``CORPUS_NOT_FOUND``: it may not.
-    """
+    """Check that the sender may see and fill the owner's corpora."""
     owner = context.address.key
     if not policy.may_see_corpora(context.principal, owner):
         raise auth_errors.denial(corpus_not_found(f"{owner}:{name}"))
 
 
 def _find_own(context: Context, name: str) -> CorpusRow:
-    """Return a corpus that the sender may rename and drop.
-
-    Raises:
-        Refusal: ``CORPUS_NOT_FOUND``, or ``PERMISSION_DENIED``: it is shared, and another user made it.
-    """
+    """Return a corpus that the sender may rename and drop."""
     _check(context, name)
     row = context.get(_key(name), CorpusRow)
     if row is None:
@@ -284,20 +256,20 @@ def _find_own(context: Context, name: str) -> CorpusRow:
     return row
 
 
-def _list(context: Context, row: CorpusRow) -> None:
+def _put(context: Context, row: CorpusRow) -> None:
     context.put(_key(row.name), row)
-    context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), row)
+    context.put_row(INDEX, row.full_name.encode(), row)
+
+
+def _list(context: Context, row: CorpusRow) -> None:
+    _put(context, row)
     context.tell(corpus_address(row), corpus_requests.CallCorpus(name=row.full_name, root=row.root))
 
 
 def _unlist(context: Context, row: CorpusRow) -> None:
     context.delete(_key(row.name))
-    context.delete_row(INDEX, _sort_key(CorpusId(row.owner, row.name)))
+    context.delete_row(INDEX, row.full_name.encode())
 
 
 def _key(name: str) -> bytes:
     return _ENTRIES + name.encode()
-
-
-def _sort_key(corpus: CorpusId) -> bytes:
-    return str(corpus).encode()

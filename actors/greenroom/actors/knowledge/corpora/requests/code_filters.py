@@ -55,10 +55,7 @@ def add_recency(score: float, weight: float, late: float) -> float:
 
 
 def cut_excerpt(text: str, query: str, room: int) -> str:
-    """Return the lines of a passage that have most words of a query.
-
-    ``room`` is in bytes of JSON.
-    """
+    """Return the lines with most words of a query, in ``room`` bytes of JSON."""
     lines = [line.rstrip() for line in text.expandtabs(4).splitlines() if line.strip()]
     words = {word.lower() for word in _WORD.findall(query)}
     words_of_line = [words & {word.lower() for word in _WORD.findall(line)} for line in lines]
@@ -77,7 +74,6 @@ def cut_excerpt(text: str, query: str, room: int) -> str:
 
 
 def _find_end(start: int, sizes: Sequence[int], room: int) -> int:
-    """Return the line after the last one that fits, from a line on."""
     for at in range(start, len(sizes)):
         room -= sizes[at]
         if room < 0:
@@ -86,7 +82,6 @@ def _find_end(start: int, sizes: Sequence[int], room: int) -> int:
 
 
 def _cut(text: str, room: int) -> str:
-    """Return as much of a text as fits."""
     while (over := _json_bytes(text) - room) > 0:
         text = text[: -max(1, over // _MOST_ESCAPED)]
     return text

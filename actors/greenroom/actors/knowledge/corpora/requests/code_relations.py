@@ -30,9 +30,7 @@ class Dependency(msgspec.Struct, frozen=True, kw_only=True):
     """A file or symbol that the target needs, or that needs it.
 
     Attributes:
-        file_path: Below the workspace's folder.
         symbol: The symbol's path; absent for a file as a whole.
-        line: Where the symbol is defined.
         depth: Number of steps from the target.
         via: The step before it on a shortest path; absent where that is the target.
     """
@@ -62,15 +60,11 @@ class DependenciesFound(CodeReply, frozen=True, kw_only=True):
     Attributes:
         target_is: ``unknown``: no file and no symbol of that name is indexed.
         means: The target: the file, or each definition as ``file:symbol``.
-        dependencies: What it needs; absent where not requested or unknown.
         dependents: What needs it, which a change may break; absent where not requested.
-        outside: Imports of the file from outside of the workspace.
-        cycles: Paths on which it needs itself.
         are: ``imports``, of files; ``textual``: by the names that symbols use, looked for in their own file,
             else in one that this imports, else wherever it is defined.
         is_cut: Whether there is more, beyond the depth, the limit, or the files searched.
         in_text: If no dependent is known: lines that have its name.
-        workspace: The searched folder.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("dependencies", "dependents")
@@ -92,12 +86,9 @@ class SimilarFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file similar to another.
 
     Attributes:
-        file_path: Below the workspace's folder.
-        relevance_score: Its similarity, 0 to 1.
         signals: Similarities, each 0 to 1: characteristic ``terms``, words of the ``name``, ``imports``;
             and ``linked``, whether one imports the other.
         shared: Characteristic words that both have.
-        last_modified: When the indexed file was changed.
     """
 
     file_path: str
@@ -108,12 +99,7 @@ class SimilarFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimilarFound(PartialReply, frozen=True, kw_only=True):
-    """Reply to `SimilarFiles`, the most similar first.
-
-    Attributes:
-        path: The file to compare with, below the workspace's folder.
-        workspace: The searched folder.
-    """
+    """Reply to `SimilarFiles`, the most similar first."""
 
     lists: ClassVar[tuple[str, ...]] = ("results",)
 
@@ -126,8 +112,7 @@ class SimilarFound(PartialReply, frozen=True, kw_only=True):
 class Similar(msgspec.Struct, frozen=True, kw_only=True):
     """A file similar to another by terms and name; members as in `SimilarFile`.
 
-    Attributes:
-        recency: 1 for a change just now, a half for one a month ago.
+    ``recency``: 1 for a change just now, a half for one a month ago.
     """
 
     path: str
@@ -144,16 +129,7 @@ class FoundSimilar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FindSimilar(Message[FoundSimilar | None], frozen=True, kw_only=True):
-    """Find files similar to one by terms and name; not a tool.
-
-    The reply is None where the file is not indexed.
-
-    Attributes:
-        path: The file, below the workspace's folder.
-        folder: Folder to search, likewise; empty for all.
-        filters: Which files to search.
-        limit: Most results.
-    """
+    """Find files similar to an indexed one by terms and name; not a tool."""
 
     corpus: CorpusName
     path: str

@@ -36,13 +36,7 @@ _GLOB = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class CodeFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which files to search.
-
-    Attributes:
-        file_types: Endings such as ``py``; all unless given.
-        exclude_paths: Folders or patterns such as ``tests`` or ``*_pb2.py``.
-        recency_weight: Weight of a recent change in the score, 0 to 1.
-    """
+    """Which files to search, and how much a recent change counts."""
 
     file_types: Annotated[list[_SUFFIX], Meta(max_length=20, description="endings such as py")] = (
         msgspec.field(default_factory=list)
@@ -57,11 +51,9 @@ class CodeFreshness(msgspec.Struct, frozen=True, kw_only=True):
     """Progress and freshness of a workspace's index.
 
     Attributes:
-        indexed: Files in the index.
         of: Files to index; null while they are not counted.
         state: ``indexing``; ``watching``: the index matches the files; ``unwatched``, ``off``: not watched.
         as_of: When the index last matched the files, where they are not watched; null for never.
-        left_out_as_secret: Files and whole folders left out since they may hold secrets.
     """
 
     indexed: int
@@ -75,14 +67,10 @@ class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
     """A found file, with its best passage.
 
     Attributes:
-        file_path: Below the workspace's folder.
         relevance_score: Measured: of files with 0.3 three in ten were right.
         score: How well it matches, 0-1: 95 of 100 right files that have half of the query's words score more
             than 0.7. ``recency_weight`` changes it, and thus the order.
-        grade: By its ``relevance_score``.
-        line_range: The passage's first and last line.
         excerpt: Lines of the passage that match best, without blank lines and indentation.
-        last_modified: When the indexed file was changed, to the second.
     """
 
     file_path: str
@@ -98,12 +86,7 @@ NOT_TO_BE_WRITTEN = "in the masked lines a mark stands for a secret: never write
 
 
 class CodeReply(PartialReply, frozen=True, kw_only=True):
-    """Base of replies that show lines of code.
-
-    Attributes:
-        masked: Lines in which a mark replaces a secret, as ``file:line``.
-        note: That masked text must not be written back to its file.
-    """
+    """Base of replies with lines of code, and which of them have masked secrets."""
 
     masked: Annotated[list[str], Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
     note: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
@@ -113,7 +96,6 @@ class CodeFound(CodeReply, frozen=True, kw_only=True):
     """Reply to `SearchCodeSemantic`, best first.
 
     Attributes:
-        workspace: The searched folder.
         total_found: How many files match the query and reach the least score.
         unknown: Words of the query that no file has, and that resemble none.
         cache_hit: Whether the caller sent the same request just before.
@@ -146,15 +128,11 @@ class FileRead(msgspec.Struct, frozen=True, kw_only=True):
     """A file of a workspace, a part of it, or why it was not read.
 
     Attributes:
-        path: Below the workspace's folder.
         text: The text of the lines; absent where it is unchanged or not read.
         outline: The indexed symbols with their lines, instead of the text.
-        lines: The first and the last line.
-        total_lines: Lines of the whole file.
         unchanged: Present where this session has read just these lines, and they are the same.
         masked: Lines in which a mark replaces a secret.
         note: How to read the rest; and that masked text must not be written back.
-        error: Why it is not read.
     """
 
     path: str
@@ -180,15 +158,7 @@ class FilesRead(Reply, frozen=True, kw_only=True):
 class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
     """Find the best files of a workspace. Not a tool: `SearchCodeSemantic` sends it.
 
-    Attributes:
-        query: The text to search for.
-        folder: Folder to search, below the workspace's; empty for all.
-        filters: Which files to search.
-        limit: Most results.
-        min_relevance: Least measured relevance.
-        min_score: Least score.
-        about: Path of a file to explain as well; empty for none.
-        excerpt_bytes: JSON bytes of each excerpt, at most.
+    ``about`` is the path of a file to explain as well; empty for none.
     """
 
     corpus: CorpusName
@@ -207,9 +177,7 @@ class FoundCode(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         parts: The contribution of each signal to each result's strength.
-        corrected: Replacements for words that no file has.
         about: The file to explain; None where the request has none, or it is not indexed.
-        partial: What was not searched.
     """
 
     results: list[CodeFile]

@@ -28,8 +28,6 @@ class SymbolFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     Attributes:
         symbol: Its name after those of its scope.
         lines: Its first line, including the comment above it, and its last line.
-        signature: Its first line, shortened.
-        summary: The first sentence of its description.
     """
 
     symbol: str
@@ -44,8 +42,6 @@ class SymbolUsed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A place where a name is used.
 
     Attributes:
-        role: What for: a call, a type, to inherit, an import, or something else.
-        within: The symbol that uses it; none at the top of the file.
         scope: ``exact``: by scopes and imports it means one of the definitions; ``textual``: by its name.
         means: Those definitions, as ``file:symbol``, where there are several.
     """
@@ -75,11 +71,8 @@ class SymbolsFound(CodeReply, frozen=True, kw_only=True):
     Attributes:
         matched: ``fuzzy``: nothing has this name, so similar names were searched.
         names: The similar names, best first; absent where the name itself was found.
-        definitions: Definitions of this name, outer ones first.
-        references: Uses of the name, exact ones first.
         is_cut: Whether there are more files than were searched.
         in_text: If there is no definition: lines of files without symbols that have the name.
-        workspace: The searched folder.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("definitions", "references")
@@ -97,13 +90,7 @@ class SymbolsFound(CodeReply, frozen=True, kw_only=True):
 
 
 class SymbolsRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Reply to `ReadSymbols`.
-
-    Attributes:
-        digest: Of the indexed bytes of the file.
-        symbols: In the order of their first lines.
-        reader: The reader that parsed it, see `storage.readers`.
-    """
+    """Reply to `ReadSymbols`; the digest is of the indexed bytes of the file."""
 
     digest: str
     symbols: list[SymbolFound]
@@ -141,10 +128,8 @@ class ReadFacts(Message[FactsRead], frozen=True, kw_only=True):
     """Read the syntax facts of some files; not a tool.
 
     Attributes:
-        path: A file, or a folder; empty for all.
         start: Number of the first document to read.
         holding: Only files with this text in their facts, such as a name.
-        paths: Files, instead of a path.
     """
 
     corpus: CorpusName
@@ -158,10 +143,7 @@ class OutlineMade(CodeReply, frozen=True, kw_only=True):
     """Reply to `Outline`.
 
     Attributes:
-        path: The file, if it is one, below the workspace's folder.
         outline: A line for each symbol with its lines and signature, below its file's line.
-        shown: Symbols in the outline.
-        left_out: Symbols without room.
         is_cut: Whether there are more files than were searched.
     """
 
@@ -195,12 +177,7 @@ MatchLimit = Annotated[int, Meta(ge=1, le=500, description="how many matches")]
 class CodeMatch(msgspec.Struct, frozen=True, kw_only=True):
     """A place that matches a pattern.
 
-    Attributes:
-        file_path: Below the workspace's folder.
-        lines: Its first and its last line.
-        name: The found name, or a query's capture, where ``symbol`` does not end with it.
-        symbol: The symbol that it is or is in, if known.
-        text: Its text: a signature, an import, a line.
+    ``name``: the found name, or a query's capture, where ``symbol`` does not end with it.
     """
 
     file_path: str
@@ -215,10 +192,8 @@ class CodeMatched(CodeReply, frozen=True, kw_only=True):
 
     Attributes:
         kinds: For a bare name: the kinds of symbols that were searched, all there are.
-        files_searched: How many files were searched.
         unread: How many could not be searched: gone, or out of time.
         in_text: If nothing matches: lines of unparsed files that have the name.
-        workspace: The searched folder.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("matches",)

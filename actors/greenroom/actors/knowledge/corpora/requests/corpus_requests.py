@@ -76,7 +76,6 @@ class DocumentStored(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         state: ``unchanged``: the corpus had the same bytes, read as well, and nothing was done.
-        chunks: How many it has.
         kept: Chunks that existed before and keep their ids.
     """
 
@@ -88,10 +87,7 @@ class DocumentStored(msgspec.Struct, frozen=True, kw_only=True):
 class Prepared(msgspec.Struct, frozen=True):
     """The parts of a stored document that can be made outside the actor.
 
-    Attributes:
-        run: The index run of its chunks.
-        prints: Fingerprints of its chunks, joined.
-        blocks: Its chunks, compressed: the number of the first chunk, and the block.
+    ``blocks`` are its chunks, compressed, each with the number of its first.
     """
 
     run: Run
@@ -104,7 +100,6 @@ class PutDocument(Message[DocumentStored], frozen=True, kw_only=True):
 
     Attributes:
         prepared: Its prepared parts; they are made here if missing or unusable.
-        facts: Packed syntax facts of source code.
         reader: Name and versions of its reader, see `storage.readers`; a newer one replaces the same bytes.
         only_same: Whether to put it in only if the corpus has the same bytes.
     """
@@ -120,10 +115,7 @@ class PutDocument(Message[DocumentStored], frozen=True, kw_only=True):
 class NoteReader(Message[None], frozen=True, kw_only=True):
     """Record that a newer reader failed at a document, which stays; not a tool.
 
-    That reader will not read it again.
-
-    Attributes:
-        digest: Of the document's bytes; for other bytes nothing is recorded.
+    That reader will not read it again. For other bytes than the digest's nothing is recorded.
     """
 
     corpus: CorpusName
@@ -135,9 +127,7 @@ class NoteReader(Message[None], frozen=True, kw_only=True):
 class DocumentsRemoved(msgspec.Struct, frozen=True, kw_only=True):
     """Reply to `RemoveDocuments`.
 
-    Attributes:
-        removed: Documents that existed.
-        left: Paths not processed, since the store is nearly full: send them again.
+    ``left``: paths not processed, since the store is nearly full: send them again.
     """
 
     removed: list[str]
@@ -169,11 +159,7 @@ class DocumentListed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DocumentPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Reply to `ListDocuments`, in an arbitrary order.
-
-    Attributes:
-        after: Where the next page begins; None at the end.
-    """
+    """Reply to `ListDocuments`, in an arbitrary order; ``after`` is None at the end."""
 
     documents: list[DocumentListed]
     after: str | None
@@ -183,11 +169,8 @@ class DocumentPage(msgspec.Struct, frozen=True, kw_only=True):
 class ListDocuments(Message[DocumentPage], frozen=True, kw_only=True):
     """List the documents of a corpus in pages; concurrent changes may be missed.
 
-    Attributes:
-        holding: Only those with this text in path or title, in any case; one page scans `MOST_LOOKED_AT`
-            documents at most, however few match.
-        kind: Only files of this kind.
-        path: Only the one with this path.
+    ``holding``: only those with this text in path or title, in any case; one page scans `MOST_LOOKED_AT`
+    documents at most, however few match.
     """
 
     corpus: CorpusName
@@ -214,10 +197,7 @@ class CorpusRow(msgspec.Struct, frozen=True, array_like=True):
     """A corpus in the index of corpora, and in its owner's catalogue.
 
     Attributes:
-        owner: Its owner.
-        name: Its name there.
         number: Part of its actor's address; unlike a name it is never reused.
-        created_at: When it was made.
         made_by: Its creator, see `policy.corpus_maker`; empty for an erased person.
         root: The folder of a workspace.
         id_prefix: Prefix of its chunk ids, see `chunk_id`; 0 for none yet.
@@ -271,11 +251,7 @@ class KnowIdPrefixes(Message[None], frozen=True, kw_only=True):
 
 
 class SetIdPrefix(Message[None], frozen=True, kw_only=True):
-    """Change a corpus's prefix, or set its first one.
-
-    Attributes:
-        row: Its row, with the prefix.
-    """
+    """Change a corpus's prefix, or set its first one."""
 
     row: CorpusRow
 
@@ -326,13 +302,7 @@ class VerifyCorpus(Message["CorpusVerified"], frozen=True, kw_only=True):
 
 
 class CorpusVerified(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of verifying one corpus.
-
-    Attributes:
-        chunks: How many there are.
-        problems: Differences, a sentence each.
-        rebuilt: Whether all of them were repaired.
-    """
+    """Result of verifying one corpus: differences, a sentence each."""
 
     chunks: int
     problems: list[str]
@@ -343,9 +313,7 @@ class CorpusView(msgspec.Struct, frozen=True, kw_only=True):
     """Content and freshness of a corpus.
 
     Attributes:
-        corpus: Its name in full.
         root: The folder of code that it indexes, if any.
-        bytes: Of the files.
         text_bytes: Of the chunks' texts; ``stored_bytes`` is their size in the store.
         indexed_at: When something was last put in or removed; null in an empty corpus.
         waiting_for_vectors: Chunks without vectors, which only words find as yet.
@@ -405,16 +373,11 @@ class ChunkFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         entity_id: The entity that it mentions most, if known.
-        source_file: The path of its document.
         hybrid_score: Measured: of passages with a score of 0.3 three in ten were of the right file.
         score: How well it matches, 0-1: 95 of 100 right passages with half of the query's words score more
             than 0.7.
-        grade: By its ``hybrid_score``.
         context_header: The document's title and the headings above it.
-        vendor_names: The entities that it mentions.
-        section_title: The nearest heading above it.
         citation: Its place: the file, and its first line or page.
-        corpus: Its corpus, when all corpora were searched.
     """
 
     chunk_id: int
@@ -437,12 +400,9 @@ class FreshnessView(msgspec.Struct, frozen=True, kw_only=True):
     """Freshness of a corpus.
 
     Attributes:
-        indexed_at: When something was last put in or removed.
         waiting_for_vectors: Chunks without vectors, which only words find as yet.
         files_checked: Files of the reply that were compared with the disk; present where the caller may
             ingest them.
-        changed_files: Those of them that have changed since.
-        missing_files: Those that are gone.
     """
 
     indexed_at: datetime | None
@@ -465,8 +425,6 @@ class QueryAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """How a query was understood.
 
     Attributes:
-        form: Its form.
-        reason: Why this strategy was chosen.
         corrected: Replacements for words that no chunk has.
         unknown: Words that no chunk has, and that resemble none.
     """
@@ -486,7 +444,6 @@ class ChunksFound(PartialReply, frozen=True, kw_only=True):
             least; not fewer than are returned.
         query_analysis: How the query was understood, where the strategy differs from the requested one, as
             with ``auto``, or a word is unknown.
-        cache_hit: Whether the caller sent the same request just before.
         weak: Present where no score is 0.7, so that no result is likely right.
     """
 
@@ -508,14 +465,9 @@ class ChunkContent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     Attributes:
         entity_id: The entity that it mentions most, if known.
-        source_file: The path of its document.
         context_header: The document's title and the headings above it.
-        vendor_names: The entities that it mentions.
-        section_title: The nearest heading above it.
         citation: Where it begins: the file, and its first line or page.
         last_line: Its last line, in a document with lines.
-        chunk_ids: The joined passages, where there are several.
-        corpus: Its corpus, when passages of several corpora were read.
     """
 
     chunk_id: int
@@ -554,13 +506,9 @@ class FindChunks(Message["FoundChunks"], frozen=True, kw_only=True):
     """Find the best chunks of a corpus. Not a tool: `SemanticSearch` sends it.
 
     Attributes:
-        query: The text to search for.
         vectors: The embedded query; None: words alone decide.
         absence: Why vectors are missing, where they were wanted.
-        min_score: Least score.
-        min_relevance: Least measured relevance.
         may_be_nothing: Whether to report if no result can be right.
-        explain: Whether to report each signal's contribution.
         about: A chunk's id or a document's path to explain as well; empty for none.
     """
 
@@ -584,10 +532,7 @@ class FoundChunks(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         is_nothing: Whether none of the results can be right.
-        files: The files of the results.
-        parts: Each signal's contribution to each result, if requested.
         about: The requested chunk, or a document's best one; None where none is requested or found.
-        partial: What was not searched.
     """
 
     results: list[ChunkFound]

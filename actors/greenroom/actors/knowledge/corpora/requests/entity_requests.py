@@ -39,11 +39,7 @@ EntityLimit = Annotated[int, Meta(ge=1, le=50, description="entities at most")]
 
 
 class EntitiesDeclared(msgspec.Struct, frozen=True, kw_only=True):
-    """Reply to `DeclareEntities`, with names.
-
-    Attributes:
-        waiting: Documents that are still to be matched with names.
-    """
+    """Reply to `DeclareEntities`, with names; ``waiting`` documents are to be matched."""
 
     added: list[str]
     changed: list[str]
@@ -56,11 +52,9 @@ class DeclareEntities(Message[EntitiesDeclared], frozen=True, kw_only=True):
     """Declare entities and remove some, atomically.
 
     Attributes:
-        declarations: Each replaces the one with its name or id.
         libraries: Libraries of manifests; of a declared one only the version is updated.
         manifests: State of the corpus's manifests when they were read, if the libraries are from these.
         are_all: Whether these are all: other entities that only manifests declared are removed.
-        remove: Names or ids; an unknown one is no error.
     """
 
     corpus: CorpusName
@@ -98,13 +92,9 @@ class CountNames(Message["NamesCounted"], frozen=True, kw_only=True):
 
 
 class NamesCounted(msgspec.Struct, frozen=True, kw_only=True):
-    """Reply to `CountNames`.
+    """Reply to `CountNames`; ``after``: where to go on, None at the end.
 
-    Attributes:
-        counts: The names and their counts.
-        documents: How many were read.
-        after: Where to go on; None at the end.
-        known: Names of the declared entities, with the last documents.
+    The names of declared entities come with the last documents.
     """
 
     counts: NameCounts
@@ -114,23 +104,14 @@ class NamesCounted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadManifests(Message["ManifestsRead"], frozen=True, kw_only=True):
-    """Read the documents of a corpus that are manifests of projects.
-
-    Attributes:
-        only_changed: Whether to return them only if they changed since their libraries were declared.
-    """
+    """Read the manifests among the documents, or only if they changed since their declaration."""
 
     corpus: CorpusName
     only_changed: bool = False
 
 
 class ManifestsRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Reply to `ReadManifests`: paths and texts.
-
-    Attributes:
-        state: A number that differs after each change.
-        is_changed: Whether their libraries may have to be declared.
-    """
+    """Reply to `ReadManifests`; ``state`` differs after each change."""
 
     manifests: list[DeclarationFile]
     state: int = 0
@@ -146,9 +127,7 @@ class EntityView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         entity_id: None for an undeclared name, like its type.
         declared: False for an undeclared name that documents repeat.
-        mention_count: How often the documents mention it.
         source_chunks: The chunks that mention it most.
-        source_files: Documents of an undeclared name.
         version: The used version, if a manifest names one.
     """
 
@@ -171,7 +150,6 @@ class RelationshipView(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         declared: True for a declared relation, false for one found in texts.
         chunk_count: Of a found relation: chunks that mention both.
-        example_chunks: Some of these.
     """
 
     source_id: str
@@ -185,12 +163,7 @@ class RelationshipView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundEntities(msgspec.Struct, frozen=True, kw_only=True):
-    """Reply to `FindEntities`; members as in `EntitiesFound`.
-
-    Attributes:
-        names: All names of the best entity.
-        ambiguous: Those of its names that also mean something else.
-    """
+    """Reply to `FindEntities`; members as in `EntitiesFound`, and the names of the best."""
 
     entities: list[EntityView]
     relationships: list[RelationshipView]
@@ -203,13 +176,7 @@ class FoundEntities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntitiesFound(PartialReply, frozen=True, kw_only=True):
-    """Reply to `FindVendorInfo`, the likeliest first.
-
-    Attributes:
-        total_entities: How many entities match.
-        total_relationships: Number of relations of the returned entities.
-        waiting_for_matching: Documents still to be matched with names, if any.
-    """
+    """Reply to `FindVendorInfo`, the likeliest first; relations are of the returned entities."""
 
     lists: ClassVar[tuple[str, ...]] = ("entities",)
 
@@ -240,12 +207,7 @@ class SessionMention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntityFound(EntitiesFound, frozen=True, kw_only=True):
-    """Reply to `FindEntity`: as `EntitiesFound`, with memories and sessions that mention the first.
-
-    Attributes:
-        memories: Memories that mention it.
-        sessions: Sessions that mention it, among those with the newest activity.
-    """
+    """Reply to `FindEntity`: as `EntitiesFound`, with memories and sessions that mention the first."""
 
     memories: list[MemoryMention]
     sessions: list[SessionMention]
@@ -255,7 +217,6 @@ class EntitiesDefined(Reply, frozen=True, kw_only=True):
     """Reply to `DefineEntities`, with names.
 
     Attributes:
-        unchanged: How many were declared so before.
         unreadable: Files that could not be read, each with the reason.
         waiting_for_matching: Documents still to be matched with names; this goes on by itself.
     """
@@ -270,11 +231,7 @@ class EntitiesDefined(Reply, frozen=True, kw_only=True):
 
 
 class EntitiesSuggested(PartialReply, frozen=True, kw_only=True):
-    """Reply to `SuggestEntities`: undeclared names that documents repeat.
-
-    Attributes:
-        documents: How many were read.
-    """
+    """Reply to `SuggestEntities`: undeclared names that documents repeat."""
 
     lists: ClassVar[tuple[str, ...]] = ("suggestions",)
 

@@ -39,14 +39,7 @@ class DocumentsIngested(Reply, frozen=True, kw_only=True):
 
 
 class FailedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that could not be ingested.
-
-    Attributes:
-        path: Its path; in a workspace below its folder.
-        reason: Why, beginning with "it".
-        failed_at: Since when it fails for this reason.
-        remedy: What to do about it.
-    """
+    """A file that could not be ingested; the reason begins with "it"."""
 
     path: str
     reason: str
@@ -59,12 +52,9 @@ class NoteIngest(Message[None], frozen=True, kw_only=True):
 
     Attributes:
         run: Id of the run; empty where progress is not to be kept.
-        looked_at: Files processed so far.
         of: Files in all; 0 where they were not counted.
-        failed: The newest that failed in this run.
         below: Completely processed files and folders: older failures in them are dropped. An empty text
             is a workspace's folder.
-        is_over: Whether the run ends here.
         was_all: Whether the run was complete, not of changes alone.
     """
 
@@ -85,12 +75,7 @@ class ListFailed(Message[list[FailedFile]], frozen=True, kw_only=True):
 
 
 class Filling(msgspec.Struct, frozen=True, kw_only=True):
-    """Last complete run of a corpus, and progress of current runs.
-
-    Attributes:
-        ingested_at: When a run was last complete, whether or not any file had changed.
-        ingesting: Progress of current runs, such as ``3 of 10 files``.
-    """
+    """Last complete run of a corpus, and progress of current runs."""
 
     ingested_at: datetime | None
     ingesting: str | None

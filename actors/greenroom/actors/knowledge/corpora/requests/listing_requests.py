@@ -37,11 +37,7 @@ class DocumentShown(msgspec.Struct, frozen=True, kw_only=True):
     """A document in a listing.
 
     Attributes:
-        bytes: Of its file.
-        language: Its programming language, if a workspace can parse that.
         modified_at: When the file was changed, as of reading it; null for a text that was sent.
-        indexed_at: When it was ingested.
-        chunks: How many passages it has.
         on_disk: How its file compares now; absent where that was not checked.
     """
 
@@ -57,11 +53,7 @@ class DocumentShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DocumentsShown(ListReply, frozen=True, kw_only=True):
-    """Reply to `CorpusDocuments`, in an arbitrary but stable order.
-
-    Attributes:
-        freshness: Of the corpus, and of the files of this page.
-    """
+    """Reply to `CorpusDocuments`, in an arbitrary but stable order."""
 
     lists: ClassVar[tuple[str, ...]] = ("documents",)
 
@@ -80,11 +72,7 @@ class PageRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CountEachEntity(Message["EntitiesCountedEach"], frozen=True, kw_only=True):
-    """List entities of a corpus, most mentioned first; not a tool.
-
-    Attributes:
-        start: How many are before the page.
-    """
+    """List entities of a corpus, most mentioned first; not a tool."""
 
     corpus: CorpusName
     id_prefix: int = 0
@@ -103,12 +91,7 @@ class EntitiesCountedEach(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntitiesShown(ListReply, frozen=True, kw_only=True):
-    """Reply to `CorpusEntities`, most mentioned first.
-
-    Attributes:
-        total: How many there are in all.
-        waiting_for_matching: Documents still to be matched with names.
-    """
+    """Reply to `CorpusEntities`, most mentioned first."""
 
     lists: ClassVar[tuple[str, ...]] = ("entities",)
 
@@ -150,12 +133,7 @@ class WorkspacesShown(ListReply, frozen=True, kw_only=True):
 
 
 class FileShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of a workspace in a listing.
-
-    Attributes:
-        language: Its programming language, if it can be parsed.
-        bytes: Of the file, and so on as in `DocumentShown`.
-    """
+    """A file of a workspace in a listing; members as in `DocumentShown`."""
 
     path: str
     language: str | UnsetType = UNSET

@@ -25,11 +25,7 @@ class DocumentItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CorpusResource(Resource, frozen=True, kw_only=True):
-    """A corpus: its content, its freshness, and some of its documents.
-
-    ``has_more``: there are more documents than these. ``filling``: ingest runs, past and current.
-    ``failed``: the newest files that could not be ingested.
-    """
+    """A corpus: its content, its freshness, some of its documents, the newest failed files."""
 
     corpus: CorpusView
     filling: Filling
@@ -40,15 +36,7 @@ class CorpusResource(Resource, frozen=True, kw_only=True):
 
 
 class WorkspaceResource(Resource, frozen=True, kw_only=True):
-    """A workspace: its indexed files, their freshness, and what is left out.
-
-    Attributes:
-        workspace: Its folder and its size.
-        freshness: Progress of the index, its lease, and numbers of files left out, by reason.
-        failed: The newest files that could not be indexed.
-        files: Some of the files that are indexed.
-        has_more: Whether there are more than these.
-    """
+    """A workspace: some of its indexed files, their freshness, the newest failed files."""
 
     workspace: CorpusView
     freshness: WorkspaceState
@@ -115,8 +103,6 @@ class ProjectResource(Resource, frozen=True, kw_only=True):
 
     Attributes:
         common_patterns: Commands that the reader's own user often runs there.
-        corpora: Full names of its corpora, including workspaces.
-        decisions: Of its sessions, the newest first.
         partial: Whether decisions of older sessions are left out, or a corpus did not reply.
     """
 

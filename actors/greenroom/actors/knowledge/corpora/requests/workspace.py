@@ -22,11 +22,8 @@ class WorkspaceState(msgspec.Struct, frozen=True, kw_only=True):
     """State and progress of a workspace's index.
 
     Attributes:
-        state: State of the indexing.
-        indexed: Files in the index.
         of: Files to index, as far as that is known.
         as_of: When the index last matched the folder; now, if it is watched.
-        left_out: Numbers of files left out, by reason.
         unread: Numbers of files not parsed, by `storage.readers.unread_by`.
         is_asker: Whether the sender holds the lease.
     """
@@ -43,12 +40,7 @@ class WorkspaceState(msgspec.Struct, frozen=True, kw_only=True):
 class KeepWorkspace(Message[WorkspaceState], frozen=True, kw_only=True):
     """Acquire, renew or release the indexing lease of a workspace.
 
-    Attributes:
-        keeper: Id of the sender.
-        state: State of the indexing; ``unwatched`` releases the lease.
-        of: Files in the folder, if they were counted.
-        is_partial: Whether there are more files than are indexed.
-        left_out: Numbers of files left out, by reason, if all files were read.
+    ``unwatched`` releases it. Numbers of files are given when all were read.
     """
 
     corpus: CorpusName
@@ -66,11 +58,7 @@ class FindKeeper(Message[str], frozen=True, kw_only=True):
 
 
 class DropKeeper(Message[None], frozen=True, kw_only=True):
-    """Release the lease of a process that was found to have died.
-
-    Attributes:
-        keeper: The id from `FindKeeper`.
-    """
+    """Release the lease of a process that was found to have died."""
 
     corpus: CorpusName
     keeper: str

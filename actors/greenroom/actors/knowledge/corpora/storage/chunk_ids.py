@@ -58,11 +58,8 @@ class IdPrefixActor(Actor):
 async def give_prefixes(runtime: RuntimeClient, *, renew: bool) -> None:
     """Give each corpus of an older store its prefix; resumable at the next start.
 
-    A store with one corpus keeps its older ids, since they cannot mean another one.
-
-    Args:
-        runtime: Owns the store.
-        renew: Whether to change every prefix: a store restored from a backup would reuse numbers.
+    A store with one corpus keeps its older ids, since they cannot mean another one. ``renew`` changes every
+    prefix: a store restored from a backup would reuse numbers.
     """
     try:
         rows = await runtime.query(AllCorpora())

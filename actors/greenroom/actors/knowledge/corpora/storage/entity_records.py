@@ -29,8 +29,6 @@ class EntitiesHeader(msgspec.Struct, frozen=True, array_like=True):
     """The header of a corpus's entities.
 
     Attributes:
-        next_entity: The number of the next entity.
-        next_match: The next match number.
         matched_to: The first document not matched with the present names; None if all are
             matched.
         manifests: How often a manifest was put in, changed or removed.
@@ -50,10 +48,7 @@ class EntityRecord(msgspec.Struct, frozen=True, array_like=True):
     """An entity.
 
     Attributes:
-        number: Its internal number.
         match: Its match number, to which mentions refer.
-        name: Its name, and so on as in `EntityDeclaration`.
-        created_at: When it was first declared.
         is_found: Whether only manifests in the corpus declared it: it is removed with them.
     """
 

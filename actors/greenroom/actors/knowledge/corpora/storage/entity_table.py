@@ -30,8 +30,6 @@ class EntityTable:
     """The entities of an active corpus, loaded on first use.
 
     Attributes:
-        header: The header of all.
-        by_number: The entities.
         mentions: Packed mentions of each document, by its number; None until they are read.
         counts: Counts of the mentions; None after a change.
     """
@@ -73,10 +71,7 @@ class EntityTable:
         self.header = header
 
     def mark_manifests(self, context: Context) -> None:
-        """Stage that a manifest changed, so that its libraries are declared.
-
-        Load the table first.
-        """
+        """Stage that a manifest changed, so that its libraries are declared; `load` first."""
         self.put_header(context, replace(self.header, manifests=self.header.manifests + 1))
 
     def put_mentions(self, context: Context, document: int, record: bytes) -> None:
@@ -174,7 +169,6 @@ class EntityTable:
         return self._matcher
 
     def _related(self, entity: EntityRecord) -> frozenset[int]:
-        """Return the match numbers of related entities."""
         both = self.relations.get(entity.number, ())
         return frozenset(
             self.by_number[number].match for each in both for number in (each.source, each.target)

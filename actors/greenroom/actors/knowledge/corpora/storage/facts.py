@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -79,10 +79,10 @@ def read_symbols(repository: CorpusRepository, request: ReadSymbols, context: Co
     if document is None:
         return None
     packed = _mask(repository, document, context.get(records.facts_key(document.number), bytes))
-    facts = None if packed is None else _decode_or_none(_unpack(packed))
+    symbols = [] if packed is None else unpack_symbols(packed)
     return SymbolsRead(
         digest=document.digest.hex(),
-        symbols=[] if facts is None else [make_symbol(document.path, each) for each in facts.symbols],
+        symbols=[make_symbol(document.path, each) for each in symbols],
         reader=reader_to_count(document.path, document.reader),
     )
 
@@ -124,19 +124,20 @@ def _iterate(
         yield number, path, _mask(repository, described, packed) if is_asked else None
 
 
-def unpack_source(file: FactsOfFile) -> Source | None:
-    """Return a file with its symbols, references and imports, None if its facts are invalid."""
-    facts = _decode_or_none(_unpack(file.packed))
-    if facts is None:
-        return None
-    return Source(
-        file.path, facts.language, facts.symbols, facts.references, facts.imports, [], facts.summary
-    )
+def unpack_sources(files: Iterable[FactsOfFile]) -> dict[str, Source]:
+    """Return files by path with symbols, references and imports; none with invalid facts."""
+    return {
+        file.path: Source(
+            file.path, facts.language, facts.symbols, facts.references, facts.imports, [], facts.summary
+        )
+        for file in files
+        if (facts := _decode_or_none(file.packed)) is not None
+    }
 
 
 def unpack_symbols(packed: bytes) -> list[Symbol]:
     """Return the symbols in packed facts; none if these are invalid."""
-    facts = _decode_or_none(_unpack(packed))
+    facts = _decode_or_none(packed)
     return [] if facts is None else facts.symbols
 
 
@@ -154,9 +155,9 @@ def make_symbol(path: str, symbol: Symbol) -> SymbolFound:
 
 def _mask(repository: CorpusRepository, document: DocumentRecord, packed: bytes | None) -> bytes | None:
     """Return a document's facts, masked if an older version stored secrets in them."""
-    facts = (
-        None if packed is None or not repository.is_unmasked(document) else _decode_or_none(_unpack(packed))
-    )
+    if packed is None or not repository.is_unmasked(document):
+        return packed
+    facts = _decode_or_none(packed)
     if facts is None:
         return packed
     symbols = [
@@ -171,16 +172,15 @@ def _mask(repository: CorpusRepository, document: DocumentRecord, packed: bytes 
 
 
 def _unpack(packed: bytes) -> bytes:
-    """Decompress facts; empty if they are invalid or too large."""
     try:
         return decompress_bytes(packed, _MAX_UNPACKED)
     except ValueError:
         return b""
 
 
-def _decode_or_none(raw: bytes) -> Facts | None:
-    """Decode facts, None if invalid: any caller that fills a corpus may send them."""
+def _decode_or_none(packed: bytes) -> Facts | None:
+    """Decode packed facts, None if invalid: any caller that fills a corpus may send them."""
     try:
-        return _decode(raw)
+        return _decode(_unpack(packed))
     except msgspec.MsgspecError:
         return None

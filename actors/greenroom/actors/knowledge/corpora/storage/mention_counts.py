@@ -55,9 +55,7 @@ class MentionCounts:
     def together(self, entity: int, most: int, examples: int) -> tuple[int, list[tuple[int, int, list[int]]]]:
         """Return how many others are mentioned with an entity, and the most frequent ones.
 
-        Returns:
-            The number of others; and for each of the most frequent its number, the count of chunks with
-            both, and some of these chunks.
+        Of each of these: its number, the count of chunks with both, and some of these chunks.
         """
         groups = self._groups[self._rows(entity)]
         first = self._starts[groups]

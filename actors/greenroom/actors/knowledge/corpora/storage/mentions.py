@@ -57,9 +57,7 @@ def start(repository: CorpusRepository, context: Context) -> None:
 def resume(repository: CorpusRepository, context: Context) -> None:
     """Stage the next step if it is due but not scheduled.
 
-    This happens after a time without a matcher.
-
-    With a newer matcher than before, start matching all documents again.
+    So it is after a time without a matcher. With a newer one, start matching all documents again.
     """
     table = repository.entities
     if table.by_number and can_match() and is_newer(matcher(), table.header.matcher):
@@ -95,11 +93,7 @@ def match(repository: CorpusRepository, _: MatchDocuments, context: Context) -> 
             break
         document = context.get(where, DocumentRecord)
         assert document is not None, "a number's row goes with its document"
-        passages = [
-            passage
-            for block in range(len(document.blocks))
-            for passage in repository.passages(context, document, block)
-        ]
+        passages = list(repository.all_passages(context, document))
         yield from _put_mentions(repository, context, document, passages)
         characters += document.text_bytes
     else:
@@ -111,7 +105,6 @@ def match(repository: CorpusRepository, _: MatchDocuments, context: Context) -> 
 def _put_mentions(
     repository: CorpusRepository, context: Context, document: DocumentRecord, passages: Sequence[Passage]
 ) -> Slices[None]:
-    """Stage the mentions of a document."""
     record = yield from match_document(repository, document, passages)
     repository.entities.put_mentions(context, document.number, record)
 

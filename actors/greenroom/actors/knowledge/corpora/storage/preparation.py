@@ -44,10 +44,7 @@ def prepare_at_once(document: Document, *, is_code: bool = False) -> Prepared:
 
 
 def is_usable(prepared: Prepared, document: Document, *, is_code: bool) -> Slices[bool]:
-    """Return whether the prepared parts fit this document and these rules.
-
-    The run is not checked.
-    """
+    """Return whether prepared parts, except the run, fit this document and these rules."""
     if prepared.run.rules != get_rules(is_code=is_code).name:
         return False
     if len(prepared.prints) != records.PRINT_BYTES * len(document.chunks):

@@ -46,13 +46,7 @@ _NUMBER: Final = re.compile("[0-9]+")
 
 
 def get_reader(path: str, kind: Kind, *, is_source: bool) -> str:
-    """Return the reader of a file.
-
-    Args:
-        path: Its path; the ending tells the language.
-        kind: Its kind.
-        is_source: Whether source code is parsed.
-    """
+    """Return the reader of a file."""
     language = language_of(path) if is_source else None
     if is_source and kind_by_name(path) == "html":
         return _MARKUP
@@ -99,11 +93,7 @@ _UNREAD: Final = "the symbols of "
 
 
 def describe_unread(counts: Mapping[str, int]) -> str:
-    """Return how many files have no known symbols, why, and what helps; empty for none.
-
-    Args:
-        counts: Numbers of files by `unread_by`.
-    """
+    """Describe files without known symbols, counted by `unread_by`: why, and what helps."""
     lacking: list[str] = []
     waiting: list[str] = []
     others: list[str] = []

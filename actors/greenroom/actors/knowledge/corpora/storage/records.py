@@ -50,14 +50,6 @@ class CorpusHeader(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         format: `FORMAT` when it was made.
         name: Its full name; empty until it is set.
-        next_chunk: The number of the next chunk.
-        next_document: The number of the next document.
-        documents: How many there are.
-        chunks: How many chunks they have.
-        file_bytes: Of the files.
-        text_bytes: Of the chunks' texts.
-        stored_bytes: Of these texts, as they are stored.
-        indexed_at: When something last changed.
         is_dropped: Whether it is being removed: no request finds it any more.
         root: The folder of a workspace.
     """
@@ -91,23 +83,10 @@ class DocumentRecord(msgspec.Struct, frozen=True, array_like=True):
     """A document without its text.
 
     Attributes:
-        number: Its internal number.
-        path: Its public name.
-        title: Its title.
-        kind: The kind of its file.
-        digest: Of the file's bytes.
-        file_bytes: The file's size.
-        modified_at: When the file was changed.
-        indexed_at: When it was put in.
-        places: Its chunks, in order.
-        prints: Fingerprints of the chunks' texts, joined.
         blocks: The first chunk of each block of text, counted from 0.
-        text_bytes: Of its chunks' texts.
-        stored_bytes: Of the blocks.
         is_file: Whether it was read from the file at its path.
         reader: Its reader, see `storage.readers`; empty if unknown.
         masking: Version of `documents.masking` that masked its secrets; 0 for none.
-        masked: The masked lines.
     """
 
     number: int

@@ -79,15 +79,9 @@ class CorpusRepository(Actor):
     """The state of an active corpus.
 
     Attributes:
-        header: The corpus's header.
         index: Index of its chunks: ``author`` is the path of a chunk's document, ``key`` the title and the
             headings, and the only tag the nearest heading.
-        entities: Declared entities, and the chunks that mention them.
-        embedder_notified: Whether the embedder knows that chunks lack vectors.
         answers: Cached results since the last change, by principal and request.
-        code_answers: The same for searches of code.
-        view: View of the current index for searches.
-        code_view: The same for searches of code.
         runs: Progress of ingest runs by id; see `ingest_runs`.
         readers: How many documents each reader read; None until needed.
     """
@@ -114,11 +108,7 @@ class CorpusRepository(Actor):
         return self.header.root is not None
 
     def check(self, principal: Principal, name: str) -> None:
-        """Check that the sender may see the corpus, and that it exists.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``.
-        """
+        """Refuse a sender who may not see the corpus, or a dropped one."""
         if not policy.may_see_corpus(principal, self.owner, self.header.root):
             raise auth_errors.denial(corpus_not_found(name))
         if self.header.is_dropped:
@@ -173,21 +163,14 @@ class CorpusRepository(Actor):
         )
 
     def document(self, context: Context, path: str) -> DocumentRecord | None:
-        """Return the document with a path.
-
-        Raises:
-            RecordDamagedError: The document is damaged.
-        """
+        """Return the document with a path."""
         try:
             return context.get(records.path_key(path), DocumentRecord)
         except RecordDamagedError as error:
             raise damaged_entry(error, "the document", document=path) from error
 
     def find_document(self, context: Context, path: str) -> DocumentRecord | None:
-        """Return the document with a path, or else the only one in another Unicode form.
-
-        Two files may have two forms of a path, so each has its own document.
-        """
+        """Return the document with a path, or else the only one in another Unicode form."""
         exact = self.document(context, path)
         if exact is not None or path.isascii():
             return exact
@@ -195,11 +178,7 @@ class CorpusRepository(Actor):
         return others[0] if len(others) == 1 else None
 
     def by_number(self, context: Context, number: int) -> DocumentRecord | None:
-        """Return the document with a number.
-
-        Raises:
-            RecordDamagedError: The document is damaged.
-        """
+        """Return the document with a number."""
         try:
             where = context.get(records.number_key(number), bytes)
         except RecordDamagedError:
@@ -217,16 +196,17 @@ class CorpusRepository(Actor):
             return found
         return [Passage(mask_text(each.text), list(map(mask_text, each.headings))) for each in found]
 
+    def all_passages(self, context: Context, document: DocumentRecord) -> Iterator[Passage]:
+        """Yield all chunks of a document, as `passages`."""
+        for block in range(len(document.blocks)):
+            yield from self.passages(context, document, block)
+
     def is_unmasked(self, document: DocumentRecord) -> bool:
         """Return whether a workspace's file was stored unmasked, by an older version."""
         return self.is_code and document.masking < MASKING
 
     def stored_passages(self, context: Context, document: DocumentRecord, block: int) -> list[Passage]:
-        """Return the chunks of one block of a document as stored and indexed.
-
-        Raises:
-            StoreDamagedError: They are damaged, or missing.
-        """
+        """Return the chunks of one block of a document as stored and indexed."""
         try:
             stored = context.get(records.text_key(document.number, block), bytes)
         except RecordDamagedError as error:
@@ -244,12 +224,7 @@ class CorpusRepository(Actor):
     def iterate_chunks(
         self, context: Context, without: Collection[int] = ()
     ) -> Iterator[IndexedChunk | None]:
-        """Yield the chunks that the index must have, and None where it may pause.
-
-        Args:
-            context: The message's.
-            without: Numbers of documents to skip.
-        """
+        """Yield the chunks that the index must have, and None where it may pause."""
         for _, document in context.scan(DocumentRecord, prefix=records.DOCUMENTS):
             if document.number in without:
                 continue
@@ -272,7 +247,6 @@ def count_waiting(context: Context) -> int:
 
 
 def _answer_bytes(answer: FoundChunks) -> int:
-    """Estimate the memory of a result: full passages take most of it."""
     is_full = any(result.chunk_text is not UNSET for result in answer.results[:1])
     return 1_000 + (_FULL_BYTES if is_full else _METADATA_BYTES) * len(answer.results)
 

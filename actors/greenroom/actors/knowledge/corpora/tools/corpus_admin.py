@@ -46,11 +46,7 @@ async def ask_corpus(
 
 
 async def find_corpus(runtime: RuntimeClient, principal: Principal, name: str) -> CorpusRow:
-    """Return the corpus with a name.
-
-    Raises:
-        Refusal: ``CORPUS_NOT_FOUND``.
-    """
+    """Return the corpus with a name, or refuse."""
     check_owner(principal, name)
     row = await runtime.query(FindCorpus(name=name), principal=principal)
     if row is None:
@@ -61,11 +57,7 @@ async def find_corpus(runtime: RuntimeClient, principal: Principal, name: str) -
 async def ensure_corpus(
     runtime: RuntimeClient, principal: Principal, name: str, root: str | None = None
 ) -> CorpusRow:
-    """Return the corpus with a name, or create it; with a folder, a workspace.
-
-    Raises:
-        Refusal: ``CORPUS_NOT_FOUND``: the caller may not have one there.
-    """
+    """Return the corpus with a name, or create it; with a folder, a workspace."""
     check_owner(principal, name)
     row = await runtime.query(FindCorpus(name=name), principal=principal)
     if row is not None and root in {None, row.root}:

@@ -47,11 +47,7 @@ class EntityQuestion(Procedure[R_co], frozen=True, kw_only=True):
     corpus: corpus_requests.CorpusName = corpus_requests.DEFAULT_CORPUS
 
     async def answered(self, context: ProcedureContext, action: str) -> FoundWithNames:
-        """Query the corpus, and record the action.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``.
-        """
+        """Query the corpus, and record the action."""
         began = trio.current_time()
         row = await find_row(context, self.corpus)
         found = await context.ask(
@@ -101,22 +97,12 @@ class FindVendorInfo(
     """Find vendors, libraries, frameworks and services, and the documents that name them."""
 
     async def run(self, context: ProcedureContext) -> entity_requests.EntitiesFound:
-        """Query the corpus.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``.
-        """
+        """Query the corpus."""
         return (await self.answered(context, "find_vendor_info")).reply
 
 
 class FoundWithNames(NamedTuple):
-    """A reply, and the names of its best entity.
-
-    Attributes:
-        reply: The reply.
-        names: All names.
-        ambiguous: Names that also mean something else.
-    """
+    """A reply, and the names of its best entity; some also mean something else."""
 
     reply: entity_requests.EntitiesFound
     names: list[str]
@@ -144,11 +130,7 @@ class SuggestEntities(
     corpus: corpus_requests.CorpusName = corpus_requests.DEFAULT_CORPUS
 
     async def run(self, context: ProcedureContext) -> entity_requests.EntitiesSuggested:
-        """Count names in a few documents at a time, for ten seconds at most.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``.
-        """
+        """Count names in a few documents at a time, for ten seconds at most."""
         began = trio.current_time()
         row = await find_row(context, self.corpus)
         counter = NameCounter()
@@ -213,11 +195,7 @@ class DefineEntities(
     corpus: corpus_requests.CorpusName = corpus_requests.DEFAULT_CORPUS
 
     async def run(self, client: Client) -> entity_requests.EntitiesDefined:
-        """Parse the files, and send the declarations to the corpus.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``, ``VALIDATION_ERROR``, ``QUOTA_EXCEEDED``.
-        """
+        """Parse the files, and send the declarations to the corpus."""
         runtime, principal = client.runtime, client.principal
         row = await ensure_corpus(runtime, principal, self.corpus)
         read = await run_in_thread(_read, self.files)

@@ -65,11 +65,7 @@ class CorpusEntities(
     cursor: listing_requests.Position | None = None
 
     async def run(self, context: ProcedureContext) -> listing_requests.EntitiesShown:
-        """Query the corpus.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: the cursor is invalid.
-        """
+        """Query the corpus."""
         start = _start(self.cursor)
         row = await find_row(context, self.corpus)
         request = listing_requests.CountEachEntity(
@@ -115,11 +111,7 @@ class ReadPage(Procedure[listing_requests.PageRead], frozen=True, kw_only=True):
     path: str | None = None
 
     async def run(self, context: ProcedureContext) -> listing_requests.PageRead:
-        """Query the corpus.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: the cursor is invalid.
-        """
+        """Query the corpus."""
         row = await find_row(context, self.corpus)
         request = corpus_requests.ListDocuments(
             corpus=row.full_name,
@@ -184,12 +176,7 @@ class WorkspaceFiles(
     cursor: listing_requests.Position | None = None
 
     async def run(self, context: ProcedureContext) -> listing_requests.FilesShown:
-        """Query the corpus.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``, also for a corpus of documents, or ``VALIDATION_ERROR``: the
-            cursor is invalid.
-        """
+        """Query the corpus."""
         row = await find_row(context, self.corpus)
         if row.root is None:
             raise corpus_not_found(self.corpus)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
-from typing import ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Final, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 import trio
@@ -23,7 +24,6 @@ from greenroom.actors.knowledge.corpora.requests.catalogue import (
     may_see_owner,
 )
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow, IndexedFile
-from greenroom.actors.knowledge.corpora.tools.query_form import find_form
 from greenroom.actors.search.embedding.embedding_service import EmbeddingService
 from greenroom.actors.search.embedding.vectors import QueryVectors
 from greenroom.runtime import GreenroomError, Procedure, ProcedureContext, Refusal
@@ -44,6 +44,18 @@ _STRATEGIES: Final[tuple[corpus_requests.UsedStrategy, ...]] = ("hybrid", "vecto
 """The strategy to report for several: the first of these that one used."""
 _NAMED: Final = 5
 """Corpora without a reply that are named."""
+Form = Literal["question", "keywords", "identifier", "quoted"]
+
+_QUOTED: Final = re.compile(r"""\s*(["'`“«]).+(["'`”»])\s*""", re.DOTALL)
+_IDENTIFIER: Final = re.compile(
+    r"\S*(?:[a-z0-9][A-Z]|_|::|\.[A-Za-z]|\(\)|/|--?[a-z])\S*|[A-Z][A-Z0-9]{2,}\S*"
+)
+_QUESTION: Final = re.compile(
+    r"\?\s*$|^\s*(?:who|whom|whose|what|which|where|when|why|how|can|could|does|do|did|is|are|should|will"
+    r"|wer|was|wo|welche\w*|wann|wie|warum|kann|qui|que|quel\w*|où|comment|qué|quién|dónde|cómo)\b",
+    re.IGNORECASE,
+)
+_FEW_WORDS: Final = 2
 
 
 class WithFiles(msgspec.Struct, Generic[R], frozen=True):
@@ -56,9 +68,7 @@ class WithFiles(msgspec.Struct, Generic[R], frozen=True):
 class SearchCorpora(Procedure[WithFiles[corpus_requests.ChunksFound]], frozen=True, kw_only=True):
     """Search one corpus, or all that the caller may see; `SemanticSearch` runs it.
 
-    Attributes:
-        corpus: Its name, or `EVERY_CORPUS`.
-        asked: The request to each corpus, without its corpus and vectors.
+    ``asked`` is the request to each corpus, without its corpus and vectors.
     """
 
     audit_action: ClassVar[str] = "semantic_search"
@@ -67,11 +77,7 @@ class SearchCorpora(Procedure[WithFiles[corpus_requests.ChunksFound]], frozen=Tr
     asked: corpus_requests.FindChunks
 
     async def run(self, context: ProcedureContext) -> WithFiles[corpus_requests.ChunksFound]:
-        """Query the corpora, for two seconds at most.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many corpora.
-        """
+        """Query the corpora, for two seconds at most."""
         began = trio.current_time()
         _, answer = await self.answers(context)
         took = round((trio.current_time() - began) * 1_000, 3)
@@ -80,11 +86,7 @@ class SearchCorpora(Procedure[WithFiles[corpus_requests.ChunksFound]], frozen=Tr
     async def answers(
         self, context: ProcedureContext
     ) -> tuple[Replies, WithFiles[corpus_requests.ChunksFound]]:
-        """Return the corpora's replies after two seconds, and the merged one; record the read.
-
-        Raises:
-            Refusal: As `run`.
-        """
+        """Return the corpora's replies after two seconds, and the merged one; record the read."""
         began = trio.current_time()
         is_one = self.corpus != corpus_requests.EVERY_CORPUS
         rows = [await find_row(context, self.corpus)] if is_one else await _list_documents_corpora(context)
@@ -127,12 +129,7 @@ class SearchCorpora(Procedure[WithFiles[corpus_requests.ChunksFound]], frozen=Tr
 
 
 class Replies:
-    """Replies of corpora so far.
-
-    Attributes:
-        found: The replies.
-        failed: Corpora that failed.
-    """
+    """Replies of corpora so far."""
 
     def __init__(self, rows: Sequence[CorpusRow]) -> None:
         self.found: dict[CorpusRow, corpus_requests.FoundChunks] = {}
@@ -170,11 +167,7 @@ async def query_corpus(
 
 
 async def _list_documents_corpora(context: ProcedureContext) -> list[CorpusRow]:
-    """Return the visible corpora of documents; code has tools of its own.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: there are too many.
-    """
+    """Return the visible corpora of documents; code has tools of its own."""
     rows = [row for row in await context.query(VisibleCorpora()) if row.root is None]
     if len(rows) > MOST_CORPORA:
         raise auth_errors.invalid(
@@ -228,7 +221,6 @@ def merge_replies(
 
 
 def _merge_freshness(each: Sequence[corpus_requests.FreshnessView]) -> corpus_requests.FreshnessView:
-    """Merge the freshness of several corpora."""
     return corpus_requests.FreshnessView(
         indexed_at=max((one.indexed_at for one in each if one.indexed_at), default=None),
         waiting_for_vectors=sum(one.waiting_for_vectors for one in each),
@@ -253,8 +245,17 @@ def _merge_analyses(
     return msgspec.structs.replace(of_strategy, corrected=corrected, unknown=unknown)
 
 
+def find_form(query: str) -> Form:
+    """Return the form of a query."""
+    if _QUOTED.fullmatch(query):
+        return "quoted"
+    words = query.split()
+    if len(words) <= _FEW_WORDS and any(_IDENTIFIER.fullmatch(word) for word in words):
+        return "identifier"
+    return "question" if _QUESTION.search(query) else "keywords"
+
+
 def _describe_missing(answers: Replies) -> str:
-    """Describe the corpora with a missing or partial reply, with the reasons."""
     parts = list(dict.fromkeys(answer.partial for answer in answers.found.values() if answer.partial))
     if answers.late:
         parts.append(_LATE.format(_join_names(answers.late)))
@@ -270,11 +271,7 @@ def _join_names(rows: Sequence[CorpusRow]) -> str:
 
 
 class ReadPassages(Procedure[WithFiles[corpus_requests.FullContent]], frozen=True, kw_only=True):
-    """Read passages in full from any corpus; `GetFullContent` runs it.
-
-    Attributes:
-        corpus: The only corpus to look in, if given.
-    """
+    """Read passages in full from any corpus; `GetFullContent` runs it."""
 
     audit_action: ClassVar[str] = "get_full_content"
 
@@ -283,11 +280,7 @@ class ReadPassages(Procedure[WithFiles[corpus_requests.FullContent]], frozen=Tru
     around: corpus_requests.Around
 
     async def run(self, context: ProcedureContext) -> WithFiles[corpus_requests.FullContent]:
-        """Query the corpora that the ids name, as far as the caller may see them.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``; ``VALIDATION_ERROR``: all ids are older than prefixes.
-        """
+        """Query the corpora that the ids name, as far as the caller may see them."""
         began = trio.current_time()
         only = None if self.corpus is UNSET else await find_row(context, self.corpus)
         rows = await context.query(VisibleCorpora())
@@ -345,7 +338,6 @@ class _Place(NamedTuple):
 
 
 def _find_place(id: int, rows: Sequence[CorpusRow]) -> _Place | None:
-    """Find the visible corpus of a chunk id, None for an unknown id."""
     prefix, number = corpus_requests.split_id(id)
     if prefix:
         return next((_Place(row, id) for row in rows if row.id_prefix == prefix), None)
@@ -356,7 +348,6 @@ def _find_place(id: int, rows: Sequence[CorpusRow]) -> _Place | None:
 
 
 def _refuse_old_id(id: int, rows: Sequence[CorpusRow]) -> Refusal:
-    """Make the refusal of an ambiguous older id, which has no prefix."""
     corpora = [row.full_name for row in rows]
     return auth_errors.invalid(
         "chunk_ids",
@@ -393,11 +384,7 @@ class ListCorpora(
 
 
 async def find_row(context: ProcedureContext, name: str) -> CorpusRow:
-    """Return the corpus with a name.
-
-    Raises:
-        Refusal: ``CORPUS_NOT_FOUND``.
-    """
+    """Return the corpus with a name, or refuse with the names that may be meant."""
     is_open = may_see_owner(context.principal, name)
     row = await context.query(FindCorpus(name=name)) if is_open else None
     if row is not None:

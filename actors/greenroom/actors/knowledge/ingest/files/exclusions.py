@@ -65,12 +65,7 @@ _LONG_LINE: Final = 4_096
 
 
 def file_reason(path: str, root: str = "") -> str | None:
-    """Return why a file is left out by its path or name, else None.
-
-    Args:
-        path: The path.
-        root: Names of folders count only below this one, such as a workspace's.
-    """
+    """Return why a file is left out by its path, with folders below ``root``."""
     if is_secret_file(path, root):
         return SECRET
     name = path.rpartition("/")[2]

@@ -64,9 +64,7 @@ def read_document(path: str) -> tuple[Kind, bytes, int]:
 
 
 def differs(file: IndexedFile) -> bool:
-    """Return whether a file differs from what was read.
-
-    It is read only if its time alone differs.
+    """Return whether a file differs from what was read; only another time has it read.
 
     Raises:
         OSError: It is gone, or cannot be opened.
@@ -88,13 +86,7 @@ def differs(file: IndexedFile) -> bool:
 
 
 class Entry(NamedTuple):
-    """An entry of a folder.
-
-    Attributes:
-        is_folder: Whether it is a folder, and no link to one.
-        is_link: Whether it is a symbolic link.
-        identity: Identity of a folder, independent of its name; else None.
-    """
+    """An entry of a folder; a folder has an identity independent of its name."""
 
     is_folder: bool
     is_link: bool
@@ -104,9 +96,7 @@ class Entry(NamedTuple):
 def list_folder(path: str, most: int) -> dict[str, Entry]:
     """List a folder by its descriptor, so that no link can redirect the listing.
 
-    Args:
-        path: Its path without links.
-        most: Most entries; one more shows that there are more.
+    One entry beyond ``most`` shows that there are more.
 
     Raises:
         UnreadableFileError: It is no folder any more, or below a link.

@@ -37,10 +37,6 @@ _NO_MORE: Final = frozenset({errno.ENOSPC, errno.ENOMEM})
 class Inotify:
     """Watches of some folders, recursively, except folders that are never read by name.
 
-    Args:
-        roots: Folders; of files, and of what does not exist, the parent folder is watched.
-        closed: Folders below them that are not watched.
-
     Raises:
         OSError: A folder does not exist, or the system's limit is reached.
     """
@@ -67,9 +63,7 @@ class Inotify:
         return self._settling
 
     async def take(self) -> set[str] | None:
-        """Wait for changes, and return their paths.
-
-        It returns None if some were lost, or if a root appeared.
+        """Return the paths of changes; None if some were lost, or a root appeared.
 
         Raises:
             OSError: The system's limit of watches is reached.

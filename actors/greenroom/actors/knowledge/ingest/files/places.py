@@ -48,10 +48,10 @@ class Reach(NamedTuple):
         roots: The allowed folders; None for any, as for the user of a command.
         closed: Folders that are never read: those of the store and its secrets.
         takes_client_folders: Whether the folders that the client works in are roots, too: it runs as the same
-        user as this process.
+            user as this process.
         workspaces: Folders of code that may be searched and read.
         secrets: Patterns of names, or of paths below a workspace, of files that may be read although
-        they look like secrets.
+            they look like secrets.
     """
 
     roots: Sequence[str] | None = ()
@@ -66,11 +66,7 @@ CLIENT_FOLDERS: ContextVar[tuple[str, ...]] = ContextVar("CLIENT_FOLDERS", defau
 
 
 def check_place(named: str, reach: Reach) -> str:
-    """Resolve links in a named path, and check that it may be read.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: it may not be read, or does not exist.
-    """
+    """Resolve links in a named path; refuse one that may not be read."""
     if "\0" in named or not named:
         raise auth_errors.invalid("paths", "paths: a path is a text without NUL")
     if reach.roots is not None and not os.path.isabs(named):  # noqa: PTH117
@@ -92,10 +88,7 @@ def check_place(named: str, reach: Reach) -> str:
 
 
 def may_look(path: str, reach: Reach) -> bool:
-    """Return whether a caller may learn of a file's changes, and renew it.
-
-    A client that runs as our own user could look itself.
-    """
+    """Return whether a caller may learn of a file's changes: it could look itself."""
     if not os.path.isabs(path) or os.path.normpath(path) != path or "\0" in path:  # noqa: PTH117
         return False
     anywhere = reach.roots is None or reach.takes_client_folders
@@ -140,7 +133,6 @@ def forbidden_reason(path: str, closed: Sequence[str]) -> str | None:
 
 
 def _is_repository(folder: Path) -> bool:
-    """Return whether a folder is a git repository's own, by its content."""
     return all(os.path.lexists(folder / mark) for mark in MARKS_OF_REPOSITORY)
 
 
@@ -154,9 +146,7 @@ def _homes() -> set[str]:
 class ClientFiles:
     """The files of one client.
 
-    Attributes:
-        reach: The files that it may have ingested or searched.
-        read: What it has read, by path and lines, with a digest of the file.
+    ``read`` has what it has read, by path and lines, with a digest of the file.
     """
 
     def __init__(self, reach: Reach | None = None) -> None:

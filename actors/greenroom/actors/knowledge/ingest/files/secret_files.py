@@ -96,12 +96,7 @@ def is_secret_folder(name: str) -> bool:
 
 
 def is_secret_file(path: str, root: str = "") -> bool:
-    """Return whether a file holds secrets, by its path or its name alone.
-
-    Args:
-        path: The path.
-        root: Names of folders count only below this one.
-    """
+    """Return whether a file holds secrets; folders' names count below ``root`` only."""
     folder, _, name = path.rpartition("/")
     named = folder.removeprefix(root.rstrip("/"))
     folder, named = (f"/{each.strip('/')}/".lower() for each in (folder, named))
@@ -119,13 +114,7 @@ def _names_of(name: str) -> tuple[str, ...]:
 
 
 def _is_secret(folder: str, named: str, name: str) -> bool:
-    """Return whether a file holds secrets; for a name without marks of a copy.
-
-    Args:
-        folder: Its folder.
-        named: The part of the folder in which names count.
-        name: Its name.
-    """
+    """Return whether a file holds secrets; ``named``: where names of folders count."""
     listed, lower, sort = _load_lists(), name.lower(), _classify(name)
     if sort in {"key", "example"}:
         return sort == "key"
@@ -142,7 +131,6 @@ _Sort = Literal["key", "example", "named", "written", "secret word", "packaging"
 
 @lru_cache(_REMEMBERED)
 def _classify(name: str) -> _Sort:
-    """Classify a name independently of its folder."""
     listed, lower = _load_lists(), name.lower()
     ending = _ending(lower)
     is_data = not ending or ending in listed.data
@@ -163,7 +151,6 @@ def _is_example(lower: str) -> bool:
 
 
 def _is_written(name: str, ending: str) -> bool:
-    """Return whether a file is source code, or written for people, by its name."""
     kind = kind_by_name(name)
     if kind in PROSE or ending in _WRITTEN_TEXT or language_of(name) is not None:
         return True
@@ -183,7 +170,6 @@ def _means_secret(name: str) -> bool:
 
 
 def _ending(lower: str) -> str:
-    """Return the ending of a name, empty for none or a leading dot."""
     stem, _, ending = lower.rpartition(".")
     return ending if stem.strip(".") else ""
 
@@ -193,5 +179,4 @@ def _join(texts: Iterable[str]) -> str:
 
 
 def _compile(patterns: Iterable[str]) -> re.Pattern[str]:
-    """Return an expression that matches whole names by some patterns."""
     return re.compile("|".join(map(translate, patterns)))

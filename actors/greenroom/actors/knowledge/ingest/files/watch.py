@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 import trio
 
-from greenroom.actors.knowledge.ingest.files.ignore_files import NAMES
 from greenroom.actors.knowledge.ingest.files.places import is_below
+from greenroom.actors.knowledge.ingest.files.walk import NAMES
 
 RESCAN_SECONDS: Final = 600
 """Without changes for so long everything is checked again: notifications may get lost."""
@@ -43,10 +43,6 @@ class Source(Protocol):
 @asynccontextmanager
 async def watch(roots: Sequence[str], closed: Collection[str] = ()) -> AsyncIterator[Changes]:
     """Watch some roots from now on; changes are collected until taken.
-
-    Args:
-        roots: Folders and files, without links.
-        closed: Folders below them to ignore.
 
     Raises:
         NotWatchedError: The system's limit is reached.
@@ -150,10 +146,7 @@ _NEVER_MS: Final = 0
 
 
 class FsEvents:
-    """Watches of some folders, recursively.
-
-    Args:
-        roots: Folders; of a file its folder is watched.
+    """Watches of some folders, recursively; of a file its folder is watched.
 
     Raises:
         OSError: A folder does not exist, or the system's limit is reached.

@@ -13,7 +13,7 @@ import trio
 
 from greenroom.actors.content.documents import Marks, digest_of, find_marks
 from greenroom.actors.core.base.regular_files import UnreadableFileError
-from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.base.threads import get_or_make, read_in_thread
 from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
 from greenroom.actors.knowledge.ingest.parsing.parsers import Parsers
 
@@ -30,11 +30,7 @@ _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("fil
 
 
 class Masking:
-    """Finds secrets, and caches the marks of recent files by digest.
-
-    Args:
-        parsers: The process for large files, started on demand.
-    """
+    """Finds secrets, and caches the marks of recent files by digest."""
 
     def __init__(self, parsers: Parsers) -> None:
         self._parsers = parsers
@@ -47,7 +43,8 @@ class Masking:
         """
         if len(data) <= SMALL:
             return await read_in_thread(find_marks, data)
-        known, key = _get_cache(), await read_in_thread(digest_of, data)
+        key = await read_in_thread(digest_of, data)
+        known = get_or_make(_known, dict[str, Marks])
         marks = known.pop(key, None) or await self._search(data)
         if len(marks.places) <= _MOST_MARKS:
             known[key] = marks
@@ -58,7 +55,7 @@ class Masking:
     async def _search(self, data: bytes) -> Marks:
         job = Job("", "code", 0, data, is_masked=True)
         with trio.move_on_after(SECONDS):
-            async with _get_limiter():
+            async with get_or_make(_limiter, lambda: trio.CapacityLimiter(MOST_AT_ONCE)):
                 found = await self._parsers.search(job)
             if found.marks is not None:
                 return found.marks
@@ -75,21 +72,3 @@ async def open_masking() -> AsyncIterator[Masking]:
         yield Masking(parsers)
     finally:
         await parsers.close()
-
-
-def _get_cache() -> dict[str, Marks]:
-    try:
-        return _known.get()
-    except LookupError:
-        known: dict[str, Marks] = {}
-        _known.set(known)
-        return known
-
-
-def _get_limiter() -> trio.CapacityLimiter:
-    try:
-        return _limiter.get()
-    except LookupError:
-        limiter = trio.CapacityLimiter(MOST_AT_ONCE)
-        _limiter.set(limiter)
-        return limiter

@@ -66,13 +66,8 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     """A file to parse or search, or a text that was sent.
 
     Attributes:
-        is_source: Whether to parse source code, as in workspaces.
-        is_file: Whether it is a file.
         as_text: Whether to read it as text, since its syntax was too much for a process.
         reader: Its reader, see `storage.readers`; unused in the process.
-        pattern: A pattern to search for, instead of parsing.
-        most: Most matches of that.
-        is_masked: Whether only the marks of its secrets are wanted.
     """
 
     path: str
@@ -94,13 +89,9 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         stays: Whether the failure says nothing about the file, since time or memory ran short or the process
             ended: an older document stays.
-        prepared: The document's prepared parts.
-        facts: Packed syntax facts, if it was parsed.
         found: Matches of the pattern; None if the file could not be searched.
         refusal: Why the pattern is invalid, or which missing package it needs.
         unread: Unread parts of the file that may have content.
-        is_last: Whether the process ends, since it has too much memory.
-        marks: The marks of its secrets, if requested.
     """
 
     document: Document | None = None
@@ -118,12 +109,8 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True):
 def seconds_for(job: Job, seconds: float) -> float:
     """Return how much processor time a file may take, in seconds.
 
-    Even slow machines parse half a megabyte a second, and read other text faster. So a small hostile file is
-    soon recognised, and a large one has the time that it needs.
-
-    Args:
-        job: The file.
-        seconds: The time of a small file that is read as text.
+    ``seconds`` is that of a small file of text. Even slow machines parse half a megabyte a second. So a small
+    hostile file is soon recognised, and a large one has the time that it needs.
     """
     megabytes = min(len(job.data), _LARGEST) >> 20
     return seconds / 4 + 10 * megabytes if job.is_source and not job.as_text else seconds + 4 * megabytes
@@ -183,12 +170,7 @@ def _read_as_text(job: Job) -> Document:
 
 
 def _mask_document(document: Document, lines: Sequence[int] = ()) -> Document:
-    """Mask a document's texts, and collect its masked lines.
-
-    Args:
-        document: A document with each part already masked.
-        lines: Masked lines of the file itself.
-    """
+    """Mask a document's texts; its masked lines include ``lines`` of the file itself."""
     chunks = [
         replace(
             each,
@@ -251,12 +233,7 @@ def _read_as_source(job: Job) -> tuple[Document | None, bytes | None]:
 
 
 def main(seconds: str, *languages: str) -> None:
-    """Process jobs until the input ends.
-
-    Args:
-        seconds: Processor time of one small file.
-        languages: Languages of the documents; see `text.analyze.text_settings`.
-    """
+    """Process jobs until the input ends; ``seconds`` is the processor time of a small file."""
     with apply_settings(text_settings(languages, _WORDS)):
         _parse_all(float(seconds))
 

@@ -7,14 +7,15 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from signal import SIGKILL, SIGXCPU
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import trio
 
+from greenroom.actors.content.documents import digest_of
 from greenroom.actors.content.text.analyze import current_rules
 from greenroom.actors.core.base.freed_memory import return_freed_memory
-from greenroom.actors.knowledge.ingest.parsing.parse_failures import ParseFailures
+from greenroom.actors.core.base.threads import get_or_make
 from greenroom.actors.knowledge.ingest.parsing.parser_process import LENGTH, Job, Parsed, seconds_for
 
 SECONDS: Final = 30.0
@@ -24,22 +25,77 @@ _PATIENCE: Final = 4
 MOST_AT_ONCE: Final = 4
 """Ingestions that may have processes at once; others wait."""
 MAX_ANSWER: Final = 256 << 20
+MOST_FAILURES: Final = 10_000
+"""Files with a remembered failure; the oldest are dropped."""
 _MUCH: Final = 4 << 20
 """After exchanging so many bytes, freed memory is returned to the system."""
 _KILLED: Final = "its reader was killed, as when memory is short"
 _ENDED: Final = "it ended the process that read it"
 _retry_lock: trio.lowlevel.RunVar[trio.Lock] = trio.lowlevel.RunVar("files that are tried again")
 _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("ingestions")
-_failures: trio.lowlevel.RunVar[ParseFailures] = trio.lowlevel.RunVar("parse failures")
 _PROGRAM: Final = "greenroom.actors.knowledge.ingest.parsing.parser_process"
+
+
+class _Failures(NamedTuple):
+    """The final failure of a file, if it failed, and the seconds spent in vain."""
+
+    failure: Parsed | None
+    seconds: float = 0.0
+
+
+class ParseFailures:
+    """Files that failed or were cut, by digest, until the program ends.
+
+    So a failed file is not parsed again until it changes, and one that used up a call's time comes last in
+    the next call. This is not stored: a newer program, or more memory, may succeed, and trying costs one
+    process for a minute or two at most.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], _Failures] = {}
+
+    def failure(self, job: Job) -> Parsed | None:
+        """Return how a file failed; None if it may be tried."""
+        return None if (known := self._find(job)) is None else known.failure
+
+    def seconds(self, job: Job) -> float:
+        """Return how long parsing a file was in vain; 0 after its failure."""
+        known = self._find(job)
+        return 0.0 if known is None or known.failure is not None else known.seconds
+
+    def record_cut(self, job: Job, seconds: float, most: float) -> None:
+        """Record a cut; after `most` seconds in sum the file has failed."""
+        total = self.seconds(job) + seconds
+        failure = None
+        if total >= most:
+            failure = Parsed(failure=f"it could not be read in {most:g} s, in several calls", stays=True)
+        self._put(job, _Failures(failure, total))
+
+    def record_end(self, job: Job, parsed: Parsed) -> None:
+        """Record the failure of a file, or drop the record of one that was parsed."""
+        if parsed.document is None:
+            self._put(job, _Failures(parsed))
+        elif self._known:
+            self._known.pop(_key(job), None)
+
+    def _find(self, job: Job) -> _Failures | None:
+        return self._known.get(_key(job)) if self._known else None
+
+    def _put(self, job: Job, failure: _Failures) -> None:
+        self._known[_key(job)] = failure
+        while len(self._known) > MOST_FAILURES:
+            del self._known[next(iter(self._known))]
+
+
+def _key(job: Job) -> tuple[str, str]:
+    return job.kind, digest_of(job.data)
+
+
+_failures: trio.lowlevel.RunVar[ParseFailures] = trio.lowlevel.RunVar("parse failures")
 
 
 class Parsers:
     """Parser processes, one file at a time each.
-
-    Args:
-        seconds: Processor time of one small file.
-        languages: Languages of the documents; None for those of the current store.
 
     Attributes:
         failures: Files that could not be parsed, shared by all callers.
@@ -49,11 +105,7 @@ class Parsers:
     def __init__(self, seconds: float = SECONDS, languages: Sequence[str] | None = None) -> None:
         self._seconds = seconds
         self.languages = current_rules().languages if languages is None else languages
-        try:
-            self.failures = _failures.get()
-        except LookupError:
-            self.failures = ParseFailures()
-            _failures.set(self.failures)
+        self.failures = get_or_make(_failures, ParseFailures)
         self._idle: list[trio.Process] = []
         self.bytes = 0
 
@@ -84,7 +136,7 @@ class Parsers:
         """
         parsed = await self._parse_once(job)
         if parsed.failure in {_KILLED, _ENDED}:
-            async with _get_retry_lock():
+            async with get_or_make(_retry_lock, trio.Lock):
                 await self.close()
                 parsed = await self._parse_once(job)
         if parsed.stays and job.is_source:
@@ -93,10 +145,7 @@ class Parsers:
         return parsed
 
     async def search(self, job: Job) -> Parsed:
-        """Search a file in a process, for a pattern or for secrets.
-
-        A failure is not remembered, since the pattern may be the cause.
-        """
+        """Search a file for a pattern or for secrets; a failure is not remembered."""
         return await self._parse_once(job)
 
     async def _parse_once(self, job: Job) -> Parsed:
@@ -159,12 +208,7 @@ async def open_parsers(
     seconds: float = SECONDS, languages: Sequence[str] | None = None
 ) -> AsyncIterator[Parsers]:
     """Provide parsers while the context is open; wait while too many others have some."""
-    try:
-        limiter = _limiter.get()
-    except LookupError:
-        limiter = trio.CapacityLimiter(MOST_AT_ONCE)
-        _limiter.set(limiter)
-    async with limiter:
+    async with get_or_make(_limiter, lambda: trio.CapacityLimiter(MOST_AT_ONCE)):
         parsers = Parsers(seconds, languages)
         try:
             yield parsers
@@ -172,14 +216,6 @@ async def open_parsers(
             await parsers.close()
             if parsers.bytes > _MUCH:
                 return_freed_memory()
-
-
-def _get_retry_lock() -> trio.Lock:
-    try:
-        return _retry_lock.get()
-    except LookupError:
-        _retry_lock.set(trio.Lock())
-        return _retry_lock.get()
 
 
 async def _end(process: trio.Process) -> None:

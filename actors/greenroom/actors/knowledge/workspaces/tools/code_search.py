@@ -20,20 +20,23 @@ from greenroom.actors.knowledge.corpora.requests import code_symbols
 from greenroom.actors.knowledge.corpora.requests.code_filters import make_filter
 from greenroom.actors.knowledge.corpora.requests.code_requests import CodeFilters, Folder
 from greenroom.actors.knowledge.corpora.requests.code_symbols import FactsOfFile
-from greenroom.actors.knowledge.corpora.storage.facts import unpack_source
+from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.ingest.files.file_content import read_document
 from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
 from greenroom.actors.knowledge.ingest.parsing.parsers import open_parsers
-from greenroom.actors.knowledge.workspaces.places import resolve_file
 from greenroom.actors.knowledge.workspaces.tools.in_text import find_in_text
-from greenroom.actors.knowledge.workspaces.tools.masked_lines import Shown, add_masked, describe_lines
-from greenroom.actors.knowledge.workspaces.tools.workspace_facts import list_paths, read_facts
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
+    Shown,
+    add_masked,
+    describe_lines,
+    list_paths,
+    read_facts,
+)
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     CodeClient,
     CodeProcedure,
     Workspace,
-    find_roots,
-    open_workspace,
+    open_place,
     read_progress,
 )
 
@@ -86,19 +89,12 @@ class CodeSearch(
     limit: code_symbols.MatchLimit = 50
 
     async def run(self, client: CodeClient) -> code_symbols.CodeMatched:
-        """Search the index for names, and the indexed files themselves for everything else.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: there is no workspace, the folder is
-            outside, or the pattern is invalid.
-        """
+        """Search the index for names, and the indexed files themselves for everything else."""
         try:
             pattern = parse_pattern(self.pattern)
         except PatternError as error:
             raise auth_errors.invalid("pattern", f"pattern: {error}") from None
-        roots = await find_roots(client)
-        place = await read_in_thread(resolve_file, "scope", self.scope, roots, client.files.reach.closed)
-        workspace = await open_workspace(client, place.root)
+        place, workspace = await open_place(client, "scope", self.scope)
         is_wanted = make_filter(place.name, CodeFilters(file_types=self.file_types)) or (lambda _: True)
         is_by_index = pattern.what in {"symbols", "uses", "imports"}
         if is_by_index:
@@ -171,9 +167,9 @@ class CodeSearch(
 def _search_index(pattern: Pattern, files: list[FactsOfFile], limit: int) -> Matches:
     matched = Matches()
     for file in sorted(files, key=lambda each: each.path):
-        source = unpack_source(file)
-        found = [] if source is None else sorted(match_names(pattern, source), key=lambda each: each.line)
-        if not matched.take(file.path, found, limit):
+        sources = unpack_sources([file]).values()
+        found = [each for source in sources for each in match_names(pattern, source)]
+        if not matched.take(file.path, sorted(found, key=lambda each: each.line), limit):
             break
     return matched
 

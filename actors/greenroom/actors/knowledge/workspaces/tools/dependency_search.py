@@ -15,11 +15,15 @@ from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.knowledge.corpora.requests import code_relations
 from greenroom.actors.knowledge.corpora.requests.code_symbols import FactsOfFile, LineOfText
-from greenroom.actors.knowledge.corpora.storage.facts import unpack_source
+from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.workspaces.places import resolve_file
 from greenroom.actors.knowledge.workspaces.tools.in_text import find_in_text
-from greenroom.actors.knowledge.workspaces.tools.masked_lines import add_masked, describe_lines
-from greenroom.actors.knowledge.workspaces.tools.workspace_facts import list_places, read_facts
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
+    add_masked,
+    describe_lines,
+    list_places,
+    read_facts,
+)
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     CodeClient,
     CodeProcedure,
@@ -55,12 +59,7 @@ class DependencySearch(
     limit: code_relations.DependencyLimit = 50
 
     async def run(self, client: CodeClient) -> code_relations.DependenciesFound:
-        """Search the current index in a thread.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: there is no workspace, or the file is
-            outside.
-        """
+        """Search the current index in a thread."""
         roots = await find_roots(client)
         root, target = roots[0], self.target
         if "/" in target:
@@ -92,11 +91,7 @@ class DependencySearch(
 def _find(
     request: DependencySearch, places: Places, packed: list[FactsOfFile]
 ) -> code_relations.Dependencies:
-    files = {
-        each.path: graphs.link_source(source)
-        for each in packed
-        if (source := unpack_source(each)) is not None
-    }
+    files = {path: graphs.link_source(source) for path, source in unpack_sources(packed).items()}
     graph = graphs.graph_of_files(files, places)
     if request.target in places.files and request.target not in files:  # its imports are unknown
         related = _relate(request, [request.target], graph, files)
@@ -124,7 +119,6 @@ def _relate(
     graph: Mapping[str, list[str]],
     files: Mapping[str, graphs.Linked],
 ) -> code_relations.Dependencies:
-    """Return the dependencies and dependents of the target's nodes."""
     ways = {"dependencies": graph, "dependents": invert(graph)}
     dependencies: dict[str, list[code_relations.Dependency]] = {}
     cycles: dict[tuple[str, ...], None] = {}

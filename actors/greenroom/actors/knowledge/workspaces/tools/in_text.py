@@ -42,15 +42,9 @@ async def find_in_text(
     but: str = "",
     is_everywhere: bool = False,
 ) -> list[LineOfText]:
-    """Return lines that have a name, in unparsed files or in all.
+    """Return lines that have the last part of a name.
 
-    Args:
-        client: The calling client.
-        workspace: The workspace.
-        name: The name, or a path; its last part counts.
-        is_wanted: Which files to search.
-        but: A file to leave out.
-        is_everywhere: Whether to search parsed files as well.
+    They are of wanted files without known symbols, or with ``is_everywhere`` of all but one.
     """
     documents = [each for each in await list_documents(client, workspace) if each.path != but]
     paths = [

@@ -19,17 +19,16 @@ from greenroom.actors.core.replies.sources import is_collecting, note_whole
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.knowledge.corpora.requests import code_symbols
 from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
-from greenroom.actors.knowledge.corpora.storage.facts import unpack_source
+from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.corpora.storage.readers import explain_unread
 from greenroom.actors.knowledge.workspaces.files import list_versions, read_part
-from greenroom.actors.knowledge.workspaces.places import Place, resolve_file
-from greenroom.actors.knowledge.workspaces.tools.masked_lines import Shown, add_masked
+from greenroom.actors.knowledge.workspaces.places import Place
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import Shown, add_masked
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     CodeClient,
     CodeProcedure,
     Workspace,
-    find_roots,
-    open_workspace,
+    open_place,
     read_progress,
 )
 
@@ -53,15 +52,8 @@ class Outline(CodeProcedure[code_symbols.OutlineMade], frozen=True, metaclass=Ch
     max_tokens: code_symbols.OutlineTokens = 2_000
 
     async def run(self, client: CodeClient) -> code_symbols.OutlineMade:
-        """Outline what is indexed so far, in a thread.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: there is no workspace, the path is
-            outside, or no symbols are known.
-        """
-        roots = await find_roots(client)
-        place = await read_in_thread(resolve_file, "path", self.path, roots, client.files.reach.closed)
-        workspace = await open_workspace(client, place.root)
+        """Outline what is indexed so far, in a thread."""
+        place, workspace = await open_place(client, "path", self.path)
         request = code_symbols.ReadFacts(corpus=workspace.row.full_name, path=place.name)
         read = await client.ask(corpus_address(workspace.row), request)
         if place.name and not read.files:
@@ -125,7 +117,7 @@ class Outline(CodeProcedure[code_symbols.OutlineMade], frozen=True, metaclass=Ch
 
 def _make_outline(files: list[code_symbols.FactsOfFile], tokens: int) -> tuple[outlines.Outline, list[Shown]]:
     """Make an outline, and describe the parts of it that may be masked."""
-    sources = [source for each in files if (source := unpack_source(each)) is not None]
+    sources = list(unpack_sources(files).values())
     made = outlines.outline(sources, tokens)
     if LEFT_OUT_BEGINS not in made.text:
         return made, []

@@ -29,7 +29,7 @@ from greenroom.actors.knowledge.corpora.requests.code_requests import (
     FilesRead,
 )
 from greenroom.actors.knowledge.corpora.requests.code_symbols import ReadFacts, ReadSymbols, SymbolName
-from greenroom.actors.knowledge.corpora.storage.facts import unpack_source
+from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.corpora.storage.readers import explain_unread
 from greenroom.actors.knowledge.ingest.files.exclusions import SECRET
 from greenroom.actors.knowledge.workspaces.files import FilePart, compute_digest, read_part, version_key
@@ -67,8 +67,7 @@ MAX_REMEMBERED: Final = 1_000
 class ReadFile(CodeProcedure[FilesRead], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read files of the workspace as they are now.
 
-    Attributes:
-        overview: Whether to return the symbols of a file instead of its text, at any length; no parameter.
+    ``overview``: whether to return the symbols of a file instead of its text, at any length; no parameter.
     """
 
     path: FilePath | None = None
@@ -81,11 +80,7 @@ class ReadFile(CodeProcedure[FilesRead], frozen=True, metaclass=CheckedWhenBuilt
     overview: Annotated[bool, Meta(extra_json_schema=UNLISTED)] = False
 
     async def run(self, client: CodeClient) -> FilesRead:
-        """Read the files in a thread, one after the other.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: the file in `path` cannot be read.
-        """
+        """Read the files in a thread, one after the other."""
         if (self.path is None) != bool(self.paths):
             raise auth_errors.invalid("path", "path: give path or paths, one of them")
         if self.symbol is not None and self.lines is not None:
@@ -155,11 +150,10 @@ class ReadFile(CodeProcedure[FilesRead], frozen=True, metaclass=CheckedWhenBuilt
             note_cache("client", is_hit=is_known)
 
     async def _read_outline(self, client: CodeClient, place: Place) -> str:
-        """Return the indexed symbols of a file as an outline; empty if unknown."""
         row = (await start_index(client, place.root)).row
         request = ReadFacts(corpus=row.full_name, paths=[place.name])
         found = await client.ask(corpus_address(row), request)
-        sources = [source for each in found.files if (source := unpack_source(each)) is not None]
+        sources = list(unpack_sources(found.files).values())
         if not any(source.symbols for source in sources):
             return ""
         return (await read_in_thread(outlines.outline, sources, OUTLINE_TOKENS)).text
@@ -180,9 +174,9 @@ class ReadFile(CodeProcedure[FilesRead], frozen=True, metaclass=CheckedWhenBuilt
     async def _find_symbol(
         self, client: CodeClient, field: str, place: Place, symbol: str
     ) -> tuple[int, int, str]:
-        """Return the lines of a symbol from the index; of several the outermost one's.
+        """Return the lines of a symbol by the index, else by the text.
 
-        If the file has no known symbols, the lines are found by its text, and the note says so.
+        Of several symbols the outermost one counts.
         """
         row = (await start_index(client, place.root)).row
         request = ReadSymbols(corpus=row.full_name, path=place.name)

@@ -21,14 +21,13 @@ from greenroom.actors.knowledge.corpora.requests.code_requests import FindCode, 
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import LoadCorpus, QueryText
 from greenroom.actors.knowledge.corpora.tools.query_service import SEARCH_SECONDS, find_row
 from greenroom.actors.knowledge.workspaces.files import list_versions
-from greenroom.actors.knowledge.workspaces.places import Place, resolve_file
-from greenroom.actors.knowledge.workspaces.tools.masked_lines import Shown, add_masked
+from greenroom.actors.knowledge.workspaces.places import Place
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import Shown, add_masked
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     CodeClient,
     CodeProcedure,
     Workspace,
-    find_roots,
-    open_workspace,
+    open_place,
     read_progress,
 )
 from greenroom.runtime import Procedure, ProcedureContext
@@ -40,11 +39,7 @@ class AskForCode(Procedure[FoundCode | None], frozen=True, kw_only=True):
     request: FindCode
 
     async def run(self, context: ProcedureContext) -> FoundCode | None:
-        """Query the corpus.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``.
-        """
+        """Query the corpus."""
         row = await find_row(context, self.request.corpus)
         found: FoundCode | None = None
         with trio.move_on_after(SEARCH_SECONDS):
@@ -94,12 +89,7 @@ class SearchCodeSemantic(
     filters: code_requests.CodeFilters = code_requests.CodeFilters()
 
     async def run(self, client: CodeClient) -> code_requests.CodeFound:
-        """Search the current index.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: there is no workspace, or the folder is
-            outside.
-        """
+        """Search the current index."""
         began = trio.current_time()
         least = least_of(self.min_score, self.min_relevance)
         request = code_requests.FindCode(
@@ -135,19 +125,8 @@ class SearchCodeSemantic(
 async def search_workspace(
     client: CodeClient, scope: str, request: code_requests.FindCode
 ) -> tuple[Place, Workspace, code_requests.FoundCode | None]:
-    """Search the workspace of a folder; the result is None if it came too late.
-
-    Args:
-        client: The calling client.
-        scope: The folder to search; empty for the workspace.
-        request: The request, without its corpus and folder.
-
-    Raises:
-        Refusal: As `SearchCodeSemantic.run`.
-    """
-    roots = await find_roots(client)
-    place = await read_in_thread(resolve_file, "scope", scope, roots, client.files.reach.closed)
-    workspace = await open_workspace(client, place.root)
+    """Search the workspace of a folder; the result is None if it came too late."""
+    place, workspace = await open_place(client, "scope", scope)
     request = msgspec.structs.replace(request, corpus=workspace.row.full_name, folder=place.name)
     found = await client.runtime.query(AskForCode(request=request), principal=client.principal)
     return place, workspace, found

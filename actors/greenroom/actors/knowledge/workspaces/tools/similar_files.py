@@ -18,7 +18,7 @@ from greenroom.actors.knowledge.corpora.requests import code_relations, code_req
 from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
 from greenroom.actors.knowledge.corpora.requests.code_filters import add_recency
 from greenroom.actors.knowledge.corpora.requests.code_symbols import FactsOfFile
-from greenroom.actors.knowledge.corpora.storage.facts import unpack_source
+from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.workspaces.places import resolve_file
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import list_places, read_facts
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
@@ -55,12 +55,7 @@ class SimilarFiles(
     filters: code_requests.CodeFilters = code_requests.CodeFilters()
 
     async def run(self, client: CodeClient) -> code_relations.SimilarFound:
-        """Query the index for files similar by terms and name, and compare their imports.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: there is no workspace, the file or the
-            folder is outside or in different ones, or there is no such file.
-        """
+        """Query the index for files similar by terms and name, and compare their imports."""
         roots = await find_roots(client)
         place = await read_in_thread(resolve_file, "path", self.path, roots, client.files.reach.closed)
         below = await read_in_thread(
@@ -108,8 +103,7 @@ class SimilarFiles(
     ) -> list[code_relations.SimilarFile]:
         from greenroom.actors.search.ranking.likeness import likeness_of  # noqa: PLC0415 - needs numpy; in a thread
 
-        files = {each.path: source for each in packed if (source := unpack_source(each)) is not None}
-        imports = compare_by_imports(path, files, places)
+        imports = compare_by_imports(path, unpack_sources(packed), places)
         ranked: list[code_relations.SimilarFile] = []
         for each in found:
             signals = each.signals | imports.get(each.path, {})

@@ -15,11 +15,16 @@ from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.knowledge.corpora.requests import code_symbols
-from greenroom.actors.knowledge.corpora.requests.code_symbols import FactsOfFile, SymbolUsed
-from greenroom.actors.knowledge.corpora.storage.facts import make_symbol, unpack_source
+from greenroom.actors.knowledge.corpora.requests.code_symbols import SymbolUsed
+from greenroom.actors.knowledge.corpora.storage.facts import make_symbol, unpack_sources
 from greenroom.actors.knowledge.workspaces.tools.in_text import find_in_text
-from greenroom.actors.knowledge.workspaces.tools.masked_lines import Shown, add_masked, describe_lines
-from greenroom.actors.knowledge.workspaces.tools.workspace_facts import list_places, read_facts
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
+    Shown,
+    add_masked,
+    describe_lines,
+    list_places,
+    read_facts,
+)
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     CodeClient,
     CodeProcedure,
@@ -65,20 +70,16 @@ class SymbolSearch(
     limit: code_symbols.SymbolLimit = 20
 
     async def run(self, client: CodeClient) -> code_symbols.SymbolsFound:
-        """Search the current index in a thread; for similar names if nothing has this one.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: there is no workspace.
-        """
+        """Search the current index in a thread; for similar names if nothing has this one."""
         workspace = await open_workspace(client, (await find_roots(client))[0])
         places = await list_places(client, workspace)
         facts = await read_facts(client, workspace, holding=_literal(self.symbol))
-        files = await read_in_thread(_unpack, facts.files)
+        files = await read_in_thread(unpack_sources, facts.files)
         found = await self._search_all(client, workspace, places, [self.symbol], files)
         names: list[str] = []
         if not (found.definitions or found.references or "*" in self.symbol):
             facts = await read_facts(client, workspace)
-            files = await read_in_thread(_unpack, facts.files)
+            files = await read_in_thread(unpack_sources, facts.files)
             names = await read_in_thread(_find_alike, self.symbol, files)
             found = await self._search_all(client, workspace, places, names, files)
         defined = [each for each in found.definitions if self.kind in {None, each.kind}]
@@ -113,14 +114,13 @@ class SymbolSearch(
         names: Sequence[str],
         files: dict[str, Source],
     ) -> SymbolUses:
-        """Find definitions and uses of names in files, and in files that re-export them."""
         found = await read_in_thread(_search, names, self.kind, files, places)
         for _ in range(ROUNDS):
             lacking = sorted(found.lacking)[:MAX_LACKING]
             facts = await read_facts(client, workspace, paths=lacking) if lacking else None
             if facts is None or not facts.files:
                 break
-            files |= await read_in_thread(_unpack, facts.files)
+            files |= await read_in_thread(unpack_sources, facts.files)
             found = await read_in_thread(_search, names, self.kind, files, places)
         return found
 
@@ -128,10 +128,6 @@ class SymbolSearch(
 def _literal(name: str) -> str:
     """Return a text that every match contains: the longest literal of the last part."""
     return max(re.split(r"\*", name.rpartition(".")[2]), key=len)
-
-
-def _unpack(packed: Sequence[FactsOfFile]) -> dict[str, Source]:
-    return {each.path: source for each in packed if (source := unpack_source(each)) is not None}
 
 
 def _find_alike(symbol: str, files: Mapping[str, Source]) -> list[str]:

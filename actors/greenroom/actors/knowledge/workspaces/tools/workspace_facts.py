@@ -1,19 +1,40 @@
-"""Read a workspace's whole index: its files, and their syntax facts."""
+"""Read a workspace's index: files, syntax facts, masked lines, what completes a name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from posixpath import basename
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
+import msgspec
+
+from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
 from greenroom.actors.content.syntax import MANIFESTS, Places
+from greenroom.actors.core.auth.scopes import RESOURCES
 from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
+from greenroom.actors.knowledge.corpora.handlers.completion import (
+    Begun,
+    CompleteNames,
+    NameCompletion,
+    NameKind,
+)
 from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
-from greenroom.actors.knowledge.corpora.requests.code_symbols import FactsOfFile, ReadFacts
+from greenroom.actors.knowledge.corpora.requests.code_requests import NOT_TO_BE_WRITTEN, CodeReply
+from greenroom.actors.knowledge.corpora.requests.code_symbols import FactsOfFile, LineOfText, ReadFacts
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import DocumentListed, ListDocuments
+from greenroom.actors.knowledge.corpora.storage.records import MOST_MASKED
 from greenroom.actors.knowledge.ingest.files.file_content import read_bounded
-from greenroom.actors.knowledge.workspaces.tools.workspace_of import CodeClient, Workspace
+from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
+    CodeClient,
+    CodeProcedure,
+    Workspace,
+    find_roots,
+    start_index,
+)
+
+R = TypeVar("R", bound=CodeReply)
 
 MAX_FACTS: Final = 16 << 20
 """Most packed facts of one call; in memory, one after the other, they take a multiple."""
@@ -31,14 +52,7 @@ class WorkspaceFacts(NamedTuple):
 async def read_facts(
     client: CodeClient, workspace: Workspace, *, holding: str = "", paths: Sequence[str] = ()
 ) -> WorkspaceFacts:
-    """Return the syntax facts of the files indexed so far.
-
-    Args:
-        client: The calling client.
-        workspace: The workspace.
-        holding: Only files whose facts have this text.
-        paths: Only these files, if any are given.
-    """
+    """Return the syntax facts of indexed files: all, some paths, or with a text."""
     files: list[FactsOfFile] = []
     room = MAX_FACTS
     start: int | None = 0
@@ -86,3 +100,62 @@ def _read_manifests(root: str, paths: list[str]) -> dict[str, str]:
             except (OSError, UnreadableFileError):
                 continue
     return found
+
+
+class Shown(NamedTuple):
+    """A part of a file that a reply shows.
+
+    If it is only a part of these lines, it has their first marks, as a signature does.
+    """
+
+    path: str
+    lines: Sequence[int]
+    text: str
+    is_part: bool = False
+
+
+def describe_lines(lines: Iterable[LineOfText]) -> list[Shown]:
+    """Describe single lines that a reply shows."""
+    return [Shown(each.file_path, [each.line], each.text) for each in lines]
+
+
+async def add_masked(client: CodeClient, workspace: Workspace, reply: R, shown: Iterable[Shown]) -> R:
+    """Add the masked lines to a reply, or all shown if they are unknown."""
+    lines: dict[str, None] = {}
+    known: dict[str, list[int]] = {}
+    for each in shown:
+        if LEFT_OUT_BEGINS not in each.text:
+            continue
+        first, last = each.lines[0], each.lines[-1]
+        if first == last:
+            marked = [first]
+        else:
+            if each.path not in known:
+                request = ListDocuments(corpus=workspace.row.full_name, path=each.path)
+                found = (await client.ask(corpus_address(workspace.row), request)).documents
+                known[each.path] = found[0].masked if found else []
+            all_known = known[each.path]
+            marked = [line for line in all_known if first <= line <= last]
+            if each.is_part:
+                marked = marked[: each.text.count(LEFT_OUT_BEGINS)]
+            if not marked or (len(all_known) == MOST_MASKED and not each.is_part and last > all_known[-1]):
+                lines[f"{each.path}:{first}-{last}"] = None
+        lines.update(dict.fromkeys(f"{each.path}:{line}" for line in marked))
+    if not lines:
+        return reply
+    return msgspec.structs.replace(reply, masked=list(lines), note=NOT_TO_BE_WRITTEN)
+
+
+class CompleteCode(CodeProcedure[NameCompletion], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
+    """Complete a path or a symbol of the workspace; not a tool."""
+
+    kind: NameKind
+    value: Begun = ""
+    path: Begun = ""
+
+    async def run(self, client: CodeClient) -> NameCompletion:
+        """Search the current index."""
+        client.check_scope("this resource", RESOURCES["workspace"])
+        row = (await start_index(client, (await find_roots(client))[0])).row
+        request = CompleteNames(corpus=row.full_name, kind=self.kind, value=self.value, path=self.path)
+        return await client.runtime.query(request, principal=client.principal)

@@ -20,7 +20,7 @@ from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus,
 from greenroom.actors.knowledge.ingest.files.exclusions import SECRET
 from greenroom.actors.knowledge.ingest.files.places import CLIENT_FOLDERS, FilesClient
 from greenroom.actors.knowledge.workspaces.index_lease import Indexer, Workspaces, release_if_dead
-from greenroom.actors.knowledge.workspaces.places import check_root, workspace_name
+from greenroom.actors.knowledge.workspaces.places import Place, check_root, resolve_file, workspace_name
 from greenroom.runtime import Procedure, Refusal
 
 
@@ -33,11 +33,7 @@ class FolderOfWork(Protocol):
 
 
 class CodeClient(FilesClient, Protocol):
-    """A client that may read and search code.
-
-    Attributes:
-        workspaces: Index the folders that it works in; None where no process does.
-    """
+    """A client that may read and search code; no ``workspaces``: nothing is indexed here."""
 
     workspaces: Workspaces | None
 
@@ -71,8 +67,6 @@ class Workspace(NamedTuple):
     """A workspace.
 
     Attributes:
-        row: Its corpus.
-        indexer: Its indexer here; None where this process indexes none.
         is_behind: Whether its index was out of date when it was opened.
         unread: Files without known symbols at that time, and why; empty for none.
     """
@@ -84,12 +78,7 @@ class Workspace(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Progress of a workspace's index.
-
-    Attributes:
-        freshness: In numbers.
-        missing: What may be missing from a reply, and why; empty for nothing.
-    """
+    """Progress of a workspace's index, and what may be missing from a reply."""
 
     freshness: CodeFreshness
     missing: str
@@ -111,11 +100,7 @@ class Progress(NamedTuple):
 
 
 async def find_roots(client: CodeClient) -> list[str]:
-    """Return the folders that the client works in: its own first, then configured ones.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: there are none, or none of them may be a workspace.
-    """
+    """Return the folders that the client works in: its own first, then configured ones."""
     named: list[str] = []
     if client.files.reach.takes_client_folders:
         named += [client.session.folder] if client.session.folder is not None else []
@@ -146,12 +131,15 @@ async def open_workspace(client: CodeClient, root: str) -> Workspace:
     return workspace._replace(is_behind=state.state != "watching", unread=describe_unread(state.unread))
 
 
-async def start_index(client: CodeClient, root: str) -> Workspace:
-    """Return a folder's workspace, and start its index if there is none.
+async def open_place(client: CodeClient, field: str, named: str) -> tuple[Place, Workspace]:
+    """Return a file or folder that a parameter names, and its workspace, as `open_workspace`."""
+    roots = await find_roots(client)
+    place = await read_in_thread(resolve_file, field, named, roots, client.files.reach.closed)
+    return place, await open_workspace(client, place.root)
 
-    Raises:
-        Refusal: ``CORPUS_NOT_FOUND``: there is none, and an impersonated call starts none.
-    """
+
+async def start_index(client: CodeClient, root: str) -> Workspace:
+    """Return a folder's workspace, and start its index; impersonated calls start none."""
     name = f"{policy.corpora_owner(client.principal)}:{workspace_name(root)}"
     if client.principal.seen_by is not None:
         return Workspace(await find_corpus(client.runtime, client.principal, name), None)
@@ -162,13 +150,7 @@ async def start_index(client: CodeClient, root: str) -> Workspace:
 
 
 async def read_progress(client: CodeClient, workspace: Workspace, cut: str = "") -> Progress:
-    """Return an index's progress: the worse of now and when it was opened.
-
-    Args:
-        client: The calling client.
-        workspace: The workspace.
-        cut: What else may be missing from the reply, and why.
-    """
+    """Return an index's progress: the worse of now and when it was opened."""
     state = await _read_state(client, workspace)
     if state.state == "watching" and workspace.is_behind:
         state = msgspec.structs.replace(state, state="indexing")
@@ -209,7 +191,6 @@ async def _read_state(client: CodeClient, workspace: Workspace) -> WorkspaceStat
 
 
 def _check_roots(named: list[str], closed: tuple[str, ...]) -> list[str]:
-    """Return those folders that may be workspaces, each once."""
     found: dict[str, None] = {}
     refused: Refusal | None = None
     for each in named:
