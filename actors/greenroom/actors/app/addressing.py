@@ -43,10 +43,6 @@ class Addressing:
     """Finds the actors of a client's requests.
 
     Args:
-        runtime: The open runtime.
-        principal: The caller's identity.
-        state: The client, which knows its current session.
-        scope: The idempotency scope of the principal (`idempotency_scope`).
         timezone: The default time zone of words such as "yesterday"; None means the machine's.
     """
 
@@ -136,11 +132,7 @@ class Addressing:
         return self._timed(request)
 
     def check_resource_kind(self, kind: str) -> None:
-        """Check that a kind of resource is open to the client.
-
-        Raises:
-            Refusal: ``PERMISSION_DENIED``: its scopes do not suffice.
-        """
+        """Check that a kind of resource is open to the client."""
         if kind not in self._resources:
             raise auth_errors.scope_missing("this resource", auth_scopes.RESOURCES[kind])
 

@@ -219,10 +219,6 @@ class Agent:
     def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
         """Check that the agent's scopes open a request type, before its arguments are parsed.
 
-        Args:
-            request: The type.
-            arguments: The arguments, if known.
-
         Raises:
             Refusal: ``PERMISSION_DENIED``; it is audited.
         """
@@ -361,11 +357,7 @@ class Agent:
         return plan
 
     def _address(self, plan: Plan) -> None:
-        """Find the actor of a request, if it is open to the agent.
-
-        Raises:
-            Refusal: It is not, an argument breaks a limit, or no actor can have what it names.
-        """
+        """Find the actor of a request, if it is open to the agent."""
         kind = type(plan.request)
         if self._closed:
             self._check_open_to_me(kind)
@@ -471,11 +463,7 @@ class Agent:
             return await procedure.run(self._client_state)
 
     def _check_is_here(self) -> None:
-        """Check that the agent uses a runtime of this event loop.
-
-        Raises:
-            TypeError: It uses a `Database`.
-        """
+        """Check that the agent uses a runtime of this event loop."""
         if self._hosted is not None:
             raise TypeError("an agent over a Database can only ask; make one over what open_greenroom opens")
 

@@ -121,7 +121,6 @@ class Database(RuntimeHost):
     or with its block, else with the event loop that opened it, or with the program. A forked process must
     open a database of its own. A program on trio can run the runtime in its own loop with `open_greenroom`.
 
-
     A call that is cancelled, by ``asyncio.timeout`` or otherwise, is also cancelled in the runtime. An action
     that has not begun is not done; one that has begun is done whole or not at all. Commits stay.
 
@@ -346,11 +345,7 @@ class BlockingDatabase(Database):
 
 
 def _check_may_block() -> None:
-    """Check that this thread may wait for a database's thread.
-
-    Raises:
-        RuntimeError: Trio runs in it, and would be blocked.
-    """
+    """Check that this thread may wait for a database's thread."""
     if trio.lowlevel.in_trio_run():
         raise RuntimeError("this would stop trio, which runs in this thread: use `async with`, and await")
 
@@ -362,10 +357,7 @@ class _Keeper:
     taken from the runtime, another runtime is opened, attached to the new owner or owning it again.
 
     Attributes:
-        portal: The portal to the thread.
-        thread: The thread's identity.
         token: The trio token of the thread, for functions to run soon.
-        runtime: The open runtime.
         is_open: Whether it accepts calls.
         failure: Why it could not be opened, or ended by itself.
         has_ended: Whether the thread has ended.

@@ -44,11 +44,7 @@ class Hosted(Generic[T]):
         self._made: tuple[RuntimeClient, T] | None = None
 
     async def call(self, function: Callable[[T], Awaitable[R]]) -> R:
-        """Run an async function of it in the thread of the runtime, and await it.
-
-        Raises:
-            RuntimeClosedError: as `RuntimeHost.with_runtime`.
-        """
+        """Run an async function of it in the thread of the runtime, and await it."""
         return await self._host.with_runtime(lambda runtime: function(self._made_of(runtime)))
 
     def post(self, function: Callable[[T], object]) -> None:

@@ -141,10 +141,6 @@ class CheckedOptions:
 def check_greenroom_options(function: str, options: GreenroomOptions) -> CheckedOptions:
     """Check options, and return them with defaults; nothing is opened.
 
-    Args:
-        function: The name of the called function.
-        options: Its options.
-
     Raises:
         TypeError: An option is unknown or of a wrong type, or two options set the same.
         ValueError: A value is not allowed.

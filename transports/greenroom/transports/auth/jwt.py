@@ -280,11 +280,7 @@ def metadata_url(resource: str) -> str:
 
 
 def _checked_url(url: object) -> str:
-    """Check the URL of the issuer's keys, and return it.
-
-    Raises:
-        IssuerError: It is no URL, or its answer could be changed in transit.
-    """
+    """Check the URL of the issuer's keys, and return it."""
     if isinstance(url, str):
         parts = urlsplit(url)
         if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
@@ -336,11 +332,7 @@ def _texts_in(listed: object) -> list[str]:
 
 
 def _check_types(claims: Mapping[str, Any]) -> None:
-    """Check the types of claims about holder and times, which the library does not check.
-
-    Raises:
-        ValueError: A claim has another type, or the subject is blank.
-    """
+    """Check the types of claims about holder and times, which the library does not check."""
     for name in _TIMES_OF_TOKENS:
         time = claims.get(name, 0)
         if type(time) not in {int, float} or not isfinite(time):

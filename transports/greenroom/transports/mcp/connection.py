@@ -74,16 +74,8 @@ class Connection:
     ) -> None:
         """Serve the client until its input ends and its requests are answered.
 
-        A disconnect ends this without an error. Cancelling ends it at once.
-
-        Args:
-            server: The server; no message of the source has been read yet.
-            agent_for: Returns this client's agent, if the transport knows its identity.
-            stop: Once set, nothing more is read, and open requests get `Limits.stop` seconds.
-            rate_limit: Counts the client's messages; None if they are not counted.
-            tools: How its tools are listed.
-            folder_of: As `ClientIdentity.folder_of`.
-            transport: The transport of the connection.
+        Once `stop` is set, nothing more is read, and open requests get `Limits.stop` seconds. A disconnect
+        ends this without an error. Cancelling ends it at once.
 
         Raises:
             StoreFailedError: The store failed for good; no answer was sent for what was not durable.

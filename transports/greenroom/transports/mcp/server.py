@@ -54,19 +54,11 @@ class McpServer:
 
     Attributes:
         offers: What clients are offered, by their choice of tools.
-        agent_for: Returns the agent of a client that the transport did not identify.
-        lists: The changes of the list of prompts; None if it cannot change.
         methods: The methods, by era.
         checks: The SDK's checks of requests (the module `checks`); None until a request needs them.
-        run_ready: Processes posted messages at once.
-        hold_dispatch: A context manager within which messages are posted.
-        request_timeout: Seconds that a request may take.
-        debounce: Seconds within which changes of one resource become one notification.
         meter: Counts completed requests.
         connected: The connected clients.
-        tracer: Makes their spans; None without tracing.
         successors: Current tool names by older ones; calls are counted under the current name.
-        log: Writes a log line per request; None without such a log.
     """
 
     def __init__(
@@ -135,12 +127,7 @@ class McpServer:
             self.lists.add(client)
 
     def remove(self, client: Client, *, may_come_back: bool) -> None:
-        """Record a client that has disconnected; idempotent.
-
-        Args:
-            client: The client.
-            may_come_back: Whether it made one request, and its next request will look like a new client.
-        """
+        """Record a client that has disconnected; idempotent."""
         if self.lists is not None:
             self.lists.discard(client)
         self.connected.remove(client, may_come_back=may_come_back)

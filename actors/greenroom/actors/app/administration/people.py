@@ -67,8 +67,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         pairs: Users and their agents, with the time in microseconds when each was last seen; 0 if unknown.
-        sessions: The number of sessions of each user.
-        users: The users with memories.
         is_whole: Whether everything was read.
     """
 

@@ -14,7 +14,6 @@ class AgentSeen(msgspec.Struct, frozen=True, kw_only=True):
     """A known agent.
 
     Attributes:
-        agent: Its id.
         last_seen: When its last action was that the audit log still has; null if longer ago.
     """
 
@@ -26,9 +25,6 @@ class PersonSeen(msgspec.Struct, frozen=True, kw_only=True):
     """A user, or the group of agents without a user.
 
     Attributes:
-        user: The user; null for agents without one.
-        agents: Their agents, the most recently seen first.
-        more_agents: How many more there are.
         last_seen: When the last of them was seen.
         sessions: The number of their sessions, as far as counted.
         keys: The number of their valid API keys.
@@ -50,8 +46,6 @@ class PeopleSeen(Reply, frozen=True, kw_only=True):
     """Answers `ListPeople`, the most recently seen first.
 
     Attributes:
-        people: The known users.
-        browsers: The logged-in browsers, of all processes.
         left_out: How many more people there are.
         is_whole: Whether every session and audit record was read, not only the first of very many.
     """

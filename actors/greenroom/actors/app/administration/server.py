@@ -50,8 +50,7 @@ class Health(Reply, frozen=True, kw_only=True):
 class ServerStats(Reply, frozen=True, kw_only=True):
     """Answers `GetStats`.
 
-    savings: The savings.
-        savings: What was saved.
+    Attributes:
         server: The output of `greenroom stats --json`; for administrators only.
     """
 

@@ -73,12 +73,7 @@ class FindEntity(
 
 
 class _Elsewhere:
-    """The mentions of an entity outside of its corpus.
-
-    Args:
-        names: Its names.
-        ambiguous: The names that need a context.
-    """
+    """The mentions of an entity outside of its corpus."""
 
     def __init__(self, names: Sequence[str], ambiguous: Sequence[str]) -> None:
         self.memories: dict[str, entity_requests.MemoryMention] = {}

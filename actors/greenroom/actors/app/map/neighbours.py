@@ -32,10 +32,6 @@ def neighbours(vectors: Floats, check: Callable[[], None]) -> Neighbours:
 
     Many vectors are grouped around centroids (k-means, Lloyd 1957). Each vector is compared with those of the
     groups with the nearest centroids: an inverted file (Jégou et al. 2011).
-
-    Args:
-        vectors: Unit vectors, one per row.
-        check: Called at intervals; it may raise to end the work.
     """
     count = len(vectors)
     if count <= NEIGHBOURS:

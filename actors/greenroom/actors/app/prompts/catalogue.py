@@ -23,13 +23,7 @@ _OLDER_DETAILS: Final[Mapping[str, str]] = {"brief": "brief", "detailed": "norma
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """A prompt of Greenroom's own.
-
-    Attributes:
-        title: Its name for people.
-        description: Its purpose, in a sentence.
-        arguments: The type of its arguments.
-    """
+    """A prompt of Greenroom's own."""
 
     title: str
     description: str

@@ -61,9 +61,6 @@ _FRAME: Final = re.compile(
 class Gathering:
     """The context of one prompt.
 
-    Args:
-        client: The caller's client.
-
     Attributes:
         pieces: What was found, the most important first.
         missing: What was not found, and why.

@@ -51,11 +51,7 @@ class PromptLibrary:
         return is_new
 
     async def watch(self, on_change: Callable[[], None]) -> None:
-        """Read the folder again at every change, until cancelled.
-
-        Args:
-            on_change: Called when its prompts have changed.
-        """
+        """Read the folder again at every change, until cancelled."""
         while True:
             try:
                 async with watch([self.folder]) as changes:

@@ -42,10 +42,6 @@ class _Front(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 def read_prompt(stem: str, text: str) -> OwnPrompt:
     """Parse the prompt in a file.
 
-    Args:
-        stem: The file's name without its suffix, the default name of the prompt.
-        text: The content of the file.
-
     Raises:
         InvalidPromptError: The file is no prompt.
     """

@@ -41,7 +41,6 @@ class ResourceReader(NamedTuple):
     """The reader or subscriber of a resource.
 
     Attributes:
-        principal: The reader's identity.
         session_id: The client's current session; None without one.
         token: Identifies the client.
     """

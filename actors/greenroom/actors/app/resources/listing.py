@@ -53,9 +53,6 @@ class CompleteResource(Procedure[NameCompletion], frozen=True, metaclass=Checked
     """Find values for a template's variable that begin with ``value``; unknown templates have none.
 
     Attributes:
-        template: The template.
-        argument: Its variable.
-        value: What is typed so far.
         known: Values of other variables, by name. A document's path is completed within their ``corpus``.
     """
 

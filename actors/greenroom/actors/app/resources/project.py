@@ -146,13 +146,7 @@ async def _patterns(context: ProcedureContext, project_id: str) -> list[CommonPa
 
 
 class _Sessions(NamedTuple):
-    """The sessions of a project.
-
-    Attributes:
-        listed: Whether there are any.
-        decisions: The decisions in the sessions that were read.
-        has_more: Whether there are others.
-    """
+    """The sessions of a project."""
 
     listed: bool
     decisions: list[ProjectDecision]

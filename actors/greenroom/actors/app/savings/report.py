@@ -29,15 +29,7 @@ _MOST: Final = 0.95
 def report(
     rows: Sequence[SavingsRow], whose: Literal["mine", "all"], since: int, today: int, token_price: float
 ) -> SavingsReport:
-    """Return the report of rows.
-
-    Args:
-        rows: The counts, in any order.
-        whose: Owner of the counts.
-        since: The first day of the report, since 1970.
-        today: The last day.
-        token_price: The price of a million tokens.
-    """
+    """Return the report of rows."""
     by_operation: dict[tuple[str, str], SavingsCount] = {}
     by_day: dict[int, SavingsCount] = {}
     for row in rows:
@@ -123,12 +115,7 @@ def _caches(counts: Iterable[tuple[tuple[str, str], SavingsCount]]) -> Iterable[
 
 
 def periods(rows: Iterable[SavingsRow], begins: Callable[[int], datetime]) -> list[PeriodSavings]:
-    """Return the savings of each hour or day with counts, oldest first.
-
-    Args:
-        rows: The counts, in any order.
-        begins: Returns when a day, or an hour, begins.
-    """
+    """Return the savings of each hour or day with counts, oldest first."""
     found: list[PeriodSavings] = []
     total = 0
     for time, of_period in groupby(sorted(rows, key=lambda row: row.day), key=lambda row: row.day):

@@ -61,8 +61,6 @@ class Resolved:
     """The settings in force, and the source of each.
 
     Attributes:
-        settings: The values.
-        sources: The source of each, by field name.
         config: The configuration file that was read, if any.
         strangers: Environment variables with our prefix that are no settings: probably misspelt.
     """

@@ -81,7 +81,6 @@ class Setting:
     """The declaration of one setting, besides its type and default.
 
     Attributes:
-        reader: Parses and renders its values.
         help: What it does, for users; also describes a default that depends on the machine.
         everywhere: Whether every command takes the flag, not only `serve` and `config`.
     """

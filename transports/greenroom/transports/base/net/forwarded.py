@@ -23,13 +23,7 @@ _PORT: Final = re.compile(r"(?:\[([^\]]+)\]|([^:]+))(?::\w+)?")
 
 
 def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence[Network]) -> str | None:
-    """Return the address of a client.
-
-    Args:
-        peer: The other end of the connection.
-        forwarded: The values of the ``Forwarded`` headers, in order.
-        trusted: The networks of the trusted proxies.
-    """
+    """Return the address of a client."""
     if not trusted or not forwarded or not is_trusted(peer, trusted):
         return peer
     hops = _ELEMENT.findall(", ".join(forwarded)[-_LONGEST:])

@@ -81,12 +81,7 @@ def _full_name(name: str, environment: Mapping[str, str], protocols: Sequence[st
 
 
 def _start(names: list[str]) -> Any:
-    """Set the process's tracer provider with these exporters; return None if it has one already.
-
-    Raises:
-        ImportError: A package is missing.
-        Exception: An exporter rejects its settings.
-    """
+    """Set the process's tracer provider with these exporters; return None if it has one already."""
     from opentelemetry import trace  # noqa: PLC0415 - 30 ms, and 60 for the SDK; most do not want them
 
     if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
@@ -104,10 +99,6 @@ def _start(names: list[str]) -> Any:
 
 def made_exporter(group: str, name: str) -> Any:
     """Make the exporter that a package announces.
-
-    Args:
-        group: The entry point group, such as ``opentelemetry_traces_exporter``.
-        name: The name of the entry point.
 
     Raises:
         ImportError: No installed package provides it.

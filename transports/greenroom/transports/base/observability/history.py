@@ -25,7 +25,6 @@ class RequestHistory:
     A count belongs to the minute of the `look` that saw it first, so `look` must be called often.
 
     Args:
-        meter: Counts the requests.
         now: Returns the wall clock in seconds since 1970 UTC.
     """
 

@@ -42,12 +42,7 @@ logger = logging.getLogger(__name__)
 def export_metrics(
     environment: Mapping[str, str], statistics: Callable[[], Sequence[SavingsRow]]
 ) -> Iterator[None]:
-    """Export savings while the block runs, if the environment configures an exporter.
-
-    Args:
-        environment: OpenTelemetry's variables.
-        statistics: Returns the counts since the start, in any thread.
-    """
+    """Export savings while the block runs, if the environment configures an exporter."""
     names = chosen_exporters(environment, _EXPORTERS, _PROTOCOLS)
     provider = None
     if names:
@@ -67,12 +62,7 @@ def export_metrics(
 
 
 def _start(names: Sequence[str], statistics: Callable[[], Sequence[SavingsRow]]) -> Any:
-    """Set the process's meter provider with these exporters; return None if it has one already.
-
-    Raises:
-        ImportError: A package is missing.
-        Exception: An exporter rejects its settings.
-    """
+    """Set the process's meter provider with these exporters; return None if it has one already."""
     from opentelemetry import metrics  # noqa: PLC0415 - 90 ms with the SDK; most do not want them
     from opentelemetry.metrics import Observation  # noqa: PLC0415 - see above
     from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415 - see above

@@ -17,9 +17,6 @@ class Metric(NamedTuple):
     """One metric of a server.
 
     Attributes:
-        kind: Counter, gauge or histogram.
-        name: Its name without the suffix of a counter.
-        help: What it means, on one line.
         path: The fields that lead to it from a `Snapshot`.
         reading: Converts the last value to a number, if it is none; see `greenroom.runtime`'s `gauge`.
     """

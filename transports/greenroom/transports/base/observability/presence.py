@@ -23,11 +23,6 @@ Clients = Callable[[], Iterable[ConnectedClient]]
 class Presence:
     """The presence report of this process.
 
-    Args:
-        runtime: Its open runtime.
-        history: Its traffic.
-        connections: Returns the open connections of each transport.
-
     Attributes:
         hooks_waiting: Hook events that wait in the spool, as of the last look.
         hooks_refused: Hook events that could not be read.

@@ -44,12 +44,7 @@ _OF_TRANSPORTS: Final = (
 
 
 def render(snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
-    """Render a snapshot; return the text and its media type.
-
-    Args:
-        snapshot: The values.
-        accept: The reader's ``Accept`` header; OpenMetrics if it prefers that.
-    """
+    """Render a snapshot; return the text and its media type."""
     encode, media_type = choose_encoder(accept)
     # A separate registry: metrics of a program that embeds the server are its own matter.
     registry = CollectorRegistry()

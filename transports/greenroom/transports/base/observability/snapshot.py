@@ -46,10 +46,7 @@ class Snapshot(NamedTuple):
     """The state of a server at one moment.
 
     Attributes:
-        requests: The counts of its requests.
-        runtime: The statistics of its runtime.
         connections: The connection statistics of each transport, by its name.
-        access: Counts of authentications and exports.
         savings: The savings that this process counted since its start.
     """
 
@@ -69,15 +66,9 @@ class ObservedServer:
     """A server that can be observed.
 
     Args:
-        meter: Counts its requests.
-        runtime: Its open runtime.
-        access: Counts authentications and exports, if connected.
-        savings: Counts savings; None if they are not counted.
         is_stopping: Returns whether the server accepts no further request.
 
     Attributes:
-        runtime: The same.
-        savings: The same.
         reporter: The presence report of this process to the owner.
     """
 

@@ -24,14 +24,10 @@ class ClientIdentity:
 
     The first request with a name, or for an actor, fixes the name.
 
-    Args:
-        agent_for: Returns its agent for a valid agent id.
-
     Attributes:
         era: Its era; None before its first request.
         version: The protocol revision.
         initialize: The parameters of its handshake; None without one.
-        name: The client's own name.
         folder_of: Returns the working folder of a client with this name, from its process.
         is_introduced: Whether its requests may be served: after the handshake, if its era has one.
         is_name_fixed: Whether its name, and with it its era, is final.

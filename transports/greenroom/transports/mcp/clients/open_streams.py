@@ -13,10 +13,6 @@ from greenroom.transports.mcp.frames.calls import Call, Limits
 class OpenStreams:
     """The streams of one client, each open while its block runs.
 
-    Args:
-        limits: How many there may be, and how many subscriptions they may have.
-        changed: Called when there is one more, which is no longer in flight.
-
     Attributes:
         scopes: The cancel scope of each stream, by its call.
     """

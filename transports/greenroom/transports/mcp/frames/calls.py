@@ -116,15 +116,11 @@ class Call:
     """One request in flight.
 
     Attributes:
-        client: Its client.
-        frame: The request as received.
         id: Its id, as received.
-        sink: Sink for its notifications and its answer.
         arrived: When it was read, in trio's time.
         timeout: Seconds that it may take from then.
         deadline: When it times out, in trio's time.
         payload: Its parsed parameters, set by its method.
-        state: Its state.
         begin: Sends it to its actor when its turn has come; None for requests without an order.
         weight: The weight of its answer (`Tool.weight`).
         cancel_work: Cancels the work for it; None while there is none.
@@ -190,11 +186,7 @@ class Call:
 
 
 def _timeout_of(call: Call) -> float:
-    """Return the timeout of a call in seconds.
-
-    Raises:
-        RequestError: The client's own timeout is invalid.
-    """
+    """Return the timeout of a call in seconds."""
     meta = None if call.frame.params is None else call.frame.params.get("_meta")
     wanted = meta.get(DEADLINE_META_KEY) if isinstance(meta, dict) else None
     if wanted is None:
@@ -229,9 +221,6 @@ class Deadlines:
         """End this call at its deadline, unless it is forgotten before; idempotent.
 
         Its timeout is the server's, or the client's own if shorter.
-
-        Raises:
-            RequestError: The client's own timeout is invalid.
         """
         if call in self._shorter:
             return

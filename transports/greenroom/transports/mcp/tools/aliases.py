@@ -58,11 +58,7 @@ class Alias(OlderCall, frozen=True, eq=False, kw_only=True):
         return self.told_by in given or (self.is_usual and given.keys() <= (self.takes or {}).keys())
 
     def parse(self, arguments: bytes) -> Any:
-        """Return the successor's request for a call's arguments.
-
-        Raises:
-            Refusal: The arguments are invalid; it names the older parameter.
-        """
+        """Return the successor's request for a call's arguments."""
         given = parse_request(self.request, arguments, most_changes=MOST_CHANGES)
         if self.takes is None:
             return msgspec.structs.replace(given, **self.fixed) if self.fixed else given

@@ -46,11 +46,7 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class AnswerTimes:
-    """Makes the times of answers.
-
-    Args:
-        now: Returns the wall clock in nanoseconds since 1970 UTC.
-    """
+    """Makes the times of answers."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now

@@ -34,11 +34,7 @@ class _Plan(NamedTuple):
 
 
 class LegacyAnswers:
-    """Adds older names to answers.
-
-    Args:
-        names: The older names.
-    """
+    """Adds older names to answers."""
 
     def __init__(self, names: OlderNames) -> None:
         self._names = names

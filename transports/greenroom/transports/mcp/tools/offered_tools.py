@@ -29,7 +29,6 @@ class ToolOffers:
     """The offers of a server, by tool profiles.
 
     Args:
-        tools: The server's tools by name.
         profiles: The profiles for clients that chose none, neither themselves nor by their keys.
         schemas: The form of the parameters' schemas, likewise.
 
@@ -59,9 +58,7 @@ class ToolOffer:
     """A server's tools under certain profiles.
 
     Args:
-        tools: The server's tools by name.
         profiles: The names of the profiles; where they differ, the first one decides.
-        schemas: The form of parameters' schemas.
         entries: Cached listing entries of tools that no profile changes.
 
     Attributes:
@@ -107,10 +104,7 @@ class ToolOffer:
     def renamed(self, reply: Any, moment: Moment, called: str | None = None) -> Any:
         """Return a reply or a failure as this offer answers it.
 
-        Args:
-            reply: The reply.
-            moment: The time of the answer.
-            called: The name of the called tool; an older name always gets its system's names.
+        An older name as `called` always gets its system's names.
         """
         system = SYSTEMS.get(called or "")
         if system is None or system in self._profiles:

@@ -17,10 +17,6 @@ from greenroom.transports.mcp.tools.profiles.profile import OlderParameter
 class OlderForm:
     """The older form of a tool, made by `older_form`.
 
-    Args:
-        today: The current request type of the tool.
-        parameters: Its different parameters.
-
     Attributes:
         request: The struct of the older form's parameters.
         listed: The same, as listed.
@@ -33,11 +29,7 @@ class OlderForm:
         self.listed = _struct(today, {older.name: older.listed or older.kind for older in parameters})
 
     def parse(self, arguments: bytes) -> Any:
-        """Return the current request for a call's arguments.
-
-        Raises:
-            Refusal: The arguments are invalid; it names the field, the limit and the value's size.
-        """
+        """Return the current request for a call's arguments."""
         values = msgspec.structs.asdict(parse_request(self.request, arguments, most_changes=MOST_CHANGES))
         for older in self._parameters:
             value = older.read(values.pop(older.name))

@@ -77,11 +77,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, older=older)
 
     def parse(self, arguments: bytes) -> Any:
-        """Parse a call's arguments to its request.
-
-        Raises:
-            Refusal: The arguments are invalid; it names the field, the limit and the value's size.
-        """
+        """Parse a call's arguments to its request."""
         older = self.older if self.older is not None and self.older.matches(arguments) else None
         meant = older or self.parameters or self.alias
         if meant is not None:

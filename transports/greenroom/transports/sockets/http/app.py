@@ -74,7 +74,6 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
         session_idle: Seconds without anything open after which a session ends.
         sound: Returns whether the store is reliable.
         routes: Further ASGI applications, by path; only for administrators if keys are required.
-        authenticator: Authenticates callers.
         documents: Public documents by path, as JSON.
         any_host: Whether the server has other names than this machine's.
         open_link: Opens one-time links to passports; None without any.
@@ -98,13 +97,10 @@ class HttpApp:
     """MCP over Streamable HTTP, an ASGI application for trio.
 
     Args:
-        server: The MCP server.
         agent_for: Returns the agent of a client, given its caller and a valid agent id.
-        options: The options of the transport.
 
     Attributes:
         sessions: The sessions of the handshake era.
-        authenticator: Authenticates callers.
     """
 
     def __init__(
@@ -196,7 +192,6 @@ class HttpApp:
     async def _exchanged(
         self, exchange: Exchange, scope: dict[str, Any], receive: Receive, send: Send
     ) -> None:
-        """Answer one request."""
         head = exchange.head
         endpoint = next((each for each in self._options.endpoints if each.serves(head.path)), None)
         try:
@@ -290,10 +285,6 @@ def _is_at_mcp(head: RequestHead) -> bool:
 
 
 def check_administrates(caller: Caller) -> None:
-    """Refuse a caller without the administrator's scope.
-
-    Raises:
-        AccessDeniedError: The scope is missing.
-    """
+    """Refuse a caller without the administrator's scope."""
     if caller.credential is not None and not allows(caller.credential.grant.scopes, ADMIN):
         raise AccessDeniedError(HTTPStatus.FORBIDDEN, f"this needs the scope {ADMIN!r}")

@@ -65,11 +65,7 @@ class ConnectionPort(Protocol):
 
 
 class ForeignConnection:
-    """A connection of a foreign server.
-
-    Args:
-        address: Its address, from the ASGI scope.
-    """
+    """A connection of a foreign server."""
 
     gone = False
 
@@ -121,11 +117,7 @@ class PendingResponse(Protocol):
 
 
 class StatusNoted:
-    """A `Send` that records the status of the response.
-
-    Attributes:
-        status: The status; None before the response.
-    """
+    """A `Send` that records the status of the response."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -147,12 +139,6 @@ class StatusNoted:
 
 class Exchange:
     """One request of a client.
-
-    Args:
-        head: Its head.
-        connection: Its connection.
-        receive: ASGI's function.
-        send: ASGI's function.
 
     Attributes:
         extra: Headers of every response to it.
@@ -184,9 +170,6 @@ class Exchange:
 
     async def body(self, limit: int) -> bytes:
         """Read the request's body.
-
-        Args:
-            limit: The largest body, in bytes.
 
         Raises:
             HttpRefusedError: It is larger, arrives too late, or exceeds the budget of bodies in flight.
@@ -287,10 +270,6 @@ class Exchange:
     async def send_part(self, data: bytes, headers: Sequence[Header] | None = None) -> None:
         """Send a part of a response after the client took those before; empty ends it.
 
-        Args:
-            data: The part.
-            headers: The headers of the response, with the first part.
-
         Raises:
             ClientGoneError: The client disconnected.
         """
@@ -303,12 +282,7 @@ class Exchange:
             raise ClientGoneError
 
     async def settle(self, answer: PendingResponse, whole: Callable[[bytes], Response]) -> bool:
-        """Send a response as it is made; return whether the client stayed to the end.
-
-        Args:
-            answer: The response; it wakes this exchange when it has something new.
-            whole: Makes the reply of a response that is no stream.
-        """
+        """Send a response as it is made; return whether the client stayed to the end."""
         while answer.line is None and not answer.streams:
             if answer.over:
                 return False  # the client is gone

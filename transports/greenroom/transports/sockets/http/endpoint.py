@@ -22,9 +22,7 @@ class Endpoint(Protocol):
     async def serve(self, exchange: Exchange, caller: Caller) -> None:
         """Answer one request.
 
-        Args:
-            exchange: The request.
-            caller: The identity that its headers claim, not authenticated yet.
+        The caller is what the headers claim, not authenticated yet.
 
         Raises:
             HttpRefusedError: It is refused.
@@ -43,11 +41,7 @@ class Endpoint(Protocol):
 
 
 async def authenticated(exchange: Exchange, caller: Caller, authenticator: Authenticator) -> Caller:
-    """Authenticate the caller of a request, and return it with its credential.
-
-    Raises:
-        HttpRefusedError: The caller is refused.
-    """
+    """Authenticate the caller of a request, and return it with its credential."""
     caller = msgspec.structs.replace(caller, address=exchange.address)
     caller = await authenticator.authenticate(caller, exchange.head.lines)
     admit(exchange, caller, authenticator)
@@ -55,11 +49,7 @@ async def authenticated(exchange: Exchange, caller: Caller, authenticator: Authe
 
 
 def admit(exchange: Exchange, caller: Caller, authenticator: Authenticator) -> None:
-    """Count a request, and the bytes of its body, for an authenticated caller.
-
-    Raises:
-        HttpRefusedError: There is no room for it.
-    """
+    """Count a request, and the bytes of its body, for an authenticated caller."""
     # One connection of a proxy may carry several callers with several keys.
     credential = caller.credential if caller.address == exchange.address else None
     exchange.accept(None if credential is None else credential.holder)

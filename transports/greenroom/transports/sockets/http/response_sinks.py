@@ -33,12 +33,7 @@ RESUMABLE_SINCE: Final = "2025-11-25"
 
 
 class StatelessResponse:
-    """The response in the later era: JSON, or a stream after its first notification.
-
-    Args:
-        exchange: The request.
-        limits: The limits of its client.
-    """
+    """The response in the later era: JSON, or a stream after its first notification."""
 
     patience = PING_INTERVAL
     headers: Sequence[Header] = ()
@@ -141,13 +136,7 @@ class StreamOwner(Protocol):
 
 
 class StreamReader:
-    """Writes one of a session's streams to a client.
-
-    Args:
-        exchange: The request for the stream.
-        session: The session of the stream.
-        stream: The stream, if it exists already.
-    """
+    """Writes one of a session's streams to a client."""
 
     line: bytes | None = None
     patience = PING_INTERVAL
@@ -238,9 +227,6 @@ class SessionResponse(StreamReader):
     """The response to a request in a session: JSON, or a resumable stream.
 
     Args:
-        exchange: The request.
-        session: Its session.
-        id: Its id as received.
         opens: Whether it opens the session, so that the response must name the session's id.
     """
 

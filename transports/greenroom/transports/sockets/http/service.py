@@ -29,12 +29,6 @@ _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"\t\t")
 class HttpService:
     """The server of all HTTP clients, and their agents.
 
-    Args:
-        server: The MCP server.
-        agent_for: Returns a client's agent, given its caller and a valid agent id.
-        limits: The limits of one client.
-        authenticator: Authenticates callers, and ends their rights.
-
     Attributes:
         clients: The clients of open requests of the later era.
         start: Starts a task of the server.
@@ -107,11 +101,7 @@ class HttpService:
 
 
 class ClientTasks:
-    """The tasks of one client.
-
-    Args:
-        start: Starts a task of the server.
-    """
+    """The tasks of one client."""
 
     __slots__ = ("_scopes", "_start")
 

@@ -24,13 +24,9 @@ class Session:
     """One session.
 
     Args:
-        service: The state shared with other requests.
         caller: The caller who opened it, and may use it.
 
     Attributes:
-        id: Its id.
-        client: Its client.
-        log: The events of its streams.
         exchanges: The number of its open HTTP requests.
         used: When the last one ended.
         readers: The readers that write to its client.
@@ -137,12 +133,7 @@ class Session:
 
 
 class Sessions:
-    """All sessions, by id.
-
-    Args:
-        limit: The most sessions at once.
-        idle: Seconds without anything open after which a session ends.
-    """
+    """All sessions, by id."""
 
     def __init__(self, limit: int, idle: float) -> None:
         self._limit = limit

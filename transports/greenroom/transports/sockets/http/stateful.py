@@ -23,12 +23,7 @@ from greenroom.transports.sockets.http.stateless_rules import STATUS
 
 
 class StatefulEndpoint:
-    """Serves requests of the handshake era.
-
-    Args:
-        service: The state shared with other requests.
-        sessions: The sessions.
-    """
+    """Serves requests of the handshake era."""
 
     def __init__(self, service: HttpService, sessions: Sessions) -> None:
         self._service = service

@@ -45,11 +45,7 @@ _SDK_RULES: Final = "mcp.shared.inbound"
 
 
 class StatelessEndpoint:
-    """Serves requests of the later era.
-
-    Args:
-        service: The state shared with other requests.
-    """
+    """Serves requests of the later era."""
 
     def __init__(self, service: HttpService) -> None:
         self._service = service

@@ -37,7 +37,6 @@ class TimedConnection(trio.abc.HalfCloseableStream):
     """The byte stream of one connection.
 
     Args:
-        stream: A socket, or TLS over one.
         hang_up: Closes the socket at once, even during reads and writes.
 
     Attributes:

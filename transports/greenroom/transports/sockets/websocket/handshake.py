@@ -25,9 +25,6 @@ class UpgradeRequest(NamedTuple):
     """A client's handshake.
 
     Attributes:
-        target: Path and query.
-        host: The ``Host`` header.
-        subprotocols: Those that the client offers.
         headers: The other headers, with names in lower case.
     """
 
@@ -41,11 +38,6 @@ def check_upgrade(
     request: UpgradeRequest, allowed_origins: frozenset[str], *, any_host: bool = False
 ) -> Caller:
     """Return the caller of an allowed upgrade.
-
-    Args:
-        request: The handshake.
-        allowed_origins: Origins that may connect besides loopback ones.
-        any_host: Whether the server has other names than this machine's.
 
     Raises:
         HttpRefusedError: It is not allowed.

@@ -50,7 +50,6 @@ class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
         origins: Origins of web pages that may connect, besides those of this machine.
         ping_interval: Seconds of silence before a ping, and after it before the end.
         handshake_time: Seconds from a client's arrival to the end of its handshake.
-        authenticator: Authenticates callers.
         any_host: Whether the server has other names than this machine's.
     """
 
@@ -64,13 +63,7 @@ class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebSocketStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of connections.
-
-    Attributes:
-        connections: The open connections.
-        accepted: Handshakes accepted since the start.
-        refused: Handshakes refused since the start.
-    """
+    """Counts of connections."""
 
     connections: int
     accepted: int
@@ -81,10 +74,8 @@ class WebSocketServer:
     """Serves WebSocket clients.
 
     Args:
-        server: The MCP server.
         agent_for: Returns the agent of a client, given its caller and a valid agent id. Called once for each
             connection, at its first request that needs it.
-        options: The options of the transport.
     """
 
     def __init__(

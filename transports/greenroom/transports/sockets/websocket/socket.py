@@ -44,9 +44,6 @@ class WebSocket:
     """One client's WebSocket, as a source and a sink of messages.
 
     Args:
-        stream: The bytes.
-        protocol: The protocol's state after the handshake.
-        limit: The longest message, in bytes.
         spawn: Starts a task that outlives the call.
         body: The budget for the bytes of an incomplete message.
 
@@ -245,10 +242,7 @@ class WebSocket:
     async def close(self, code: int, sentence: str, patience: float = CLOSE_TIME) -> None:
         """Send the reason for the end, wait for `patience` seconds, and disconnect.
 
-        Args:
-            code: A WebSocket close code, unless the connection ends for a reason of its own.
-            sentence: For people.
-            patience: Seconds.
+        An earlier reason of the connection itself stands instead.
         """
         code, sentence = self._reason = self._reason or (code, sentence)
         self._forget_part()
