@@ -34,18 +34,17 @@ from greenroom.transports.mcp.frames.versions import HANDSHAKE_VERSIONS
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.sockets.http.asgi_exchange import (
     ClientGoneError,
-    ConnectionPort,
+    Connection,
     Exchange,
     ForeignConnection,
     Receive,
     Send,
     StatusNoted,
 )
-from greenroom.transports.sockets.http.endpoint import Endpoint, authenticated
+from greenroom.transports.sockets.http.endpoint import Endpoint, HttpService, authenticated
 from greenroom.transports.sockets.http.passport_links import OpenLink, serve_link
 from greenroom.transports.sockets.http.request_head import VERSION, RequestHead, cors_headers, cors_preflight
 from greenroom.transports.sockets.http.responses import JSON, Response, response_to, rpc_refusals
-from greenroom.transports.sockets.http.service import HttpService
 from greenroom.transports.sockets.http.sessions import Sessions
 from greenroom.transports.sockets.http.stateful import StatefulEndpoint
 from greenroom.transports.sockets.http.stateless import StatelessEndpoint
@@ -172,7 +171,7 @@ class HttpApp:
         if scope["type"] != "http":
             raise NotImplementedError(scope["type"])
         head = RequestHead(scope)
-        connection: ConnectionPort | None = scope.get("state", {}).get(CONNECTION)
+        connection: Connection | None = scope.get("state", {}).get(CONNECTION)
         if connection is None:
             connection = ForeignConnection(str(scope["client"][0]) if scope.get("client") else None)
         log = self._service.server.log

@@ -24,6 +24,7 @@ from greenroom.transports.sockets.http.responses import (
     RpcRefusedError,
     rpc_refusals,
 )
+from greenroom.transports.sockets.http.timed_connection import TimedConnection
 
 T = TypeVar("T")
 
@@ -44,26 +45,6 @@ class ClientGoneError(Exception):
     """The client disconnected before its request was complete."""
 
 
-class ConnectionPort(Protocol):
-    """The interface of the connection below, if it is our own server's (`TimedConnection`)."""
-
-    gone: bool
-    address: str | None
-
-    def accept(self, holder: str | None) -> None:
-        """Record that a request was accepted, with the owner of its key.
-
-        Raises:
-            HttpRefusedError: There is no room for it.
-        """
-
-    def hold(self) -> None:
-        """Delay the next write, to send it together with what follows."""
-
-    def abort(self) -> None:
-        """Disconnect."""
-
-
 class ForeignConnection:
     """A connection of a foreign server."""
 
@@ -72,7 +53,7 @@ class ForeignConnection:
     def __init__(self, address: str | None = None) -> None:
         self.address = address
 
-    def accept(self, holder: str | None) -> None:
+    def accept(self, _holder: str | None) -> None:
         """Do nothing: the server decides."""
 
     def hold(self) -> None:
@@ -80,6 +61,10 @@ class ForeignConnection:
 
     def abort(self) -> None:
         """Do nothing: the server decides."""
+
+
+Connection = TimedConnection | ForeignConnection
+"""The connection below: our own server's, or that of a foreign one, which decides itself."""
 
 
 class PendingResponse(Protocol):
@@ -152,7 +137,7 @@ class Exchange:
         *("extra", "gone", "head", "held", "is_recorded", "whole"),
     )
 
-    def __init__(self, head: RequestHead, connection: ConnectionPort, receive: Receive, send: Send) -> None:
+    def __init__(self, head: RequestHead, connection: Connection, receive: Receive, send: Send) -> None:
         self.head = head
         self.extra: Sequence[Header] = ()
         self.gone = False
@@ -333,7 +318,11 @@ class Exchange:
         return self._connection.address
 
     def accept(self, holder: str | None) -> None:
-        """Record that the request was accepted, see `ConnectionPort`."""
+        """Record that the request was accepted, with the owner of its key.
+
+        Raises:
+            HttpRefusedError: There is no room for it.
+        """
         self._connection.accept(holder)
 
     def abort(self) -> None:

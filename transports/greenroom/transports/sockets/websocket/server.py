@@ -244,17 +244,13 @@ class WebSocketServer:
         return WebSocket(stream, protocol, self._options.limits.max_message_bytes, self._spawn, body), caller
 
     async def _served(self, websocket: WebSocket, connection: Connection, caller: Caller) -> None:
-        def agent_for(client_name: str) -> AgentPort:
-            return self._agent_for(caller, client_name)
-
         try:
             lose = partial(websocket.fail, CloseReason.POLICY_VIOLATION)
             with websocket.serving, self._options.authenticator.hold_connection(caller, lose):
-                rate_limit = self._options.authenticator.rate_limit(caller)
                 await connection.serve(
                     self._server,
-                    agent_for=agent_for,
-                    rate_limit=rate_limit,
+                    agent_for=partial(self._agent_for, caller),
+                    rate_limit=self._options.authenticator.rate_limit(caller),
                     tools=caller.tool_choice,
                     transport="websocket",
                 )
