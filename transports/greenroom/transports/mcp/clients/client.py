@@ -29,9 +29,15 @@ from greenroom.transports.base.observability.tracing import Tracer
 from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
 from greenroom.transports.mcp.clients.client_identity import ClientIdentity
 from greenroom.transports.mcp.clients.domain_requests import DomainRequests, Spawn
-from greenroom.transports.mcp.clients.open_streams import OpenStreams
 from greenroom.transports.mcp.clients.ordering import IN_ORDER, OrderedQueue
-from greenroom.transports.mcp.frames.calls import UNCOUNTED, Call, Deadlines, Limits, ResponseSink
+from greenroom.transports.mcp.frames.calls import (
+    UNCOUNTED,
+    Call,
+    Deadlines,
+    Limits,
+    OpenStreams,
+    ResponseSink,
+)
 from greenroom.transports.mcp.frames.frames import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -184,7 +190,7 @@ class Client:
             sentence = f"the id {frame.id.decode()} belongs to a request that is not answered yet"
             sink.answer(error_line(b"null", INVALID_REQUEST, sentence))
         else:
-            call = Call(self, frame, sink, trio.current_time(), self.server.request_timeout)
+            call = Call(self.expire, frame, sink, trio.current_time(), self.server.request_timeout)
             self._requested(call, wait)
 
     def _requested(self, call: Call, wait: float) -> None:

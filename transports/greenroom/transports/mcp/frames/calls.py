@@ -1,4 +1,4 @@
-"""Calls, which are requests in flight, their limits, and the clock that ends them."""
+"""Calls, which are requests in flight: their limits, the clock that ends them, and those that stay open."""
 
 from __future__ import annotations
 
@@ -79,17 +79,6 @@ class ResponseSink(Protocol):
         """
 
 
-class CallOwner(Protocol):
-    """The client of a call, as far as deadlines need it."""
-
-    @property
-    def agent_id(self) -> str | None:
-        """The id of its agent; None if none was needed yet."""
-
-    def expire(self, call: Call) -> None:
-        """End a call that timed out."""
-
-
 class CallState(Enum):
     """The state of a call. Only `OrderedQueue` advances it, and never back.
 
@@ -116,6 +105,7 @@ class Call:
     """One request in flight.
 
     Attributes:
+        expire: Ends it when it has timed out.
         id: Its id, as received.
         arrived: When it was read, in trio's time.
         timeout: Seconds that it may take from then.
@@ -132,8 +122,8 @@ class Call:
         "arrived",
         "begin",
         "cancel_work",
-        "client",
         "deadline",
+        "expire",
         "frame",
         "id",
         "payload",
@@ -146,10 +136,15 @@ class Call:
     )
 
     def __init__(
-        self, client: CallOwner, frame: Frame, sink: ResponseSink, arrived: float, seconds: float
+        self,
+        expire: Callable[[Call], None],
+        frame: Frame,
+        sink: ResponseSink,
+        arrived: float,
+        seconds: float,
     ) -> None:
         assert frame.id is not None, "a call is a request"
-        self.client = client
+        self.expire = expire
         self.frame = frame
         self.id = frame.id
         self.sink = sink
@@ -183,6 +178,52 @@ class Call:
                 yield scope
             finally:
                 self.cancel_work = None
+
+
+class OpenStreams:
+    """The streams of one client, each open while its block runs.
+
+    Attributes:
+        scopes: The cancel scope of each stream, by its call.
+    """
+
+    def __init__(self, limits: Limits, changed: Callable[[], None]) -> None:
+        self._limits = limits
+        self._changed = changed
+        self.scopes: dict[Call, trio.CancelScope] = {}
+        self._weight = 0
+        self._ended = False
+
+    def has_room(self, call: Call, weight: int) -> bool:
+        """Return whether a request may stay open as a stream with this many subscriptions."""
+        limits = self._limits
+        held = sum(other.frame.size for other in self.scopes)
+        return (
+            len(self.scopes) < limits.streams
+            and self._weight + weight <= limits.subscriptions
+            and held + call.frame.size <= limits.in_flight_bytes // 4
+        )
+
+    @contextmanager
+    def stream(self, call: Call, *, weight: int) -> Iterator[None]:
+        """Keep a request open; the block ends early if the client cancels it or disconnects."""
+        with call.cancellable() as scope:
+            self.scopes[call] = scope
+            self._weight += weight
+            self._changed()
+            if self._ended:
+                scope.cancel()
+            try:
+                yield
+            finally:
+                del self.scopes[call]
+                self._weight -= weight
+
+    def end(self) -> None:
+        """End all streams, and every later one as soon as it begins."""
+        self._ended = True
+        for scope in list(self.scopes.values()):
+            scope.cancel()
 
 
 def _timeout_of(call: Call) -> float:
