@@ -13,9 +13,9 @@ from greenroom.actors.core.auth.scopes import ADMIN, AUDIT, allows
 from greenroom.actors.core.auth.tool_profiles import SCHEMA_FORMS, SchemaForm
 from greenroom.transports.auth.caller import ToolChoice
 from greenroom.transports.base.tool_names import tools_in, with_tools
+from greenroom.transports.mcp.tools.aliases import older_form
 from greenroom.transports.mcp.tools.answer_times import Moment
 from greenroom.transports.mcp.tools.legacy_answers import LegacyAnswers
-from greenroom.transports.mcp.tools.older_parameters import older_form
 from greenroom.transports.mcp.tools.schema import output_schema
 from greenroom.transports.mcp.tools.tool_profiles import DEFAULT, PROFILES, SYSTEMS, older_names
 from greenroom.transports.mcp.tools.tools import Tool, visible_tools

@@ -16,8 +16,7 @@ from greenroom.actors.core.auth.scopes import ADMIN, AUDIT, EVERYTHING, allows, 
 from greenroom.actors.core.auth.tool_profiles import SchemaForm
 from greenroom.actors.core.validation.coercion import MOST_CHANGES
 from greenroom.runtime import reply_type
-from greenroom.transports.mcp.tools.aliases import ALIASES, Alias
-from greenroom.transports.mcp.tools.older_parameters import OlderForm
+from greenroom.transports.mcp.tools.aliases import ALIASES, Alias, OlderForm
 from greenroom.transports.mcp.tools.schema import listed_input, output_schema
 
 
