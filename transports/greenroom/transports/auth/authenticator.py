@@ -31,15 +31,15 @@ from greenroom.actors.core.keys.rate_limits import TokenBucket, TokenBuckets
 from greenroom.runtime import GreenroomError, Refusal
 from greenroom.transports.auth.caller import Caller, Headers, RateLimit, header_values
 from greenroom.transports.base.errors import HttpRefusedError, retry_later
-from greenroom.transports.base.net.addresses import is_loopback
-from greenroom.transports.base.net.body_budget import BodyBudget, BodyBudgets
-from greenroom.transports.base.net.forwarded import (
+from greenroom.transports.base.net.addresses import (
     FORWARDED,
     Network,
     address_prefix,
     client_address,
+    is_loopback,
     is_trusted,
 )
+from greenroom.transports.base.net.bodies import BodyBudget, BodyBudgets
 from greenroom.transports.base.observability.access import AccessMeter
 
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ class KeyAuthenticator:
         return address_prefix(address)
 
     def body_budget(self, caller: Caller) -> BodyBudget:
-        """Return the budget for the bytes in flight of the caller's key, else of its address."""
+        """Return the budget of the caller's key, else of its address, for bytes in flight."""
         credential = caller.credential
         return self._bodies.of(
             self.address_group(caller.address) if credential is None else credential.holder

@@ -56,10 +56,3 @@ METRICS: Final = (
     *_metrics(AccessStatistics, ("access",)),
 )
 """All metrics; counters count since the start of the server."""
-
-SAVINGS_METRICS: Final = {
-    "greenroom_savings_calls": "Answers of operations that spare readings.",
-    "greenroom_savings_baseline_tokens": "Tokens that would have been read without them, by the baseline.",
-    "greenroom_savings_answer_tokens": "Tokens of these answers.",
-}
-"""The metrics of savings by operation and baseline, under the same names for OpenTelemetry."""

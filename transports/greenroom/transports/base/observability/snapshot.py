@@ -14,9 +14,8 @@ import msgspec
 from greenroom.actors import GetEmbedding, Imitations
 from greenroom.runtime.base.version import program_version
 from greenroom.transports.base.observability.access import AccessMeter, AccessStatistics
-from greenroom.transports.base.observability.history import RequestHistory
 from greenroom.transports.base.observability.meter import OUTCOMES, Outcome, RequestCounts, RequestMeter
-from greenroom.transports.base.observability.presence import Presence
+from greenroom.transports.base.observability.presence import Presence, RequestHistory
 
 if TYPE_CHECKING:
     from greenroom.actors import Ledger

@@ -1,4 +1,4 @@
-"""Calls, which are requests in flight: their limits, the clock that ends them, and those that stay open."""
+"""Calls, which are requests in flight: their limits, deadlines, and streams that stay open."""
 
 from __future__ import annotations
 

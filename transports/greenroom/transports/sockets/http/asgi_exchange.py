@@ -11,8 +11,7 @@ import outcome
 import trio
 
 from greenroom.transports.base.errors import HttpRefusedError
-from greenroom.transports.base.net.body_budget import BodyBudget
-from greenroom.transports.base.net.reassembly import ReassemblyBuffer
+from greenroom.transports.base.net.bodies import BodyBudget, ReassemblyBuffer
 from greenroom.transports.mcp.frames.frames import INVALID_REQUEST
 from greenroom.transports.sockets.http.event_log import PING
 from greenroom.transports.sockets.http.request_head import RequestHead

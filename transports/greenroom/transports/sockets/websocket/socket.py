@@ -28,8 +28,7 @@ from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from wsproto.frame_protocol import MAX_PAYLOAD_NORMAL, MAX_PAYLOAD_TWO_BYTE, CloseReason
 
 from greenroom.transports.base.errors import HttpRefusedError
-from greenroom.transports.base.net.body_budget import BodyBudget
-from greenroom.transports.base.net.reassembly import ReassemblyBuffer
+from greenroom.transports.base.net.bodies import BodyBudget, ReassemblyBuffer
 
 READ_SIZE = 16 * 1024
 WRITE_SIZE = 64 * 1024

@@ -1,4 +1,4 @@
-"""The profiles for clients of two memory systems: unified search, and memories that travel between tools."""
+"""The profiles of two memory systems: unified search, and memories that travel between tools."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
