@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import Field, field
 from datetime import UTC, date, datetime
 from functools import partial
@@ -138,10 +139,8 @@ def _time_text(name: str, given: Any) -> str:
     if not isinstance(text, str):
         sentence = f"{name}: it takes a time, or its text such as 2026-01-31T12:00:00Z, and got {given!r:.60}"
         raise ServiceError("VALIDATION_ERROR", sentence, field=name)
-    try:
+    with service_errors():
         return parse_time_argument(name, text).isoformat().replace("+00:00", "Z")
-    except Refusal as refusal:
-        raise ServiceError.of(refusal) from None
 
 
 def to_json(value: Any) -> bytes:
@@ -187,3 +186,12 @@ class ServiceError(Refusal, ValueError):
     def of(cls, refusal: Refusal) -> ServiceError:
         """Convert a refusal to a service's error."""
         return cls(refusal.code, refusal.sentence, **refusal.details)
+
+
+@contextmanager
+def service_errors() -> Iterator[None]:
+    """Convert a `Refusal` in the block to a `ServiceError`."""
+    try:
+        yield
+    except Refusal as refusal:
+        raise ServiceError.of(refusal) from None

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
 from greenroom.actors.app.administration.index_verification import AllNamespaces
-from greenroom.actors.app.services.base import Askable, ServiceError, from_json, plain, to_json
+from greenroom.actors.app.services.base import (
+    Askable,
+    ServiceError,
+    from_json,
+    plain,
+    service_errors,
+    to_json,
+)
 from greenroom.actors.app.services.memory_values import (
     ListedMemories,
     Memory,
@@ -26,7 +32,7 @@ from greenroom.actors.core.validation.parse import parse_request
 from greenroom.actors.memories.requests import requests
 from greenroom.actors.memories.requests.replies import MemoryView, VersionView
 from greenroom.actors.memories.storage.directory import ListNamespaces
-from greenroom.runtime import Message, Refusal
+from greenroom.runtime import Message
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -68,19 +74,9 @@ class MemoryService:
         task_id: str,
         metadata: Mapping[str, Any] | None = None,
     ) -> int:
-        """Store a new memory.
+        """Store a new memory; return the number of its first version.
 
-        Args:
-            namespace: The namespace.
-            key: The key.
-            value: A dictionary.
-            memory_type: ``semantic``, ``episodic`` or ``procedural``.
-            created_by: The author.
-            task_id: The task, for the audit record.
-            metadata: A dictionary.
-
-        Returns:
-            The number of its first version.
+        ``memory_type`` is ``semantic``, ``episodic`` or ``procedural``; ``task_id`` is for the audit record.
 
         Raises:
             ServiceError: The key is taken, or an argument breaks a rule.
@@ -121,22 +117,14 @@ class MemoryService:
         *,
         expected_version: int | None = None,
     ) -> int:
-        """Store the next version of a memory; older ones stay readable.
+        """Store the next version of a memory, its whole new value; return the version's number.
 
-        Args:
-            namespace: The namespace.
-            key: Its key.
-            value: The whole new value.
-            updated_by: The author.
-            task_id: The task, for the audit record.
-            expected_version: The version that this one must follow. If another writer came first, it is a
-                conflict (``VERSION_CONFLICT``, with ``current_version`` in the details).
-
-        Returns:
-            The number of the new version.
+        Older versions stay readable.
 
         Raises:
-            ServiceError: The memory does not exist or is at another version, or an argument breaks a rule.
+            ServiceError: The memory does not exist, or an argument breaks a rule. If it is not at the
+                ``expected_version``, another writer came first: ``VERSION_CONFLICT``, with
+                ``current_version`` in the details.
         """
         saved = await self._ask(
             requests.ReviseMemory,
@@ -150,10 +138,9 @@ class MemoryService:
         return saved.id
 
     async def delete_memory(self, namespace: str, key: str, deleted_by: str, task_id: str) -> bool:
-        """Delete a memory from reads and searches; its history stays until it is purged.
+        """Delete a memory from reads and searches; return whether it existed.
 
-        Returns:
-            Whether it existed.
+        Its history stays until it is purged.
 
         Raises:
             ServiceError: An argument breaks a rule.
@@ -166,8 +153,7 @@ class MemoryService:
     async def purge_memory(self, namespace: str, key: str, deleted_by: str, task_id: str) -> bool:
         """Remove a memory with its history, and everything deleted under its key before.
 
-        Returns:
-            Whether anything existed.
+        Returns whether anything existed.
 
         Raises:
             ServiceError: An argument breaks a rule.
@@ -203,11 +189,8 @@ class MemoryService:
     ) -> list[Memory]:
         """Return the memories at or below a namespace, most recent update first.
 
-        Args:
-            namespace_prefix: Whole segments: ``user:al`` matches nothing of ``user:alice``, and ``user``
-                matches every user's namespace. A trailing colon is ignored.
-            memory_type: Only of this type.
-            limit: The most results, from 1.
+        The prefix has whole segments: ``user:al`` matches nothing of ``user:alice``, and ``user`` matches
+        every user's namespace. A trailing colon is ignored.
 
         Raises:
             ServiceError: An argument breaks a rule.
@@ -229,12 +212,9 @@ class MemoryService:
     async def page_memories(
         self, namespace: str, limit: int = PAGE, cursor: str | None = None
     ) -> ListedMemories:
-        """Return a page of the memories at or below a namespace, most recent update first.
+        """Return a page of 1-200 memories at or below a namespace, most recent update first.
 
-        Args:
-            namespace: At least two whole segments.
-            limit: The most results, 1-200.
-            cursor: The cursor of the previous page. A memory updated in between may be on neither page.
+        The namespace has at least two segments. A memory that is updated between two pages may be on neither.
 
         Raises:
             ServiceError: An argument breaks a rule.
@@ -242,10 +222,7 @@ class MemoryService:
         return await self._page(namespace, limit, cursor, superseded=True)
 
     async def list_namespaces(self, namespace: str) -> list[str]:
-        """Return the namespaces with memories at or below one, sorted.
-
-        Args:
-            namespace: At least two whole segments.
+        """Return the namespaces with memories at or below one of two segments or more, sorted.
 
         Raises:
             ServiceError: The name breaks a rule.
@@ -265,7 +242,7 @@ class MemoryService:
         Raises:
             ServiceError: One breaks a rule and nothing was changed, or they are below several roots.
         """
-        with _answers():
+        with service_errors():
             checked = [
                 parse_request(requests.MemoryChange, _encode(msgspec.structs.asdict(each)))
                 for each in changes
@@ -279,7 +256,7 @@ class MemoryService:
         Raises:
             ServiceError: One breaks a rule and nothing was changed, or they are below several roots.
         """
-        with _answers():
+        with service_errors():
             checked = [
                 parse_request(requests.MemoryLease, _encode(msgspec.structs.asdict(each))) for each in leases
             ]
@@ -312,7 +289,7 @@ class MemoryService:
         """Return the prefixes to query: the prefix itself, or all roots that begin with it."""
         if not isinstance(prefix, str) or ":" in prefix:
             return [prefix]
-        with _answers():
+        with service_errors():
             asked = parse_request(ListNamespaces, to_json({"prefix": prefix}))
         if self._principal is not None:
             return sorted(await self._runtime.query(asked, principal=self._principal))
@@ -320,12 +297,8 @@ class MemoryService:
         return sorted(root for root in everything if is_below(root, prefix))
 
     async def _ask(self, request_type: type[Message[R]], namespace: str, **arguments: Any) -> R:
-        """Check the arguments like a tool's, and ask the owner of the namespace.
-
-        Raises:
-            ServiceError: For any `Refusal`.
-        """
-        with _answers():
+        """Check the arguments like a tool's, and ask the owner of the namespace."""
+        with service_errors():
             request = parse_request(request_type, _encode({"namespace": namespace, **arguments}))
             return await self._runtime.ask(
                 memory_address(namespace), request, principal=self._asker(namespace)
@@ -333,7 +306,7 @@ class MemoryService:
 
     async def _tell(self, request: Message[None], namespaces: list[str]) -> None:
         roots = sorted({root_of(namespace) for namespace in namespaces})
-        with _answers():
+        with service_errors():
             if len(roots) > 1:
                 raise invalid(
                     "namespace",
@@ -343,15 +316,6 @@ class MemoryService:
 
     def _asker(self, namespace: str) -> Principal:
         return self._principal or owner_of(namespace, Principal(agent_id=APP))
-
-
-@contextmanager
-def _answers() -> Iterator[None]:
-    """Convert any `Refusal` to a `ServiceError`."""
-    try:
-        yield
-    except Refusal as refusal:
-        raise ServiceError.of(refusal) from None
 
 
 def _encode(arguments: Mapping[str, Any]) -> bytes:

@@ -10,7 +10,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from greenroom.actors.app.services.base import Askable, ServiceError, ServiceResult, from_json, to_json
+from greenroom.actors.app.services.base import (
+    Askable,
+    ServiceError,
+    ServiceResult,
+    from_json,
+    service_errors,
+    to_json,
+)
 from greenroom.actors.core.auth.principal import Principal, check_principal
 from greenroom.actors.core.replies.grades import Grade
 from greenroom.actors.core.replies.memory_types import MemoryKind, Scope, SearchMode
@@ -18,7 +25,6 @@ from greenroom.actors.core.validation.parse import parse_request
 from greenroom.actors.memories.recall.memory_search import MemorySearch
 from greenroom.actors.memories.recall.older_calls import OLDER_SEARCHES
 from greenroom.actors.memories.recall.replies import MemoryHit
-from greenroom.runtime import Refusal
 
 _OLDER: Final = {call.name: call for call in OLDER_SEARCHES}
 
@@ -155,12 +161,10 @@ class SearchService:
             "min_relevance": min_relevance,
             "min_score": min_score,
         }
-        try:
+        with service_errors():
             arguments = {name: value for name, value in given.items() if value is not None}
             search = parse_request(MemorySearch, to_json(arguments))
             found = await self._runtime.query(search, principal=self._principal)
-        except Refusal as refusal:
-            raise ServiceError.of(refusal) from None
         debug = None if found.debug is UNSET else found.debug
         return MemoryMatches(
             memories=[_match(hit) for hit in found.memories],

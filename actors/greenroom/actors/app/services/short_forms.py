@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from greenroom.actors.app.services.base import Askable, ServiceError, ServiceResult, to_json
+from greenroom.actors.app.services.base import Askable, ServiceResult, service_errors, to_json
 from greenroom.actors.app.services.memory import APP
 from greenroom.actors.app.services.search import MemoryMatch, SearchService
 from greenroom.actors.core.auth.errors import invalid
@@ -14,7 +14,6 @@ from greenroom.actors.core.auth.namespaces import AGENT, PROJECT, USER, memory_a
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.validation.parse import parse_request
 from greenroom.actors.memories.requests.requests import StoreMemory
-from greenroom.runtime import Refusal
 
 
 class StoredMemory(ServiceResult):
@@ -50,13 +49,11 @@ async def store_text(
     Raises:
         ServiceError: An argument breaks a rule.
     """
-    try:
+    with service_errors():
         namespace = find_namespace(user, project)
         given = {"content": content, "namespace": namespace, "tags": _to_list(tags)}
         request = parse_request(StoreMemory, to_json(given if key is None else {**given, "key": key}))
         saved = await runtime.ask(memory_address(namespace), request, principal=_principal(user))
-    except Refusal as refusal:
-        raise ServiceError.of(refusal) from None
     return StoredMemory(
         id=saved.memory_id,
         key=saved.key,
@@ -75,10 +72,8 @@ async def find_texts(
     Raises:
         ServiceError: An argument breaks a rule.
     """
-    try:
+    with service_errors():
         namespace, principal = find_namespace(user, project), _principal(user)
-    except Refusal as refusal:
-        raise ServiceError.of(refusal) from None
     found = await SearchService(runtime, principal).search_memories(
         query, namespace=namespace, tags=_to_list(tags) or None, limit=limit
     )
