@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
+from copy import copy
 from functools import partial
 from typing import Any, TypeVar
 
@@ -148,57 +149,53 @@ class Agent:
     ) -> None:
         self.principal = check_principal(principal)
         self._quota = quota
-        self._hosted: Hosted[Agent] | None = None
-        if isinstance(runtime, RuntimeHost):
-            make = partial(
-                Agent,
-                principal=principal,
-                timezone=timezone,
-                client=client,
-                passports=passports,
-                quota=quota,
-                locator=locator,
-                on_export=on_export,
-                reach=reach,
-                workspaces=workspaces,
-                savings=savings,
-                server=server,
-                is_person=is_person,
-                learns_workflows=learns_workflows,
-                prompts=prompts,
-                notes=notes,
-            )
-            self._hosted = Hosted(runtime, make)
-            return
         impersonates = principal.seen_by is not None  # nothing is then counted, or recorded as the agent's
-        if impersonates:
-            locator = None
-        if is_person and passports is not None:
-            passports = passports._replace(base_url=None)
-        self._runtime = runtime
         self._savings = None if impersonates or is_person else savings
         self._closed = (closed_to_impersonators if impersonates else closed_to)(principal.scopes)
         self._scope = idempotency_scope(principal)
-        self._lookup = KeyResolver(runtime, principal, NAMES)
-        self._client_state = ClientContext(
-            runtime,
-            principal,
-            client,
-            passports,
-            self._scope,
-            locator,
-            savings,
-            server,
-            quota,
-            on_export,
-            reach,
-            workspaces,
-            prompts,
-        )
-        self._addressing = Addressing(runtime, principal, self._client_state, self._scope, timezone)
+        self._timezone = timezone
         self._learns_workflows = learns_workflows and not impersonates
-        self._notes = notes or WorkNotes(runtime)
         self._is_noted = not impersonates and not is_person
+        self._given_notes = notes
+        if is_person and passports is not None:
+            passports = passports._replace(base_url=None)
+        self._context_of = partial(
+            ClientContext,
+            principal=principal,
+            client=client,
+            options=passports,
+            scope=self._scope,
+            locator=None if impersonates else locator,
+            ledger=savings,
+            server=server,
+            quota=quota,
+            on_export=on_export,
+            reach=reach,
+            workspaces=workspaces,
+            prompts=prompts,
+        )
+        self._hosted: Hosted[Agent] | None = None
+        if isinstance(runtime, RuntimeHost):
+            self._hosted = Hosted(runtime, self._over)
+        else:
+            self._bind(runtime)
+
+    def _over(self, runtime: RuntimeClient) -> Agent:
+        """Return the same agent over a runtime of another thread."""
+        agent = copy(self)
+        agent._hosted = None  # noqa: SLF001  (a copy of itself)
+        agent._bind(runtime)  # noqa: SLF001
+        return agent
+
+    def _bind(self, runtime: RuntimeClient) -> None:
+        """Make what belongs to one runtime."""
+        self._runtime = runtime
+        self._lookup = KeyResolver(runtime, self.principal, NAMES)
+        self._client_state = self._context_of(runtime)
+        self._addressing = Addressing(
+            runtime, self.principal, self._client_state, self._scope, self._timezone
+        )
+        self._notes = self._given_notes or WorkNotes(runtime)
 
     @property
     def scopes(self) -> frozenset[str]:

@@ -55,11 +55,7 @@ _Note = Callable[[Any, Any], Noted]
 
 def _searched(field: str) -> _Note:
     """Return an extractor for the query in a field of a request."""
-
-    def note(request: Any, _: Any) -> Noted:
-        return Noted(search=getattr(request, field))
-
-    return note
+    return lambda request, _: Noted(search=getattr(request, field))
 
 
 def _searched_memories(words: Callable[[Any], str | None]) -> _Note:
