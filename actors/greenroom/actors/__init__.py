@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from greenroom.actors.app.administration.people import EndBrowser as EndBrowser
     from greenroom.actors.app.administration.people import GetOwnKey as GetOwnKey
     from greenroom.actors.app.administration.people import ListPeople as ListPeople
-    from greenroom.actors.app.administration.server import Health as Health
-    from greenroom.actors.app.administration.server import ServerStats as ServerStats
+    from greenroom.actors.app.administration.replies import Health as Health
+    from greenroom.actors.app.administration.replies import ServerStats as ServerStats
     from greenroom.actors.app.administration.server_stats import GetStats as GetStats
     from greenroom.actors.app.administration.server_stats import HealthCheck as HealthCheck
     from greenroom.actors.app.api import Agent as Agent

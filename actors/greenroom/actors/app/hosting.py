@@ -49,14 +49,12 @@ class Hosted(Generic[T]):
 
     def post(self, function: Callable[[T], object]) -> None:
         """Schedule a call in the runtime's thread, if the object is in use there."""
-        self._host.post_to_runtime(self._posted(function))
 
-    def _posted(self, function: Callable[[T], object]) -> Callable[[RuntimeClient], object]:
         def call(runtime: RuntimeClient) -> None:
             if self._made is not None and self._made[0] is runtime:
                 function(self._made[1])
 
-        return call
+        self._host.post_to_runtime(call)
 
     def _made_of(self, runtime: RuntimeClient) -> T:
         if self._made is None or self._made[0] is not runtime:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from greenroom.actors.app.administration.server import PartHealth, PartStatus, ServerStatus
+from greenroom.actors.app.administration.replies import PartHealth, PartStatus, ServerStatus
 from greenroom.actors.core.base.optional_packages import install_command, missing_extras
 from greenroom.actors.knowledge.corpora.storage.readers import find_missing
 from greenroom.actors.search.embedding.embedding_service import EmbeddingStatistics

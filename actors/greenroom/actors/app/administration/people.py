@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import islice
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
-from greenroom.actors.app.administration.people_replies import AgentSeen, PeopleSeen, PersonSeen
 from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.core.audit.actor import LOG, NoteDeed
 from greenroom.actors.core.audit.record import JOURNAL, AuditRow
@@ -60,6 +60,52 @@ MOST_AGENTS: Final = 20
 
 _Pair = tuple[str | None, str]
 """A user, and an agent that works for them."""
+
+
+class AgentSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A known agent.
+
+    Attributes:
+        last_seen: When its last action was that the audit log still has; null if longer ago.
+    """
+
+    agent: str
+    last_seen: datetime | None
+
+
+class PersonSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A user, or the group of agents without a user.
+
+    Attributes:
+        last_seen: When the last of them was seen.
+        sessions: The number of their sessions, as far as counted.
+        keys: The number of their valid API keys.
+        has_memories: Whether they have or had memories.
+        is_erased: Whether they were erased; the audit log names them until `greenroom erase --finish`.
+    """
+
+    user: str | None
+    agents: list[AgentSeen]
+    more_agents: int
+    last_seen: datetime | None
+    sessions: int
+    keys: int
+    has_memories: bool
+    is_erased: bool
+
+
+class PeopleSeen(Reply, frozen=True, kw_only=True):
+    """Answers `ListPeople`, the most recently seen first.
+
+    Attributes:
+        left_out: How many more people there are.
+        is_whole: Whether every session and audit record was read, not only the first of very many.
+    """
+
+    people: list[PersonSeen]
+    browsers: list[ConnectedClient]
+    left_out: int
+    is_whole: bool
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
