@@ -12,9 +12,9 @@ import trio
 
 from greenroom.actors.app.map import layout
 from greenroom.actors.app.map.known import Known
+from greenroom.actors.app.map.layout import Floats
 from greenroom.actors.app.map.linking import LINKS, Check, Linked, Other, linked
-from greenroom.actors.app.map.memories import LARGEST, Floats, Memories, Vectors, in_order, vectors_of
-from greenroom.actors.app.map.neighbours import neighbours
+from greenroom.actors.app.map.memories import LARGEST, Memories, Vectors, in_order, vectors_of
 from greenroom.actors.memories.requests import map_replies as schemas
 from greenroom.actors.memories.requests.map_replies import MappedRoot, NodeType
 
@@ -97,7 +97,7 @@ def _revision(roots: list[MappedRoot], known: Known) -> str:
 def _near(vectors: Vectors | None, check: Check) -> _Near:
     if vectors is None:
         return _Near(layout.Links(*np.zeros((2, 0), np.intp)), np.zeros(0, np.float32))
-    pairs = neighbours(vectors.values, check)
+    pairs = layout.neighbours(vectors.values, check)
     return _Near(layout.Links(vectors.nodes[pairs.first], vectors.nodes[pairs.second]), pairs.cosines)
 
 

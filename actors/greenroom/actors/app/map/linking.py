@@ -8,8 +8,8 @@ from typing import Final, NamedTuple, get_args
 import numpy as np
 
 from greenroom.actors.app.map.known import NAMES, Known
-from greenroom.actors.app.map.layout import Links
-from greenroom.actors.app.map.memories import Memories, Places
+from greenroom.actors.app.map.layout import Links, Places
+from greenroom.actors.app.map.memories import Memories
 from greenroom.actors.content.text.truncate import make_label
 from greenroom.actors.core.auth.namespaces import is_below, root_of, user_namespace
 from greenroom.actors.knowledge.entities import EntityMatcher, MatchedNames

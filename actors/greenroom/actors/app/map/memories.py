@@ -9,13 +9,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from greenroom.actors.app.map.layout import Floats, Places
 from greenroom.actors.memories.requests.map_replies import MapOrder, MappedMemory, MappedRoot
 
 LARGEST: Final = 10.0
 """The size of the largest nodes."""
-
-Floats = npt.NDArray[np.float32]
-Places = npt.NDArray[np.intp]
 
 
 class Memories(NamedTuple):

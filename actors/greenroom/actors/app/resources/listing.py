@@ -3,8 +3,7 @@
 import msgspec
 
 from greenroom.actors.app.resources.kinds import DOCUMENT_TEMPLATE, KINDS
-from greenroom.actors.app.resources.listed import Listing
-from greenroom.actors.app.resources.listed import ResourceItem as ResourceItem
+from greenroom.actors.app.resources.listed import Listing, ResourceItem
 from greenroom.actors.core.auth import scopes
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
