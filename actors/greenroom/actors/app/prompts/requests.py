@@ -15,7 +15,7 @@ from greenroom.actors.app.prompts.catalogue import PROMPTS, listed, read_argumen
 from greenroom.actors.app.prompts.context import put_together
 from greenroom.actors.app.prompts.filling import budget_of, fill
 from greenroom.actors.app.prompts.gathering import Gathering
-from greenroom.actors.app.prompts.own import fill_own
+from greenroom.actors.app.prompts.library import fill_own
 from greenroom.actors.core.audit import actor as audit_actor
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import scopes
