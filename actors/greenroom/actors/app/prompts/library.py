@@ -1,4 +1,4 @@
-"""The user's own prompts: Markdown files with front matter, read at every change of their folder."""
+"""The user's own prompts: Markdown files with front matter, read at every change."""
 
 from __future__ import annotations
 
