@@ -407,7 +407,6 @@ class Agent:
         return result.unwrap() if further is None else await further()
 
     async def _carried_out(self, plan: Plan, on_accepted: Callable[[], None] | None) -> Any:
-        """Return the first result of a request."""
         if plan.message is None and not plan.is_checked:
             plan.request = await _checked(plan.request)
         if plan.costs:
@@ -441,7 +440,6 @@ class Agent:
         self._savings.record(self.principal, plan.counted, plan.sources, size, seconds, session_id)
 
     async def _explained(self, request: Any, reply: Any) -> Any:
-        """Return an empty answer with its reason."""
         asker = Asker(self.principal, self._uncounted, learns_workflows=self._learns_workflows)
         return await explain_empty(asker, request, reply)
 
@@ -460,7 +458,6 @@ class Agent:
             return await procedure.run(self._client_state)
 
     def _check_is_here(self) -> None:
-        """Check that the agent uses a runtime of this event loop."""
         if self._hosted is not None:
             raise TypeError("an agent over a Database can only ask; make one over what open_greenroom opens")
 

@@ -212,7 +212,6 @@ class KeyAuthenticator:
         return caller
 
     def _count(self, admitted: Caller) -> None:
-        """Count an accepted request."""
         rate_limit = self.rate_limit(admitted)
         if rate_limit is not None and (wait := rate_limit.frame(trio.current_time())) > 0:
             raise retry_later("too many requests by this key", wait)

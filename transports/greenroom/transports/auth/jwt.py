@@ -280,7 +280,6 @@ def metadata_url(resource: str) -> str:
 
 
 def _checked_url(url: object) -> str:
-    """Check the URL of the issuer's keys, and return it."""
     if isinstance(url, str):
         parts = urlsplit(url)
         if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
@@ -304,7 +303,6 @@ async def _read(response: httpx2.Response) -> bytes:
 
 
 def _keys_in(document: Mapping[str, Any]) -> dict[str | None, jwt.PyJWK]:
-    """Return the keys that can verify signatures, by name."""
     listed = document.get("keys")
     found: dict[str | None, jwt.PyJWK] = {}
     for each in listed if isinstance(listed, list) else ():

@@ -233,8 +233,6 @@ def _at_once(
 
 
 def _ask(client: Client, call: Call, request: Any, result: Callable[[Any], bytes]) -> None:
-    """Send a request to its actor, and answer with the result of its reply."""
-
     def finish(call: Call, reply: Any) -> None:
         if isinstance(reply, Exception):
             fail(client, call, reply)

@@ -226,7 +226,6 @@ async def _browsers(client: ClientContext) -> list[ConnectedClient]:
 
 
 def _agents(agents: list[tuple[int, str]]) -> dict[str, Any]:
-    """Return the view of a user's agents."""
     ordered = sorted(agents, key=lambda each: (-each[0], each[1]))
     return {
         "agents": [

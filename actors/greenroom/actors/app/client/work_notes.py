@@ -52,7 +52,6 @@ class _Batch(msgspec.Struct):
     memories: dict[str, NotedMemory] = msgspec.field(default_factory=dict)
 
     def add(self, noted: Noted, tool: str) -> None:
-        """Add the work of one request."""
         for path in noted.files:
             _put(self.files, path, self.files.get(path, 0) + 1, MOST_FILES)
         if noted.search:

@@ -166,7 +166,6 @@ def _nothing_relevant(what: str) -> Any:
 
 
 async def _symbols_like(asker: Asker, name: str) -> set[str]:
-    """Return the symbols with similar names."""
     found = await asker.ask(SymbolSearch(symbol=name[:_LONGEST_SYMBOL], limit=10))
     return {each.symbol for each in found.definitions}
 

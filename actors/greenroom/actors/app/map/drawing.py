@@ -153,7 +153,6 @@ def _below(others: Iterable[Other]) -> list[str]:
 
 
 def _numbers(names: Iterable[str]) -> dict[str, int]:
-    """Return numbers for names, in order of first occurrence."""
     return {name: number for number, name in enumerate(dict.fromkeys(names))}
 
 

@@ -137,7 +137,6 @@ def _session(session_id: str, known: Known) -> Other:
 def _mentions(
     roots: Sequence[MappedRoot], memories: Memories, known: Known, check: Check
 ) -> Iterator[tuple[int, Other]]:
-    """Yield links to the mentioned entities."""
     if not any(root.texts for root in roots):
         return
     matcher = EntityMatcher(

@@ -157,7 +157,6 @@ def _unasked(roots: Roots) -> list[str]:
 
 
 async def _entities(context: ProcedureContext) -> list[MappedEntity]:
-    """Return the entities of the corpora that the caller may see and read."""
     may_read = scopes.allows(context.principal.scopes, scopes.needed_for_request("find_entity"))
     if not may_read or not can_match():
         return []

@@ -44,8 +44,6 @@ class InvalidPromptError(Exception):
 
 
 class _Front(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The front matter of a prompt."""
-
     description: Annotated[str, Meta(min_length=1, max_length=1_000)]
     name: str | None = None
     title: Annotated[str, Meta(max_length=200)] = ""

@@ -334,7 +334,6 @@ def find_kind(uri: str) -> tuple[ResourceKind, Found] | None:
 
 @cache
 def _beginnings() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return the beginnings of the URIs of each kind."""
     return tuple(
         (re.compile(beginning[0]), kind.kind)
         for kind in KINDS

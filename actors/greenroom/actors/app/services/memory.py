@@ -319,7 +319,6 @@ class MemoryService:
 
 
 def _encode(arguments: Mapping[str, Any]) -> bytes:
-    """Return the given arguments as JSON."""
     return to_json({name: plain(value) for name, value in arguments.items() if value is not None})
 
 

@@ -314,7 +314,6 @@ class SessionService:
             raise
 
     async def _ask(self, request_type: type[Message[R]], **arguments: Any) -> R:
-        """Check the arguments like a tool's, and ask the session."""
         return await self._send(arguments["session_id"], _checked(request_type, **arguments))
 
     async def _send(self, session_id: str, request: Message[R]) -> R:
@@ -323,7 +322,6 @@ class SessionService:
 
 
 def _checked(request_type: type[M], **arguments: Any) -> M:
-    """Build a request from arguments, with the checks of a tool."""
     with service_errors():
         return parse_request(request_type, to_json(arguments))
 
@@ -363,7 +361,6 @@ def _appending(session_id: str, event: Event | Mapping[str, Any]) -> dict[str, A
 
 
 async def _converted(page: requests.EventPage) -> list[Event]:
-    """Convert the events of a page, in slices."""
     events: list[Event] = []
     size = 0
     for view in page.events:

@@ -61,7 +61,6 @@ class _Collector:
         self._snapshot = snapshot
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every metric."""
         yield InfoMetricFamily("greenroom_build", "The program.", {"version": version("greenroom")})
         yield from request_families(self._snapshot.requests)
         yield from connection_families(self._snapshot.connections)

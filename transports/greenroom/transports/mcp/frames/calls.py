@@ -227,7 +227,6 @@ class OpenStreams:
 
 
 def _timeout_of(call: Call) -> float:
-    """Return the timeout of a call in seconds."""
     meta = None if call.frame.params is None else call.frame.params.get("_meta")
     wanted = meta.get(DEADLINE_META_KEY) if isinstance(meta, dict) else None
     if wanted is None:

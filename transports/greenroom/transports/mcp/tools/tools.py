@@ -135,7 +135,6 @@ _ALL = tuple(Tool(name=name, asks=REQUESTS[name], **text._asdict()) for name, te
 
 
 def _with_aliases(tools: tuple[Tool, ...]) -> dict[str, Tool]:
-    """Return the tools and their older names, by name."""
     table = {tool.name: tool for tool in tools}
     for alias in ALIASES:
         if alias.told_by is None:
