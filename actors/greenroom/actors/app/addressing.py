@@ -129,7 +129,9 @@ class Addressing:
         if isinstance(request, CompleteResource) and request.is_path and CORPUS_KIND in self._resources:
             corpus = request.known.get("corpus", "")
             return CompleteNames(corpus=corpus, kind="path", value=request.value)
-        return self._timed(request)
+        if isinstance(request, MemorySearch) and self._timezone is not None:
+            return request.with_words_in(self._timezone)
+        return request
 
     def check_resource_kind(self, kind: str) -> None:
         """Check that a kind of resource is open to the client."""
@@ -156,12 +158,6 @@ class Addressing:
         filters = getattr(request, "filters", None)
         within = None if filters is None else filters.namespace
         return msgspec.structs.replace(request, namespace=within or self._namespace)
-
-    def _timed(self, request: Any) -> Any:
-        """Return a request with its default time zone."""
-        if isinstance(request, MemorySearch) and self._timezone is not None:
-            return request.with_words_in(self._timezone)
-        return request
 
 
 def idempotency_scope(principal: Principal) -> str:

@@ -212,17 +212,13 @@ class ListPeople(Procedure[PeopleSeen], frozen=True, metaclass=CheckedWhenBuilt,
         people.sort(key=lambda each: (each.last_seen is None, each.user or ""))
         people.sort(key=lambda each: each.last_seen.timestamp() if each.last_seen else 0.0, reverse=True)
         shown = people[:MOST_PEOPLE]
+        clients = [each for process in (await read_processes(client)).reports for each in process.clients]
         return PeopleSeen(
             people=shown,
-            browsers=await _browsers(client),
+            browsers=[each for each in clients if each.browser is not None],
             left_out=len(people) - len(shown),
             is_whole=seen.is_whole,
         )
-
-
-async def _browsers(client: ClientContext) -> list[ConnectedClient]:
-    processes = await read_processes(client)
-    return [each for process in processes.reports for each in process.clients if each.browser is not None]
 
 
 def _agents(agents: list[tuple[int, str]]) -> dict[str, Any]:

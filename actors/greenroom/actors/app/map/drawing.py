@@ -60,7 +60,10 @@ def drawn(
         places = _on_plane(len(memories.shown), len(found.others), vectors, near.links, links, check)
     elif kind == "graph":
         places = _by_links(memories, len(found.others), vectors, links, check)
-    names = [*(memory.namespace for memory in memories.shown), *_below(found.others)]
+    names = [
+        *(memory.namespace for memory in memories.shown),
+        *(other.namespace for other in found.others if other.namespace),
+    ]
     kinds = _numbers(memory.kind for memory in memories.shown)
     namespaces = _numbers(names)
     return schemas.MemoryMapped(
@@ -145,11 +148,6 @@ def _nodes(
         x=at[:, 0].tolist(),
         y=at[:, 1].tolist(),
     )
-
-
-def _below(others: Iterable[Other]) -> list[str]:
-    """Return the namespaces of those that have one."""
-    return [other.namespace for other in others if other.namespace is not None]
 
 
 def _numbers(names: Iterable[str]) -> dict[str, int]:

@@ -108,14 +108,6 @@ def _preferences_topics(found: Found, reader: ResourceReader) -> tuple[str, ...]
     return (uris.preferences_topic(user_namespace(reader.principal)),)
 
 
-def _own_savings(_: Found, reader: ResourceReader) -> Address:
-    return savings_address(user_namespace(reader.principal))
-
-
-def _current_session(_: Found, reader: ResourceReader) -> Address | None:
-    return None if reader.session_id is None else Address("session", reader.session_id)
-
-
 def _current_topics(_: Found, reader: ResourceReader) -> tuple[str, ...]:
     topics = (uris.client_topic(reader.token),)
     if reader.session_id is None:
@@ -271,12 +263,18 @@ KINDS: tuple[ResourceKind, ...] = (
     ResourceKind(
         "savings",
         uris.SAVINGS,
-        _own_savings,
+        lambda _, reader: savings_address(user_namespace(reader.principal)),
         lambda *_: (),
         procedure=lambda uri: ReadSavings(uri=uri),
         lists=listed.savings,
     ),
-    ResourceKind("session", uris.CURRENT, _current_session, _current_topics, lists=listed.current_session),
+    ResourceKind(
+        "session",
+        uris.CURRENT,
+        lambda _, reader: None if reader.session_id is None else Address("session", reader.session_id),
+        _current_topics,
+        lists=listed.current_session,
+    ),
     ResourceKind(
         "project",
         uris.PROJECT,

@@ -65,6 +65,7 @@ class Reader(Generic[T]):
     repeatable: bool = False
 
     def __call__(self, value: object) -> T:
+        """Parse a text or a TOML value."""
         if type(value) not in self.kinds:  # exact types: a bool is not a number
             raise InvalidValueError(self.allowed)
         try:

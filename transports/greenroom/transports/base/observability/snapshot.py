@@ -86,7 +86,11 @@ class ObservedServer:
         self._access = access or AccessMeter()
         self.runtime = runtime
         self._transports: dict[str, Callable[[], ConnectionStatistics]] = {}
-        self.reporter = Presence(runtime, RequestHistory(meter, time.time), self._open_connections)
+        self.reporter = Presence(
+            runtime,
+            RequestHistory(meter, time.time),
+            lambda: {name: said.connections for name, said in self.connections().items()},
+        )
 
     def add_transport(self, transport: str, statistics: Callable[[], ConnectionStatistics]) -> None:
         """Add a transport; the function returns its statistics."""
@@ -138,9 +142,6 @@ class ObservedServer:
         if not often:
             figures["imitations"] = await self.runtime.query(Imitations())
         return figures
-
-    def _open_connections(self) -> dict[str, int]:
-        return {name: said.connections for name, said in self.connections().items()}
 
     def connections(self) -> dict[str, ConnectionStatistics]:
         """Return the current connection statistics of each transport, by name."""

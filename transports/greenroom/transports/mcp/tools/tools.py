@@ -138,14 +138,11 @@ def _with_aliases(tools: tuple[Tool, ...]) -> dict[str, Tool]:
     table = {tool.name: tool for tool in tools}
     for alias in ALIASES:
         if alias.told_by is None:
-            table[alias.name] = _older(alias, table[alias.successor])
+            successor = table[alias.successor]
+            table[alias.name] = msgspec.structs.replace(successor, name=alias.name, alias=alias, older=None)
         else:
             table[alias.name] = msgspec.structs.replace(table[alias.name], older=alias)
     return table
-
-
-def _older(alias: Alias, tool: Tool) -> Tool:
-    return msgspec.structs.replace(tool, name=alias.name, alias=alias, older=None)
 
 
 TOOLS: Mapping[str, Tool] = _with_aliases(_ALL)

@@ -108,6 +108,7 @@ class StatusNoted:
         self.status: int | None = None
 
     async def __call__(self, message: dict[str, Any]) -> None:
+        """Send a message."""
         if message["type"] == "http.response.start":
             self.status = int(message["status"])
         await self._send(message)

@@ -66,7 +66,11 @@ class Session:
         self._closed = False
         self._changed = trio.lowlevel.ParkingLot()
         self.client = service.client(
-            caller, self, self._tasks, has_room=self._has_room, changed=self._changed
+            caller,
+            self,
+            self._tasks,
+            has_room=lambda: sum(each.unsent for each in self.readers) <= self.limits.unsent_bytes,
+            changed=self._changed,
         )
 
     @property
@@ -125,9 +129,6 @@ class Session:
         """Wait until a condition on this session holds."""
         while not condition():
             await self._changed.park()
-
-    def _has_room(self) -> bool:
-        return sum(reader.unsent for reader in self.readers) <= self.limits.unsent_bytes
 
     # -- the end ---------------------------------------------------------------------------------
 

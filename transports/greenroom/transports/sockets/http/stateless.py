@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
 from http import HTTPStatus
 from importlib import import_module
 from typing import Any, Final
@@ -189,7 +188,7 @@ class StatelessEndpoint:
             with service.authenticator.hold_connection(caller, lose):
                 exchange.is_recorded = True
                 client.take(frame, answer, wait)
-                await exchange.settle(answer, partial(_whole, id))
+                await exchange.settle(answer, lambda line: Response(status_of(line, id), [JSON], line[:-1]))
         finally:
             service.clients.discard(client)
             client.close()
@@ -221,7 +220,3 @@ async def _parameter_mismatch(head: RequestHead, frame: Frame, schema: Any) -> R
 def _rejected(rejection: Rejection, id: bytes = NO_ID) -> Response:
     code, sentence, data = rejection
     return Response(STATUS.get(code, 200), [JSON], rpc_error(code, sentence, id=id, data=data))
-
-
-def _whole(id: bytes, line: bytes) -> Response:
-    return Response(status_of(line, id), [JSON], line[:-1])
