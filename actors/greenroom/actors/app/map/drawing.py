@@ -62,7 +62,7 @@ def drawn(
         places = _by_links(memories, len(found.others), vectors, links, check)
     names = [
         *(memory.namespace for memory in memories.shown),
-        *(other.namespace for other in found.others if other.namespace),
+        *(other.namespace for other in found.others if other.namespace is not None),
     ]
     kinds = _numbers(memory.kind for memory in memories.shown)
     namespaces = _numbers(names)
