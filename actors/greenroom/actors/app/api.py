@@ -72,18 +72,13 @@ class Plan(msgspec.Struct):
     """A request in progress: its state from beginning to end.
 
     Attributes:
-        request: The request as received.
-        is_checked: Whether its arguments are within their limits.
         by_key: Whether it names a memory by its key, which may be elsewhere.
         step: The tool of a call that is recorded as a workflow step.
-        counted: The operation for which savings are counted.
         began: Its start on trio's clock, where that is recorded.
         note: Records the answer in the client's session.
         costs: Whether it is charged to the agent's quota.
         message: The message for its actor; None if no single actor answers it.
         address: Its actor; None if that must be looked up, too.
-        idempotency: Its idempotency data.
-        sources: The sources of its answer.
     """
 
     request: Any
@@ -108,18 +103,14 @@ class Agent:
 
     Args:
         runtime: The runtime of `open_greenroom`, or a `Database`.
-        principal: The identity of the agent.
         timezone: The name of the default time zone of words such as "yesterday" in its searches; None means
             the machine's.
         client: The client's own name, which reveals its tool.
         passports: How passports of sessions are signed.
-        quota: Its quota, if limited.
         locator: For a client without a connection: finds its current session.
         on_export: Called with the size of each export of memories or a session, in bytes.
         reach: The files that it may ingest into corpora; None means none.
         savings: Counts the savings of its searches and reads; None if they are not counted.
-        server: The serving process; None if there is none.
-        workspaces: Keep the indexes of its folders of code; None without them.
         is_person: Whether a person uses it through pages: their reads save no tokens, and they get no links
             to passports, which open without a key.
         learns_workflows: Whether its tool calls are recorded as workflow steps, without arguments.
@@ -318,9 +309,6 @@ class Agent:
 
         The first change of a quiet resource is reported at once. Changes within ``window`` seconds after a
         report are merged into one, reported at the end of the window.
-
-        Raises:
-            RuntimeClosedError: The runtime is closed.
         """
         self._check_is_here()
         limit = None if self._quota is None else self._quota.subscriptions

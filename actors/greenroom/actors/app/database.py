@@ -125,14 +125,12 @@ class Database(RuntimeHost):
     that has not begun is not done; one that has begun is done whole or not at all. Commits stay.
 
     Args:
-        path: The folder of the data; made when missing.
         options: Options; see `GreenroomOptions`.
 
     Attributes:
         sessions: Its sessions, for the agent ``app``. For another agent, make a `SessionService` with the
             database as its runtime.
         memory: Its memories; likewise, with `MemoryService`.
-        is_blocking: Whether a plain ``with`` block has opened it.
 
     Raises:
         TypeError: An option is unknown or of a wrong type, or two options set the same.
@@ -274,9 +272,6 @@ class Database(RuntimeHost):
         Cancelling this call cancels the function and waits for its end. So an
         ``anyio.CancelScope(shield=True)`` in the function also holds when asyncio cancels the task; one in
         the task itself would not.
-
-        Raises:
-            RuntimeClosedError: The database is not open, or closed before the function returned.
         """
         return await self.with_runtime(lambda _: function(*arguments))
 
@@ -358,8 +353,6 @@ class _Keeper:
 
     Attributes:
         token: The trio token of the thread, for functions to run soon.
-        is_open: Whether it accepts calls.
-        failure: Why it could not be opened, or ended by itself.
         has_ended: Whether the thread has ended.
         is_parents: Whether the thread belongs to the parent of this forked process.
     """

@@ -17,11 +17,7 @@ class RuntimeHost(ABC):
 
     @abstractmethod
     async def with_runtime(self, function: Callable[[RuntimeClient], Awaitable[R]]) -> R:
-        """Run an async function of the runtime in its thread, and await the result.
-
-        Raises:
-            RuntimeClosedError: it is not open, or closed before the function returned.
-        """
+        """Run an async function of the runtime in its thread, and await the result."""
 
     @abstractmethod
     def post_to_runtime(self, function: Callable[[RuntimeClient], object]) -> None:
@@ -34,7 +30,6 @@ class Hosted(Generic[T]):
     What it holds is of one runtime: it is made again when the host has opened another one.
 
     Args:
-        host: Keeps the runtime open.
         make: Makes it; called in the thread of the runtime.
     """
 

@@ -115,13 +115,7 @@ _KEY_ALLOWED: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedOptions:
-    """Checked options, each under one name and with its default.
-
-    Attributes:
-        content_limit: As in `GreenroomOptions`, like all that are not named here.
-        tiers: The sizes of the tiers of a conversation.
-        common: The options that the runtime takes unchanged.
-    """
+    """Checked options, each under one name and with its default."""
 
     content_limit: int
     tiers: TierSizes

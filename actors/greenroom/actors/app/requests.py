@@ -243,7 +243,6 @@ class Route(NamedTuple):
     """Routing of a request type to its actor.
 
     Attributes:
-        tool: The name of the request.
         kind: What determines its actor: a session id, the agent, a namespace, the user, or a URI.
         is_write: Whether it may carry an idempotency key.
         makes_id: Whether the server may make its session's id.

@@ -24,13 +24,7 @@ CACHED: Final = 64  # cached answers per listing
 
 
 class Listings:
-    """The listings of one era, as JSON, shared by all clients with the same access.
-
-    Attributes:
-        tools: Returns the tools of an offer for a set of scopes.
-        templates: Returns the resource templates for a set of scopes.
-        discovery: Returns the server's description with an offer for a set of scopes.
-    """
+    """The listings of one era, as JSON, shared by all clients with the same access."""
 
     def __init__(self, answers: ResponseEncoder, usual: ToolOffer, profile: ServerInfo) -> None:
         self._answers = answers

@@ -50,9 +50,6 @@ class Method(NamedTuple):
     """One method.
 
     Attributes:
-        shape: The struct of its parameters.
-        answer: Answers a request, given its parameters.
-        eras: The eras that have it.
         refuse: Refuses a request of a client without access, whatever it holds; returns whether it did.
         is_open: Whether it is answered before a handshake.
     """

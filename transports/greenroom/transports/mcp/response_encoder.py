@@ -34,13 +34,7 @@ class ResponseEncoder:
     def result(
         self, result: dict[str, Any], kept: tuple[int, str] | None = None, moment: Moment | None = None
     ) -> bytes:
-        """Return the JSON of a result.
-
-        Args:
-            result: Its members.
-            kept: Its cache lifetime and scope, in the era that states them.
-            moment: When it is made; None for a constant result.
-        """
+        """Return the JSON of a result."""
         meta = {**self._meta, **result.get("_meta", {})}
         full = {**result, **self._signed}
         if meta or moment is not None:

@@ -129,10 +129,7 @@ class McpServer:
 
     Attributes:
         offers: What clients are offered, by their choice of tools.
-        methods: The methods, by era.
         checks: The SDK's checks of requests (the module `checks`); None until a request needs them.
-        meter: Counts completed requests.
-        connected: The connected clients.
         successors: Current tool names by older ones; calls are counted under the current name.
     """
 

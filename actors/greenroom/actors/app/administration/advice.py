@@ -26,7 +26,6 @@ class Known(NamedTuple):
 
     Attributes:
         now: The time in microseconds since 1970 UTC.
-        is_sound: Whether the store is reliable.
     """
 
     now: int

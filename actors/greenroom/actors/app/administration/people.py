@@ -77,9 +77,6 @@ class PersonSeen(msgspec.Struct, frozen=True, kw_only=True):
     """A user, or the group of agents without a user.
 
     Attributes:
-        last_seen: When the last of them was seen.
-        sessions: The number of their sessions, as far as counted.
-        keys: The number of their valid API keys.
         has_memories: Whether they have or had memories.
         is_erased: Whether they were erased; the audit log names them until `greenroom erase --finish`.
     """
@@ -98,7 +95,6 @@ class PeopleSeen(Reply, frozen=True, kw_only=True):
     """Answers `ListPeople`, the most recently seen first.
 
     Attributes:
-        left_out: How many more people there are.
         is_whole: Whether every session and audit record was read, not only the first of very many.
     """
 

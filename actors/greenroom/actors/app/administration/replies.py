@@ -26,7 +26,6 @@ class PartHealth(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         status: ``degraded``: it works, but needs attention.
-        cause: The reason, and the remedy if there is one.
     """
 
     part: str
@@ -39,8 +38,6 @@ class Health(Reply, frozen=True, kw_only=True):
 
     Attributes:
         status: The value of ``/healthz``: whether the server serves.
-        worst: The worst of its parts.
-        parts: Every part.
     """
 
     status: ServerStatus
@@ -65,10 +62,7 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
     """A count of what the caller may see.
 
     Attributes:
-        count: The number.
         is_more: Whether there are more, not counted.
-        newest: The item that changed last.
-        newest_at: The time of that change.
     """
 
     count: int
@@ -83,10 +77,7 @@ class ProcessView(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         pid: Its process id; for administrators only.
         role: Whether it owns the folder or is attached to the owner.
-        is_this: Whether it is the answering process.
         clients: Its clients; callers who are no administrators see only their own.
-        left_out: How many more clients there are.
-        connections: Open connections of each transport.
         calls: Its requests in the last hour.
     """
 
@@ -105,11 +96,6 @@ class StoreView(msgspec.Struct, frozen=True, kw_only=True):
     """The store.
 
     Attributes:
-        used_bytes: The size of its content.
-        max_bytes: Its largest allowed size.
-        file_bytes: The length of its file.
-        disk_free: Free bytes on its disk.
-        rows: The number of its rows.
         commits: The transactions since it was opened.
         last_commit_seconds: The duration of the last group commit.
         is_checked: Whether the whole file was checked.
@@ -148,13 +134,7 @@ class BackupView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """A matter for the operator's attention.
-
-    Attributes:
-        topic: Its subject.
-        sentence: What is wrong.
-        remedy: What to do.
-    """
+    """A matter for the operator's attention."""
 
     severity: Severity
     topic: str
@@ -163,12 +143,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overview(Reply, frozen=True, kw_only=True):
-    """Answers `GetOverview`. Absent members are for administrators, or need another scope.
-
-    Attributes:
-        health: The health of every part.
-        advice: Matters for attention, errors first.
-    """
+    """Answers `GetOverview`. Absent members are for administrators, or need another scope."""
 
     version: str
     health: list[PartHealth]

@@ -46,16 +46,12 @@ class ClientContext(PassportClient):
 
     Args:
         client: Its own name for itself.
-        options: How passports are signed.
         scope: The scope of the client's idempotency keys.
         locator: Finds the session of a client without a connection; None with one.
         ledger: Counts savings; without it only stored savings are read.
         on_export: Called with the size of each export in bytes.
-        prompts: The user's own prompts; None without any.
 
     Attributes:
-        session: Its current session.
-        passports: Signs and checks its passports.
         files: The files that it may read, and has read.
     """
 

@@ -38,9 +38,7 @@ class Noted(NamedTuple):
 
     Attributes:
         files: The files read, by their names in the answer.
-        search: The query; None without one.
         is_private: Whether the search covered the agent's private data.
-        memory: The stored memory.
     """
 
     files: Iterable[str] = ()

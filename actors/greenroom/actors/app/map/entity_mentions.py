@@ -51,11 +51,7 @@ class FindEntity(
     """Find an entity as `FindVendorInfo` does, and its mentions in memories and sessions."""
 
     async def run(self, context: ProcedureContext) -> entity_requests.EntityFound:
-        """Ask the corpus, the owners of memories and the sessions, as the scopes allow.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``.
-        """
+        """Ask the corpus, the owners of memories and the sessions, as the scopes allow."""
         began = trio.current_time()
         reply, names, ambiguous = await self.answered(context, "find_entity")
         elsewhere = _Elsewhere(names, ambiguous)

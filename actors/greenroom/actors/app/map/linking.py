@@ -37,7 +37,6 @@ class Linked(NamedTuple):
 
     Attributes:
         others: The nodes that are no memories, numbered after them; most links first.
-        links: The linked pairs.
         types: The type of each link, as its index in `LINKS`.
     """
 

@@ -20,10 +20,6 @@ class Memories(NamedTuple):
     """The memories of a map.
 
     Attributes:
-        shown: The memories, in the order of the map.
-        uses: The number of uses of each.
-        ratings: Their mean ratings.
-        sizes: Their sizes on the map.
         nodes: For each root, the map index of each of its memories.
     """
 

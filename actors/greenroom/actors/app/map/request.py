@@ -58,11 +58,7 @@ class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, metaclass=CheckedW
     limit: schemas.MapLimit = schemas.MOST_NODES
 
     async def run(self, context: ProcedureContext) -> schemas.MemoryMapped:
-        """Ask the owners of memories, name the linked nodes, and place all nodes.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: a namespace is given twice.
-        """
+        """Ask the owners of memories, name the linked nodes, and place all nodes."""
         filters = self._filters()
         entities = await _entities(context)
         found = await self._memories(context, filters, [name for each in entities for name in words_of(each)])

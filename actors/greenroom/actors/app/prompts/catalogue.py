@@ -104,11 +104,7 @@ def read_arguments(declared: Declared, given: Mapping[str, str]) -> Any:
 
 
 def _by_todays_names(given: Mapping[str, str], hints: Mapping[str, Any]) -> dict[str, str]:
-    """Return the non-empty arguments by current names.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: one is given twice, or is an unknown detail.
-    """
+    """Return the non-empty arguments by current names."""
     named: dict[str, str] = {}
     for name, value in given.items():
         if not value.strip():

@@ -64,7 +64,6 @@ class Gathering:
 
     Attributes:
         pieces: What was found, the most important first.
-        missing: What was not found, and why.
     """
 
     def __init__(self, client: ClientContext) -> None:
@@ -90,11 +89,7 @@ class Gathering:
         return True
 
     async def subject(self, path: str | None, symbol: str | None) -> str:
-        """Look up the code of a prompt; return its text.
-
-        Raises:
-            Refusal: The path is in no workspace, or does not exist.
-        """
+        """Look up the code of a prompt; return its text."""
         if path is None:
             assert symbol is not None, "one of both is given"
             found = await SymbolSearch(symbol=symbol, limit=3).run(self._client)
@@ -212,11 +207,7 @@ class Gathering:
             seen.add((path, line))
 
     async def changes(self, path: str | None) -> list[str]:
-        """Look up the changes since the last commit; return the changed files.
-
-        Raises:
-            Refusal: The path is in no workspace.
-        """
+        """Look up the changes since the last commit; return the changed files."""
         roots = await find_roots(self._client)
         place = await read_in_thread(resolve_file, "path", path or "", roots, self._client.files.reach.closed)
         try:

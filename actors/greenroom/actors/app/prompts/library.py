@@ -53,11 +53,7 @@ class _Front(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class PromptLibrary:
     """The prompts of a folder; made by `open_prompts`.
 
-    Args:
-        folder: The folder, which need not exist yet.
-
     Attributes:
-        prompts: The current prompts, by name.
         problems: Why other files are no prompts, by file name.
     """
 

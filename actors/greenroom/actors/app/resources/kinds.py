@@ -41,7 +41,6 @@ class ResourceReader(NamedTuple):
     """The reader or subscriber of a resource.
 
     Attributes:
-        session_id: The client's current session; None without one.
         token: Identifies the client.
     """
 
@@ -58,15 +57,10 @@ class ResourceKind(NamedTuple):
 
     Attributes:
         kind: Its name in `scopes.RESOURCES`, which has its scope.
-        pattern: The pattern of its URIs.
         address: Returns the actor that answers a `ReadResource`; None if this reader can have no such
             resource.
         topics: Returns the topics of its changes; none for another's resource.
         procedure: Reads it by URI from several actors; None if one actor does.
-        templates: Its templates, in listing order.
-        completes: Completes the variables of its templates, by name.
-        lists: Lists its resources; None if they are not listed.
-        has_pages: Whether its listing has pages, and not only a first one.
     """
 
     kind: str
@@ -351,11 +345,7 @@ def scope_kind(uri: str) -> str | None:
 
 
 def check_scheme(uri: str) -> None:
-    """Check that a URI has a served scheme, whether or not the resource exists.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR`` naming the served schemes.
-    """
+    """Check that a URI has a served scheme, whether or not the resource exists."""
     if not uri.startswith(tuple(f"{scheme}://" for scheme in SCHEMES)):
         raise auth_errors.invalid(
             "uri",

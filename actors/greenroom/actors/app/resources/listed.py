@@ -43,12 +43,7 @@ class ResourceItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listing(NamedTuple):
-    """A page of a listing.
-
-    Attributes:
-        sessions: The sessions on it.
-        current: The client's current session; None without one.
-    """
+    """A page of a listing."""
 
     sessions: list[SessionSummary]
     current: str | None

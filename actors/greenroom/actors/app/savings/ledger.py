@@ -74,9 +74,6 @@ class Ledger:
     Args:
         now: Returns the wall clock in nanoseconds since 1970 UTC.
         token_price: The price of a million tokens.
-
-    Attributes:
-        baselines: The baseline of each operation.
     """
 
     def __init__(

@@ -79,11 +79,7 @@ class ServiceResult(dict[str, Any]):
         super().__init__(given)
 
     def _completed(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields in order, with defaults.
-
-        Raises:
-            TypeError: A field is unknown or missing.
-        """
+        """Return the fields in order, with defaults."""
         try:
             bound = self.__signature__.bind(**given)
         except TypeError as error:
@@ -128,11 +124,7 @@ def _time(name: str, result: ServiceResult) -> datetime | None:
 
 
 def _time_text(name: str, given: Any) -> str:
-    """Return the JSON text of a time, which may be a text already.
-
-    Raises:
-        ServiceError: ``VALIDATION_ERROR``: it is no time.
-    """
+    """Return the JSON text of a time, which may be a text already."""
     if type(given) is datetime and given.tzinfo is UTC:
         return str(msgspec.to_builtins(given))  # the same as below, several times faster
     text = given.isoformat() if isinstance(given, date) else given

@@ -94,11 +94,7 @@ class MemoryService:
         return saved.id
 
     async def get_memory(self, namespace: str, key: str, version: int | None = None) -> Memory | None:
-        """Return the newest version of a memory, or an older one; None without any.
-
-        Raises:
-            ServiceError: An argument breaks a rule.
-        """
+        """Return the newest version of a memory, or an older one; None without any."""
         try:
             shown = await self._ask(requests.ReadMemory, namespace, key=key, version=version)
         except ServiceError as error:
@@ -141,9 +137,6 @@ class MemoryService:
         """Delete a memory from reads and searches; return whether it existed.
 
         Its history stays until it is purged.
-
-        Raises:
-            ServiceError: An argument breaks a rule.
         """
         dropped = await self._ask(
             requests.DropMemory, namespace, key=key, deleted_by=deleted_by, task_id=task_id
@@ -154,9 +147,6 @@ class MemoryService:
         """Remove a memory with its history, and everything deleted under its key before.
 
         Returns whether anything existed.
-
-        Raises:
-            ServiceError: An argument breaks a rule.
         """
         given = {"key": key, "deleted_by": deleted_by, "task_id": task_id, "purge": True}
         first = dropped = await self._ask(requests.DropMemory, namespace, **given)
@@ -165,11 +155,7 @@ class MemoryService:
         return first.forgotten > 0
 
     async def list_versions(self, namespace: str, key: str) -> list[MemoryVersion]:
-        """Return every unpurged version under a key, oldest first, deleted memories included.
-
-        Raises:
-            ServiceError: An argument breaks a rule.
-        """
+        """Return every unpurged version under a key, oldest first, deleted memories included."""
         found: list[MemoryVersion] = []
         cursor: str | None = None
         while True:
@@ -191,9 +177,6 @@ class MemoryService:
 
         The prefix has whole segments: ``user:al`` matches nothing of ``user:alice``, and ``user`` matches
         every user's namespace. A trailing colon is ignored.
-
-        Raises:
-            ServiceError: An argument breaks a rule.
         """
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             sentence = f"limit: it takes a whole number from 1 and got {limit!r}"
@@ -215,18 +198,11 @@ class MemoryService:
         """Return a page of 1-200 memories at or below a namespace, most recent update first.
 
         The namespace has at least two segments. A memory that is updated between two pages may be on neither.
-
-        Raises:
-            ServiceError: An argument breaks a rule.
         """
         return await self._page(namespace, limit, cursor, superseded=True)
 
     async def list_namespaces(self, namespace: str) -> list[str]:
-        """Return the namespaces with memories at or below one of two segments or more, sorted.
-
-        Raises:
-            ServiceError: The name breaks a rule.
-        """
+        """Return the namespaces with memories at or below one of two segments or more, sorted."""
         found: list[str] = []
         cursor: str | None = None
         while True:

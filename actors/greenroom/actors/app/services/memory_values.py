@@ -18,11 +18,7 @@ class Memory(ServiceResult):
     Attributes:
         id: The number of this version, unique below the namespace's root.
         memory_id: The UUID of the memory, the same for all its versions.
-        namespace: Its namespace.
-        key: Its key.
         value: The stored value; a text stored by another tool is ``{"content": …}``.
-        memory_type: Its type.
-        metadata: A dictionary of JSON values.
         version: Counts from 1.
         created_by: The author of the first version.
         updated_by: The author of this version.
@@ -53,9 +49,6 @@ class MemoryVersion(ServiceResult):
         id: As in `Memory`.
         memory_id: As in `Memory`. A key that was deleted and reused has versions of several memories.
         version: Counts from 1 for each memory.
-        author: Who wrote it.
-        stored_at: When.
-        task_id: Its task.
         deleted_at: When the memory was deleted; None if it was not.
     """
 
@@ -72,7 +65,6 @@ class ListedMemories(ServiceResult):
     """A page of memories.
 
     Attributes:
-        memories: The memories.
         next_cursor: The cursor of the next page; None after the last.
     """
 
@@ -84,11 +76,8 @@ class MemoryChange(msgspec.Struct, frozen=True, kw_only=True):
     """One of several changes of memories.
 
     Attributes:
-        namespace: The namespace.
-        key: The key.
         value: The new value, a dictionary, whether or not the memory exists; None removes it with its
             history.
-        metadata: The new metadata, a dictionary.
         expires_in: Seconds until it expires, up to 100 years; None for never.
     """
 

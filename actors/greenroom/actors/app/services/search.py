@@ -33,25 +33,15 @@ class MemoryMatch(ServiceResult):
     """A found memory.
 
     Attributes:
-        id: The UUID of the memory.
-        key: Its key.
-        namespace: Its namespace.
         score: How well it matches, 0-1, independent of other results.
         relevance: Calibrated: three in ten memories with 0.3 were right.
         grade: The grade of its relevance.
         content: Its text; None if it has a ``value``, or is too large for a list.
         value: Its value; None if it has a ``content``, or is too large for a list.
-        tags: Its labels.
-        author: Who wrote it.
-        kind: Its type.
         importance: 0-1.
-        scope: Its visibility.
         version: Counts from 1.
-        created_at: When the first version was written.
-        updated_at: When this one was written.
         expires_at: When it expires; None for never.
         unreviewed: Whether a rule extracted it and it was not reviewed yet.
-        metadata: A dictionary of JSON values.
     """
 
     id: str
@@ -80,9 +70,6 @@ class MemoryMatches(ServiceResult):
 
     Attributes:
         memories: The best matches, best first.
-        total: Their number.
-        query: The query.
-        mode: The mode.
         debug: How the search ran, as the tool `memory_search` reports it; None unless requested.
     """
 

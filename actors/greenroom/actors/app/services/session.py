@@ -160,11 +160,6 @@ class SessionService:
         state. That is no error, even after the session has ended. Events are equal if all but ``timestamp``
         is equal under the same id; ``state_delta`` is not stored and not compared.
 
-        Args:
-            session_id: The session.
-            event: An `Event`, or a dictionary of its fields.
-            state_delta: Keys and values that replace those of the state.
-
         Returns:
             The event in the log; for a repeat, the existing one.
 
@@ -231,10 +226,6 @@ class SessionService:
         """Remove the newest event that the principal may see, and return it; None without any.
 
         The event's effect on the state stays.
-
-        Args:
-            session_id: The session.
-            id_prefix: Only events with ids that begin so.
 
         Raises:
             ServiceError: The session is unknown or has ended.

@@ -20,12 +20,8 @@ class StoredMemory(ServiceResult):
     """The result of storing a text.
 
     Attributes:
-        id: The UUID of the memory, as searches and tools have it.
         key: Its key; generated if none was given.
-        namespace: Its namespace.
-        version: Counts from 1.
         created: Whether it is a new memory, not a new version.
-        stored_at: When.
     """
 
     id: str
@@ -44,11 +40,7 @@ async def store_text(
     key: str | None,
     tags: Sequence[str],
 ) -> StoredMemory:
-    """Store a text, as `Database.remember` describes.
-
-    Raises:
-        ServiceError: An argument breaks a rule.
-    """
+    """Store a text, as `Database.remember` describes."""
     with service_errors():
         namespace = find_namespace(user, project)
         given = {"content": content, "namespace": namespace, "tags": _to_list(tags)}
@@ -67,11 +59,7 @@ async def store_text(
 async def find_texts(
     runtime: Askable, query: str, user: str | None, project: str | None, tags: Sequence[str], limit: int
 ) -> list[MemoryMatch]:
-    """Search what `store_text` stored for the same user and project, as `Database.search` describes.
-
-    Raises:
-        ServiceError: An argument breaks a rule.
-    """
+    """Search what `store_text` stored for the same user and project, as `Database.search` describes."""
     with service_errors():
         namespace, principal = find_namespace(user, project), _principal(user)
     found = await SearchService(runtime, principal).search_memories(
@@ -81,11 +69,7 @@ async def find_texts(
 
 
 def find_namespace(user: str | None, project: str | None) -> str:
-    """Return the namespace of texts for a user, a project or both.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: a name is empty or no text.
-    """
+    """Return the namespace of texts for a user, a project or both."""
     named = [(name, given) for name, given in (("user", user), ("project", project)) if given is not None]
     segments = [_segment(name, given) for name, given in named]
     if user is None:

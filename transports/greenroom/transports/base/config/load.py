@@ -45,7 +45,6 @@ class Source:
     """The source of a value in force.
 
     Attributes:
-        kind: Which of the four sources.
         place: The flag, the variable or the path of the file; empty for a default.
     """
 

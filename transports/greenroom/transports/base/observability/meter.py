@@ -57,9 +57,7 @@ class RequestCounts(NamedTuple):
     Attributes:
         method: The method, or `OTHER`.
         tool: The tool, or `OTHER`; empty for a method that calls none.
-        outcome: How they ended.
         buckets: The count of each time class: one for each of `BUCKET_BOUNDS`, and one beyond.
-        seconds: The sum of their times.
     """
 
     method: str
@@ -70,11 +68,7 @@ class RequestCounts(NamedTuple):
 
 
 class RequestMeter:
-    """Count requests by method, tool and outcome, and sort their times into classes.
-
-    Args:
-        tools: The tools that are counted under their own name.
-    """
+    """Count requests by method, tool and outcome, and sort their times into classes."""
 
     __slots__ = ("_others", "_rows", "_tools")
 

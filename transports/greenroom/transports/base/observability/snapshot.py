@@ -45,7 +45,6 @@ class Snapshot(NamedTuple):
     """The state of a server at one moment.
 
     Attributes:
-        connections: The connection statistics of each transport, by its name.
         savings: The savings that this process counted since its start.
     """
 
@@ -66,9 +65,6 @@ class ObservedServer:
 
     Args:
         is_stopping: Returns whether the server accepts no further request.
-
-    Attributes:
-        reporter: The presence report of this process to the owner.
     """
 
     def __init__(

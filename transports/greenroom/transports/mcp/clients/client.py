@@ -102,14 +102,11 @@ class Client:
         sink: Sink for messages that belong to no request.
         spawn: Starts a task that ends with the client.
         has_room: Whether it reads its answers; while it does not, no large answer begins.
-        changed: Where tasks wait for a change of this client.
         rate_limit: Counts its requests; None if they are not counted, or were counted before.
         is_single_request: Whether it makes one request, and ends with it.
         on_failure: Called when the store has failed for good, and no further answer is allowed.
 
     Attributes:
-        queue: The order of its requests.
-        domain: Its requests to the actors.
         subscriber: Its subscriptions outside of listen streams; None until it subscribes.
     """
 

@@ -26,8 +26,6 @@ class ClientIdentity:
 
     Attributes:
         era: Its era; None before its first request.
-        version: The protocol revision.
-        initialize: The parameters of its handshake; None without one.
         folder_of: Returns the working folder of a client with this name, from its process.
         is_introduced: Whether its requests may be served: after the handshake, if its era has one.
         is_name_fixed: Whether its name, and with it its era, is final.

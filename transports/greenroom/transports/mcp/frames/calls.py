@@ -108,13 +108,10 @@ class Call:
         expire: Ends it when it has timed out.
         id: Its id, as received.
         arrived: When it was read, in trio's time.
-        timeout: Seconds that it may take from then.
         deadline: When it times out, in trio's time.
         payload: Its parsed parameters, set by its method.
         begin: Sends it to its actor when its turn has come; None for requests without an order.
-        weight: The weight of its answer (`Tool.weight`).
         cancel_work: Cancels the work for it; None while there is none.
-        span: Its span; None without tracing.
         trace_id: Its trace id, if requests are logged; else empty.
     """
 
@@ -181,11 +178,7 @@ class Call:
 
 
 class OpenStreams:
-    """The streams of one client, each open while its block runs.
-
-    Attributes:
-        scopes: The cancel scope of each stream, by its call.
-    """
+    """The streams of one client, each open while its block runs."""
 
     def __init__(self, limits: Limits, changed: Callable[[], None]) -> None:
         self._limits = limits
@@ -241,10 +234,6 @@ class Deadlines:
     """Ends calls that time out, with one task for all of them.
 
     Nearly all calls have the same timeout, so they end in order of arrival and need no heap.
-
-    Args:
-        usual: The usual timeout in seconds.
-        overdue: Called with each call that timed out.
     """
 
     def __init__(self, usual: float, overdue: Callable[[Call], None]) -> None:

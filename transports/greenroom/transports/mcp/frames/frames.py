@@ -47,9 +47,7 @@ class Frame(NamedTuple):
         params: The decoded parameters; those of ``tools/call`` without ``arguments``. For a response, its
             ``result`` or ``error`` member.
         id: The id as received; None for a notification.
-        key: The id's value, for finding the request again.
         name: The tool's name when the method is ``tools/call`` and the name is a string.
-        arguments: The tool's arguments, an object's JSON as received.
         is_response: Whether it answers a request of this side.
         problem: What is wrong with the arguments; the answer to a caller who may send some.
     """
@@ -74,7 +72,6 @@ class FrameError(Exception):
     """A line that is no message; the connection goes on.
 
     Attributes:
-        code: The JSON-RPC error code.
         id: The id to answer with, as JSON.
     """
 

@@ -28,7 +28,6 @@ class Alias(OlderCall, frozen=True, eq=False, kw_only=True):
     """An older name of a tool.
 
     Attributes:
-        successor: The tool that executes it.
         told_by: The parameter that selects this meaning, if a current tool has the same name.
         is_usual: Whether it is meant also without that parameter, unless another one excludes it.
     """
@@ -117,12 +116,7 @@ def _without_none(hint: Any) -> Any:
 
 
 class OlderForm:
-    """The older form of a tool, with more parameters or wider ones; made by `older_form`.
-
-    Attributes:
-        request: The struct of the older form's parameters.
-        listed: The same, as listed.
-    """
+    """The older form of a tool, with more parameters or wider ones; made by `older_form`."""
 
     def __init__(self, today: type[Any], parameters: tuple[OlderParameter, ...]) -> None:
         self._today = today

@@ -21,7 +21,6 @@ class Moment(msgspec.Struct, frozen=True):
     """The time of an answer.
 
     Attributes:
-        microseconds: The time since 1970 UTC.
         json: The same in RFC 3339, as JSON.
         arrived: When its request was read, in trio's time.
     """

@@ -24,7 +24,6 @@ class _Plan(NamedTuple):
     """The plan for a struct type with older names.
 
     Attributes:
-        type: The extended type.
         inner: Its members that contain older names.
         more: Its own older names.
     """

@@ -31,9 +31,6 @@ class ToolOffers:
     Args:
         profiles: The profiles for clients that chose none, neither themselves nor by their keys.
         schemas: The form of the parameters' schemas, likewise.
-
-    Attributes:
-        usual: The offer for those clients.
     """
 
     def __init__(
@@ -64,10 +61,7 @@ class ToolOffer:
     Attributes:
         tools: The callable tools by name: all that the server has.
         listed: The names of the listed tools in order, for a client that may call all of them.
-        unlisted: The other names.
-        older: Adds older names to answers; None if there are none.
         renaming: The tools with older names in their answers.
-        older_prompts: Whether prompts list the older names of their arguments.
     """
 
     def __init__(

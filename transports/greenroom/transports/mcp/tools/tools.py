@@ -24,7 +24,6 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """One tool of the listing.
 
     Attributes:
-        name: The wire name.
         title: As `ToolText` has it, like the four that follow.
         asks: The request type that a call becomes; None for a tool of a program that embeds this server,
             which lists its own tools itself.

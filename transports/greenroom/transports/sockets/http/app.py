@@ -67,9 +67,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the HTTP transport.
 
     Attributes:
-        limits: The limits of one client.
         origins: Origins of web pages that may send requests, besides those of this machine.
-        sessions: Sessions at once.
         session_idle: Seconds without anything open after which a session ends.
         sound: Returns whether the store is reliable.
         routes: Further ASGI applications, by path; only for administrators if keys are required.
@@ -97,9 +95,6 @@ class HttpApp:
 
     Args:
         agent_for: Returns the agent of a client, given its caller and a valid agent id.
-
-    Attributes:
-        sessions: The sessions of the handshake era.
     """
 
     def __init__(

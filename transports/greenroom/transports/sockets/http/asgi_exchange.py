@@ -126,7 +126,6 @@ class Exchange:
 
     Attributes:
         extra: Headers of every response to it.
-        gone: Whether the client has disconnected.
         held: The budget of its body; set when the request is accepted.
         is_recorded: Whether its log line is written.
     """
@@ -317,11 +316,7 @@ class Exchange:
         return self._connection.address
 
     def accept(self, holder: str | None) -> None:
-        """Record that the request was accepted, with the owner of its key.
-
-        Raises:
-            HttpRefusedError: There is no room for it.
-        """
+        """Record that the request was accepted, with the owner of its key."""
         self._connection.accept(holder)
 
     def abort(self) -> None:

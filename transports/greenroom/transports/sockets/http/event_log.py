@@ -54,8 +54,6 @@ class Stream:
     """One stream of a session's events.
 
     Attributes:
-        number: Its number.
-        over: Whether it gets no further event.
         waiting: Bytes of messages that its reader has not taken.
         reader: Writes it to a client; None while no client is connected.
     """

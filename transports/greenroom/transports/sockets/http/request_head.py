@@ -46,11 +46,7 @@ class RequestHead:
     """A request's head.
 
     Attributes:
-        method: The HTTP method.
-        path: The path, without the query.
         headers: The headers by name; the first one of equal names.
-        lines: The headers as received.
-        query: The query, as received.
     """
 
     __slots__ = ("headers", "lines", "method", "path", "query")
@@ -77,11 +73,7 @@ class RequestHead:
         return int(value) if value is not None and value.isdigit() else None
 
     def check_source(self, allowed_origins: frozenset[str], *, any_host: bool = False) -> None:
-        """Refuse a request to a host, or from an origin, that is not allowed.
-
-        Raises:
-            AccessDeniedError: It is not allowed.
-        """
+        """Refuse a request to a host, or from an origin, that is not allowed."""
         if not any_host:
             check_host(self.text(b"host") or "", HTTPStatus.MISDIRECTED_REQUEST)
         if ORIGIN in self.headers and not self.is_form_of_own_page():

@@ -54,10 +54,7 @@ class HttpServer:
     """Serves HTTP clients.
 
     Args:
-        app: The application.
-        connections: The most connections at once.
         stop: Seconds for open requests after a request to stop.
-        timeouts: The timeouts of clients.
     """
 
     def __init__(

@@ -48,7 +48,6 @@ class Session:
 
     Attributes:
         exchanges: The number of its open HTTP requests.
-        used: When the last one ended.
         readers: The readers that write to its client.
     """
 

@@ -31,12 +31,7 @@ class StatefulEndpoint:
         self._methods = {"POST": self._post, "GET": self._get, "DELETE": self._delete}
 
     async def serve(self, exchange: Exchange, caller: Caller) -> None:
-        """Answer one HTTP request.
-
-        Raises:
-            HttpRefusedError: It is refused.
-            ClientGoneError: The client disconnected before it was complete.
-        """
+        """Answer one HTTP request."""
         session = self._session(exchange.head, caller)
         serve = self._methods.get(exchange.head.method)
         if serve is None:

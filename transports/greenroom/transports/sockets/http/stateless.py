@@ -131,12 +131,7 @@ class StatelessEndpoint:
         self._schemas = schemas_with_headers(service.server.tools)
 
     async def serve(self, exchange: Exchange, caller: Caller) -> None:
-        """Answer one HTTP request.
-
-        Raises:
-            HttpRefusedError: It is refused.
-            ClientGoneError: The client disconnected before it was complete.
-        """
+        """Answer one HTTP request."""
         head = exchange.head
         if head.method != "POST":
             sentence = "this revision of the protocol has only POST"

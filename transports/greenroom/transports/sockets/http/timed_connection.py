@@ -42,7 +42,6 @@ class TimedConnection(trio.abc.HalfCloseableStream):
     Attributes:
         resting: Whether no request is in flight.
         gone: Whether the connection is over.
-        address: Its address, if known.
         accept: Called for each accepted request with the owner of its key (None for none).
     """
 

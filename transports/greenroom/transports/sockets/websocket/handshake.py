@@ -37,11 +37,7 @@ class UpgradeRequest(NamedTuple):
 def check_upgrade(
     request: UpgradeRequest, allowed_origins: frozenset[str], *, any_host: bool = False
 ) -> Caller:
-    """Return the caller of an allowed upgrade.
-
-    Raises:
-        HttpRefusedError: It is not allowed.
-    """
+    """Return the caller of an allowed upgrade."""
     path, _, query = request.target.partition("?")
     if not any_host:
         check_host(request.host, HTTPStatus.FORBIDDEN)
@@ -59,11 +55,7 @@ def check_upgrade(
 
 
 class Handshake:
-    """One client's handshake, from its first byte to the answer.
-
-    Attributes:
-        has_begun: Whether any bytes arrived.
-    """
+    """One client's handshake, from its first byte to the answer."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream

@@ -45,8 +45,6 @@ class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the WebSocket transport.
 
     Attributes:
-        limits: The limits of one client.
-        connections: Clients at once.
         origins: Origins of web pages that may connect, besides those of this machine.
         ping_interval: Seconds of silence before a ping, and after it before the end.
         handshake_time: Seconds from a client's arrival to the end of its handshake.
