@@ -60,12 +60,12 @@ from greenroom.runtime import (
     RuntimeClient,
     Ticket,
 )
+from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS
 
 R = TypeVar("R")
 Q = TypeVar("Q", bound=msgspec.Struct)
 
 LARGE_TEXT = 65_536
-DEBOUNCE_SECONDS = 0.1
 
 
 class Plan(msgspec.Struct):
@@ -304,7 +304,7 @@ class Agent:
             self._end(plan, outcome.Error(error))
             raise
 
-    def subscriber(self, window: float = DEBOUNCE_SECONDS) -> ResourceSubscriber:
+    def subscriber(self, window: float = WINDOW_SECONDS) -> ResourceSubscriber:
         """Return a subscriber to resources, a context manager, for what this agent may see.
 
         The first change of a quiet resource is reported at once. Changes within ``window`` seconds after a
