@@ -30,6 +30,7 @@ from greenroom.actors.core.keys.key_cache import KeyEndedError
 from greenroom.actors.core.keys.rate_limits import TokenBucket, TokenBuckets
 from greenroom.runtime import GreenroomError, Refusal
 from greenroom.transports.auth.caller import Caller, Headers, RateLimit, header_values
+from greenroom.transports.base.defaults import RATE_BURST, RATE_LIMIT
 from greenroom.transports.base.errors import HttpRefusedError, retry_later
 from greenroom.transports.base.net.addresses import (
     FORWARDED,
@@ -45,8 +46,6 @@ from greenroom.transports.base.observability.access import AccessMeter
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
 
-RATE: Final = 100
-BURST: Final = 20
 LINK_RATE: Final = 30
 LINK_BURST: Final = 10
 """The number of invalid links that one address may try: log-in links, and links to passports."""
@@ -145,8 +144,8 @@ class KeyAuthenticator:
         self,
         key_cache: KeyCache,
         *,
-        rate: float = RATE,
-        burst: int = BURST,
+        rate: float = RATE_LIMIT,
+        burst: int = RATE_BURST,
         trusted: Sequence[Network] = (),
         tokens: TokenVerifier | None = None,
         challenge: str = "",
