@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 from typing import Any, ClassVar, Final, NamedTuple
@@ -129,44 +128,32 @@ class FindPeople(Procedure[Seen], frozen=True, kw_only=True):
         pairs: dict[_Pair, int] = {}
         made: Counter[str | None] = Counter()
         users: dict[str, None] = {}
-        looked = [0, 0, 0]
-        for looked[0], _ in enumerate(_in_log(reader, pairs), 1):
+        read: Counter[str] = Counter()
+        for entry in islice(reader.entries(JOURNAL, AuditRow, reverse=True), MOST_LOOKED_AT):
+            read["records"] += 1
+            if entry.value.agent is not None:
+                pairs.setdefault((entry.value.user, entry.value.agent), entry.time)
             yield
-        for looked[1], _ in enumerate(_in_sessions(reader, pairs, made), 1):
+        bases = reader.rows(sessions.INDEX, sessions.BaseRow, prefix=sessions.BASE)
+        for session in islice(bases, MOST_LOOKED_AT):
+            read["sessions"] += 1
+            made[session.value.user_id] += 1
+            pairs.setdefault((session.value.user_id, session.value.created_by), 0)
             yield
-        for looked[2], _ in enumerate(_in_namespaces(reader, pairs, users), 1):
+        for row in islice(namespaces.rows(reader), MOST_LOOKED_AT):
+            read["namespaces"] += 1
+            root = row.value.root
+            if root.startswith(USER):
+                users[name_of_segment(root.removeprefix(USER))] = None
+            elif root.startswith(AGENT):
+                pairs.setdefault((None, root.removeprefix(AGENT)), 0)
             yield
         return Seen(
             pairs=[(*pair, at) for pair, at in pairs.items()],
             sessions=list(made.items()),
             users=list(users),
-            is_whole=max(looked) < MOST_LOOKED_AT,
+            is_whole=max(read.values(), default=0) < MOST_LOOKED_AT,
         )
-
-
-def _in_log(reader: IndexReader, pairs: dict[_Pair, int]) -> Iterator[None]:
-    for entry in islice(reader.entries(JOURNAL, AuditRow, reverse=True), MOST_LOOKED_AT):
-        if entry.value.agent is not None:
-            pairs.setdefault((entry.value.user, entry.value.agent), entry.time)
-        yield
-
-
-def _in_sessions(reader: IndexReader, pairs: dict[_Pair, int], made: Counter[str | None]) -> Iterator[None]:
-    rows = reader.rows(sessions.INDEX, sessions.BaseRow, prefix=sessions.BASE)
-    for row in islice(rows, MOST_LOOKED_AT):
-        made[row.value.user_id] += 1
-        pairs.setdefault((row.value.user_id, row.value.created_by), 0)
-        yield
-
-
-def _in_namespaces(reader: IndexReader, pairs: dict[_Pair, int], users: dict[str, None]) -> Iterator[None]:
-    for row in islice(namespaces.rows(reader), MOST_LOOKED_AT):
-        root = row.value.root
-        if root.startswith(USER):
-            users[name_of_segment(root.removeprefix(USER))] = None
-        elif root.startswith(AGENT):
-            pairs.setdefault((None, root.removeprefix(AGENT)), 0)
-        yield
 
 
 @operation(
