@@ -14,8 +14,8 @@ from greenroom.transports.mcp.frames.versions import (
     HANDSHAKE_VERSIONS,
     MODERN_VERSION,
     Era,
+    claims_modern_era,
     client_name,
-    opens_modern_era,
 )
 
 
@@ -69,7 +69,8 @@ class ClientIdentity:
         self.name = client_name(frame.method, frame.params)
         self.is_name_fixed = self.name is not None or frame.method in IN_ORDER
         if self.era is None:
-            self.speak(Era.MODERN if opens_modern_era(frame.method, frame.params) else Era.HANDSHAKE)
+            is_modern = frame.method != "initialize" and claims_modern_era(frame.params)
+            self.speak(Era.MODERN if is_modern else Era.HANDSHAKE)
 
     def speak(self, era: Era) -> None:
         """Set the era."""

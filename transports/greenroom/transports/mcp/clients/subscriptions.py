@@ -116,7 +116,7 @@ class Subscriptions:
                     await trio.lowlevel.checkpoint()
             call.sink.send(acknowledged_line(call.id, uris, hears_prompts=hears_prompts))
             client.queue.leave(call)
-            updated = functools.partial(stream_updated_line, call.id)
+            updated = functools.partial(_updated_on_stream, call.id)
             if not hears_prompts or self._lists is None:
                 await _send_changes(call.sink, subscriber, updated)
                 return
@@ -150,8 +150,7 @@ def updated_line(uri: str) -> bytes:
     return b'{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%b}}\n' % _json(uri)
 
 
-def stream_updated_line(stream_id: bytes, uri: str) -> bytes:
-    """Return the notification of a changed resource for a listen stream."""
+def _updated_on_stream(stream_id: bytes, uri: str) -> bytes:
     return _on_stream("notifications/resources/updated", stream_id, b'"uri":' + _json(uri))
 
 

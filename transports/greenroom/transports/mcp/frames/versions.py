@@ -216,11 +216,6 @@ def plain_shape(shape: type[msgspec.Struct], era: Era) -> type[msgspec.Struct]:
     )
 
 
-def opens_modern_era(method: str, params: dict[str, Any] | None) -> bool:
-    """Return whether this first request of a connection opens the later era."""
-    return method != "initialize" and claims_modern_era(params)
-
-
 def claims_modern_era(params: dict[str, Any] | None) -> bool:
     """Return whether a request claims the later era."""
     meta = (params or {}).get("_meta")

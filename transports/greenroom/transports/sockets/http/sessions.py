@@ -177,7 +177,7 @@ class Sessions:
     def find(self, id: str, caller: Caller) -> Session | None:
         """Return the session with an id, if this caller opened it."""
         session = self._by_id.get(id)
-        return session if session is not None and session.caller.has_same_identity(caller) else None
+        return session if session is not None and session.caller.identity == caller.identity else None
 
     def end(self, session: Session) -> None:
         """End a session, unless it has ended."""
