@@ -77,11 +77,11 @@ if TYPE_CHECKING:
     from greenroom.actors.app.services.base import ServiceError as ServiceError
     from greenroom.actors.app.services.base import ServiceResult as ServiceResult
     from greenroom.actors.app.services.checkpoints import CheckpointService as CheckpointService
-    from greenroom.actors.app.services.memory import MemoryService as MemoryService
     from greenroom.actors.app.services.memory import ListedMemories as ListedMemories
     from greenroom.actors.app.services.memory import Memory as Memory
     from greenroom.actors.app.services.memory import MemoryChange as MemoryChange
     from greenroom.actors.app.services.memory import MemoryLease as MemoryLease
+    from greenroom.actors.app.services.memory import MemoryService as MemoryService
     from greenroom.actors.app.services.memory import MemoryVersion as MemoryVersion
     from greenroom.actors.app.services.search import MemoryMatch as MemoryMatch
     from greenroom.actors.app.services.search import MemoryMatches as MemoryMatches
