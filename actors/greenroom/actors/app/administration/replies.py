@@ -26,6 +26,7 @@ class PartHealth(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         status: ``degraded``: it works, but needs attention.
+        cause: The reason, and the remedy if there is one.
     """
 
     part: str

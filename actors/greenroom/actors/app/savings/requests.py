@@ -142,6 +142,8 @@ class SavingsReport(msgspec.Struct, frozen=True, kw_only=True):
         since: The first day of the report, in UTC.
         until: The last one, today.
         saved_tokens: All operations together; below zero if the answers cost more.
+        token_price: The price of a million tokens.
+        counted: How tokens are counted.
         operations: Each operation, the largest savings first.
     """
 
