@@ -6,8 +6,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from greenroom.actors.app.map.layout import Links, amid, around, components, relaxed, scattered, spiral
-from greenroom.actors.app.map.neighbours import NEIGHBOURS, neighbours
+from greenroom.actors.app.map.layout import (
+    NEIGHBOURS,
+    Links,
+    amid,
+    around,
+    components,
+    neighbours,
+    relaxed,
+    scattered,
+    spiral,
+)
 
 
 def groups(count: int, number: int, *, seed: int = 1) -> npt.NDArray[np.float32]:

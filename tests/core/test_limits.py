@@ -21,7 +21,7 @@ from greenroom.actors.core.keys.rate_limits import REMEMBERED, CountLimit, Token
 from greenroom.transports import Caller, KeyAuthenticator
 from greenroom.transports.base.config.parsers import network
 from greenroom.transports.base.errors import HttpRefusedError, InvalidValueError
-from greenroom.transports.base.net.forwarded import client_address
+from greenroom.transports.base.net.addresses import client_address
 
 if TYPE_CHECKING:
     from support.agents import Enter

@@ -14,8 +14,7 @@ from support.keyed import Premises, bearer, create_key, premises
 from support.websocket_programs import answer
 from support.websockets import TEXT, frame
 
-from greenroom.transports.base.net.body_budget import EACH
-from greenroom.transports.base.net.reassembly import LARGE, ReassemblyBuffer
+from greenroom.transports.base.net.bodies import EACH, LARGE, ReassemblyBuffer
 
 if TYPE_CHECKING:
     from pathlib import Path

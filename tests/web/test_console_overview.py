@@ -37,8 +37,8 @@ from greenroom.actors.core.presence.requests import (
     Traffic,
 )
 from greenroom.actors.core.presence.traffic import quantile, rates_of
-from greenroom.transports.base.observability.history import RequestHistory
 from greenroom.transports.base.observability.meter import API, RequestMeter
+from greenroom.transports.base.observability.presence import RequestHistory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from greenroom.actors.app.administration.people import EndBrowser as EndBrowser
     from greenroom.actors.app.administration.people import GetOwnKey as GetOwnKey
     from greenroom.actors.app.administration.people import ListPeople as ListPeople
-    from greenroom.actors.app.administration.server import Health as Health
-    from greenroom.actors.app.administration.server import ServerStats as ServerStats
+    from greenroom.actors.app.administration.replies import Health as Health
+    from greenroom.actors.app.administration.replies import ServerStats as ServerStats
     from greenroom.actors.app.administration.server_stats import GetStats as GetStats
     from greenroom.actors.app.administration.server_stats import HealthCheck as HealthCheck
     from greenroom.actors.app.api import Agent as Agent
@@ -77,12 +77,12 @@ if TYPE_CHECKING:
     from greenroom.actors.app.services.base import ServiceError as ServiceError
     from greenroom.actors.app.services.base import ServiceResult as ServiceResult
     from greenroom.actors.app.services.checkpoints import CheckpointService as CheckpointService
+    from greenroom.actors.app.services.memory import ListedMemories as ListedMemories
+    from greenroom.actors.app.services.memory import Memory as Memory
+    from greenroom.actors.app.services.memory import MemoryChange as MemoryChange
+    from greenroom.actors.app.services.memory import MemoryLease as MemoryLease
     from greenroom.actors.app.services.memory import MemoryService as MemoryService
-    from greenroom.actors.app.services.memory_values import ListedMemories as ListedMemories
-    from greenroom.actors.app.services.memory_values import Memory as Memory
-    from greenroom.actors.app.services.memory_values import MemoryChange as MemoryChange
-    from greenroom.actors.app.services.memory_values import MemoryLease as MemoryLease
-    from greenroom.actors.app.services.memory_values import MemoryVersion as MemoryVersion
+    from greenroom.actors.app.services.memory import MemoryVersion as MemoryVersion
     from greenroom.actors.app.services.search import MemoryMatch as MemoryMatch
     from greenroom.actors.app.services.search import MemoryMatches as MemoryMatches
     from greenroom.actors.app.services.search import SearchService as SearchService

@@ -43,10 +43,6 @@ class Addressing:
     """Finds the actors of a client's requests.
 
     Args:
-        runtime: The open runtime.
-        principal: The caller's identity.
-        state: The client, which knows its current session.
-        scope: The idempotency scope of the principal (`idempotency_scope`).
         timezone: The default time zone of words such as "yesterday"; None means the machine's.
     """
 
@@ -133,14 +129,12 @@ class Addressing:
         if isinstance(request, CompleteResource) and request.is_path and CORPUS_KIND in self._resources:
             corpus = request.known.get("corpus", "")
             return CompleteNames(corpus=corpus, kind="path", value=request.value)
-        return self._timed(request)
+        if isinstance(request, MemorySearch) and self._timezone is not None:
+            return request.with_words_in(self._timezone)
+        return request
 
     def check_resource_kind(self, kind: str) -> None:
-        """Check that a kind of resource is open to the client.
-
-        Raises:
-            Refusal: ``PERMISSION_DENIED``: its scopes do not suffice.
-        """
+        """Check that a kind of resource is open to the client."""
         if kind not in self._resources:
             raise auth_errors.scope_missing("this resource", auth_scopes.RESOURCES[kind])
 
@@ -164,12 +158,6 @@ class Addressing:
         filters = getattr(request, "filters", None)
         within = None if filters is None else filters.namespace
         return msgspec.structs.replace(request, namespace=within or self._namespace)
-
-    def _timed(self, request: Any) -> Any:
-        """Return a request with its default time zone."""
-        if isinstance(request, MemorySearch) and self._timezone is not None:
-            return request.with_words_in(self._timezone)
-        return request
 
 
 def idempotency_scope(principal: Principal) -> str:

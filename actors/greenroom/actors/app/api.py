@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
+from copy import copy
 from functools import partial
 from typing import Any, TypeVar
 
@@ -59,30 +60,25 @@ from greenroom.runtime import (
     RuntimeClient,
     Ticket,
 )
+from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS
 
 R = TypeVar("R")
 Q = TypeVar("Q", bound=msgspec.Struct)
 
 LARGE_TEXT = 65_536
-DEBOUNCE_SECONDS = 0.1
 
 
 class Plan(msgspec.Struct):
     """A request in progress: its state from beginning to end.
 
     Attributes:
-        request: The request as received.
-        is_checked: Whether its arguments are within their limits.
         by_key: Whether it names a memory by its key, which may be elsewhere.
         step: The tool of a call that is recorded as a workflow step.
-        counted: The operation for which savings are counted.
         began: Its start on trio's clock, where that is recorded.
         note: Records the answer in the client's session.
         costs: Whether it is charged to the agent's quota.
         message: The message for its actor; None if no single actor answers it.
         address: Its actor; None if that must be looked up, too.
-        idempotency: Its idempotency data.
-        sources: The sources of its answer.
     """
 
     request: Any
@@ -107,18 +103,14 @@ class Agent:
 
     Args:
         runtime: The runtime of `open_greenroom`, or a `Database`.
-        principal: The identity of the agent.
         timezone: The name of the default time zone of words such as "yesterday" in its searches; None means
             the machine's.
         client: The client's own name, which reveals its tool.
         passports: How passports of sessions are signed.
-        quota: Its quota, if limited.
         locator: For a client without a connection: finds its current session.
         on_export: Called with the size of each export of memories or a session, in bytes.
         reach: The files that it may ingest into corpora; None means none.
         savings: Counts the savings of its searches and reads; None if they are not counted.
-        server: The serving process; None if there is none.
-        workspaces: Keep the indexes of its folders of code; None without them.
         is_person: Whether a person uses it through pages: their reads save no tokens, and they get no links
             to passports, which open without a key.
         learns_workflows: Whether its tool calls are recorded as workflow steps, without arguments.
@@ -148,57 +140,53 @@ class Agent:
     ) -> None:
         self.principal = check_principal(principal)
         self._quota = quota
-        self._hosted: Hosted[Agent] | None = None
-        if isinstance(runtime, RuntimeHost):
-            make = partial(
-                Agent,
-                principal=principal,
-                timezone=timezone,
-                client=client,
-                passports=passports,
-                quota=quota,
-                locator=locator,
-                on_export=on_export,
-                reach=reach,
-                workspaces=workspaces,
-                savings=savings,
-                server=server,
-                is_person=is_person,
-                learns_workflows=learns_workflows,
-                prompts=prompts,
-                notes=notes,
-            )
-            self._hosted = Hosted(runtime, make)
-            return
         impersonates = principal.seen_by is not None  # nothing is then counted, or recorded as the agent's
-        if impersonates:
-            locator = None
-        if is_person and passports is not None:
-            passports = passports._replace(base_url=None)
-        self._runtime = runtime
         self._savings = None if impersonates or is_person else savings
         self._closed = (closed_to_impersonators if impersonates else closed_to)(principal.scopes)
         self._scope = idempotency_scope(principal)
-        self._lookup = KeyResolver(runtime, principal, NAMES)
-        self._client_state = ClientContext(
-            runtime,
-            principal,
-            client,
-            passports,
-            self._scope,
-            locator,
-            savings,
-            server,
-            quota,
-            on_export,
-            reach,
-            workspaces,
-            prompts,
-        )
-        self._addressing = Addressing(runtime, principal, self._client_state, self._scope, timezone)
+        self._timezone = timezone
         self._learns_workflows = learns_workflows and not impersonates
-        self._notes = notes or WorkNotes(runtime)
         self._is_noted = not impersonates and not is_person
+        self._given_notes = notes
+        if is_person and passports is not None:
+            passports = passports._replace(base_url=None)
+        self._context_of = partial(
+            ClientContext,
+            principal=principal,
+            client=client,
+            options=passports,
+            scope=self._scope,
+            locator=None if impersonates else locator,
+            ledger=savings,
+            server=server,
+            quota=quota,
+            on_export=on_export,
+            reach=reach,
+            workspaces=workspaces,
+            prompts=prompts,
+        )
+        self._hosted: Hosted[Agent] | None = None
+        if isinstance(runtime, RuntimeHost):
+            self._hosted = Hosted(runtime, self._over)
+        else:
+            self._bind(runtime)
+
+    def _over(self, runtime: RuntimeClient) -> Agent:
+        """Return the same agent over a runtime of another thread."""
+        agent = copy(self)
+        agent._hosted = None  # noqa: SLF001  (a copy of itself)
+        agent._bind(runtime)  # noqa: SLF001
+        return agent
+
+    def _bind(self, runtime: RuntimeClient) -> None:
+        """Make what belongs to one runtime."""
+        self._runtime = runtime
+        self._lookup = KeyResolver(runtime, self.principal, NAMES)
+        self._client_state = self._context_of(runtime)
+        self._addressing = Addressing(
+            runtime, self.principal, self._client_state, self._scope, self._timezone
+        )
+        self._notes = self._given_notes or WorkNotes(runtime)
 
     @property
     def scopes(self) -> frozenset[str]:
@@ -218,10 +206,6 @@ class Agent:
 
     def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
         """Check that the agent's scopes open a request type, before its arguments are parsed.
-
-        Args:
-            request: The type.
-            arguments: The arguments, if known.
 
         Raises:
             Refusal: ``PERMISSION_DENIED``; it is audited.
@@ -320,14 +304,11 @@ class Agent:
             self._end(plan, outcome.Error(error))
             raise
 
-    def subscriber(self, window: float = DEBOUNCE_SECONDS) -> ResourceSubscriber:
+    def subscriber(self, window: float = WINDOW_SECONDS) -> ResourceSubscriber:
         """Return a subscriber to resources, a context manager, for what this agent may see.
 
         The first change of a quiet resource is reported at once. Changes within ``window`` seconds after a
         report are merged into one, reported at the end of the window.
-
-        Raises:
-            RuntimeClosedError: The runtime is closed.
         """
         self._check_is_here()
         limit = None if self._quota is None else self._quota.subscriptions
@@ -361,11 +342,7 @@ class Agent:
         return plan
 
     def _address(self, plan: Plan) -> None:
-        """Find the actor of a request, if it is open to the agent.
-
-        Raises:
-            Refusal: It is not, an argument breaks a limit, or no actor can have what it names.
-        """
+        """Find the actor of a request, if it is open to the agent."""
         kind = type(plan.request)
         if self._closed:
             self._check_open_to_me(kind)
@@ -418,7 +395,6 @@ class Agent:
         return result.unwrap() if further is None else await further()
 
     async def _carried_out(self, plan: Plan, on_accepted: Callable[[], None] | None) -> Any:
-        """Return the first result of a request."""
         if plan.message is None and not plan.is_checked:
             plan.request = await _checked(plan.request)
         if plan.costs:
@@ -452,7 +428,6 @@ class Agent:
         self._savings.record(self.principal, plan.counted, plan.sources, size, seconds, session_id)
 
     async def _explained(self, request: Any, reply: Any) -> Any:
-        """Return an empty answer with its reason."""
         asker = Asker(self.principal, self._uncounted, learns_workflows=self._learns_workflows)
         return await explain_empty(asker, request, reply)
 
@@ -471,11 +446,6 @@ class Agent:
             return await procedure.run(self._client_state)
 
     def _check_is_here(self) -> None:
-        """Check that the agent uses a runtime of this event loop.
-
-        Raises:
-            TypeError: It uses a `Database`.
-        """
         if self._hosted is not None:
             raise TypeError("an agent over a Database can only ask; make one over what open_greenroom opens")
 

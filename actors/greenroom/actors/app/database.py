@@ -121,19 +121,16 @@ class Database(RuntimeHost):
     or with its block, else with the event loop that opened it, or with the program. A forked process must
     open a database of its own. A program on trio can run the runtime in its own loop with `open_greenroom`.
 
-
     A call that is cancelled, by ``asyncio.timeout`` or otherwise, is also cancelled in the runtime. An action
     that has not begun is not done; one that has begun is done whole or not at all. Commits stay.
 
     Args:
-        path: The folder of the data; made when missing.
         options: Options; see `GreenroomOptions`.
 
     Attributes:
         sessions: Its sessions, for the agent ``app``. For another agent, make a `SessionService` with the
             database as its runtime.
         memory: Its memories; likewise, with `MemoryService`.
-        is_blocking: Whether a plain ``with`` block has opened it.
 
     Raises:
         TypeError: An option is unknown or of a wrong type, or two options set the same.
@@ -275,9 +272,6 @@ class Database(RuntimeHost):
         Cancelling this call cancels the function and waits for its end. So an
         ``anyio.CancelScope(shield=True)`` in the function also holds when asyncio cancels the task; one in
         the task itself would not.
-
-        Raises:
-            RuntimeClosedError: The database is not open, or closed before the function returned.
         """
         return await self.with_runtime(lambda _: function(*arguments))
 
@@ -346,11 +340,7 @@ class BlockingDatabase(Database):
 
 
 def _check_may_block() -> None:
-    """Check that this thread may wait for a database's thread.
-
-    Raises:
-        RuntimeError: Trio runs in it, and would be blocked.
-    """
+    """Check that this thread may wait for a database's thread."""
     if trio.lowlevel.in_trio_run():
         raise RuntimeError("this would stop trio, which runs in this thread: use `async with`, and await")
 
@@ -362,12 +352,7 @@ class _Keeper:
     taken from the runtime, another runtime is opened, attached to the new owner or owning it again.
 
     Attributes:
-        portal: The portal to the thread.
-        thread: The thread's identity.
         token: The trio token of the thread, for functions to run soon.
-        runtime: The open runtime.
-        is_open: Whether it accepts calls.
-        failure: Why it could not be opened, or ended by itself.
         has_ended: Whether the thread has ended.
         is_parents: Whether the thread belongs to the parent of this forked process.
     """

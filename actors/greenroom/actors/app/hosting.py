@@ -17,11 +17,7 @@ class RuntimeHost(ABC):
 
     @abstractmethod
     async def with_runtime(self, function: Callable[[RuntimeClient], Awaitable[R]]) -> R:
-        """Run an async function of the runtime in its thread, and await the result.
-
-        Raises:
-            RuntimeClosedError: it is not open, or closed before the function returned.
-        """
+        """Run an async function of the runtime in its thread, and await the result."""
 
     @abstractmethod
     def post_to_runtime(self, function: Callable[[RuntimeClient], object]) -> None:
@@ -34,7 +30,6 @@ class Hosted(Generic[T]):
     What it holds is of one runtime: it is made again when the host has opened another one.
 
     Args:
-        host: Keeps the runtime open.
         make: Makes it; called in the thread of the runtime.
     """
 
@@ -44,23 +39,17 @@ class Hosted(Generic[T]):
         self._made: tuple[RuntimeClient, T] | None = None
 
     async def call(self, function: Callable[[T], Awaitable[R]]) -> R:
-        """Run an async function of it in the thread of the runtime, and await it.
-
-        Raises:
-            RuntimeClosedError: as `RuntimeHost.with_runtime`.
-        """
+        """Run an async function of it in the thread of the runtime, and await it."""
         return await self._host.with_runtime(lambda runtime: function(self._made_of(runtime)))
 
     def post(self, function: Callable[[T], object]) -> None:
         """Schedule a call in the runtime's thread, if the object is in use there."""
-        self._host.post_to_runtime(self._posted(function))
 
-    def _posted(self, function: Callable[[T], object]) -> Callable[[RuntimeClient], object]:
         def call(runtime: RuntimeClient) -> None:
             if self._made is not None and self._made[0] is runtime:
                 function(self._made[1])
 
-        return call
+        self._host.post_to_runtime(call)
 
     def _made_of(self, runtime: RuntimeClient) -> T:
         if self._made is None or self._made[0] is not runtime:

@@ -144,10 +144,6 @@ def open_greenroom(
     attached and use the relay. When the owner ends, another takes over. `SharedRuntime.role` is this one's
     role.
 
-    Args:
-        path: The folder of the data.
-        options: Options; see `GreenroomOptions`.
-
     Raises:
         TypeError: An option is unknown or of a wrong type, or two options set the same. The call itself
             raises this, before anything is opened.
@@ -237,13 +233,6 @@ def encrypt_greenroom(
 ) -> EncryptInfo:
     """Encrypt an unencrypted store by rewriting it, while no process uses it. Blocks.
 
-    Args:
-        path: The folder of the data.
-        encryption: The encryption with its key.
-        actors: Further actor classes with records in it.
-        indexes: Further shared indexes with rows in it.
-        options: Limits of the new file.
-
     Raises:
         StoreError, ConfigurationError: As `greenroom.runtime.encrypt`.
     """
@@ -267,12 +256,6 @@ def finish_erasing(
 
     The audit log then no longer names them. Cached answers for repeated requests and dead letters are
     dropped for everyone, because their persons are unknown.
-
-    Args:
-        path: The folder of the data.
-        secrets: As in `open_greenroom`.
-        encryption: The encryption with the key of an encrypted store.
-        options: Limits of the store.
 
     Raises:
         StoreError: As `greenroom.runtime.expunge`.

@@ -115,13 +115,7 @@ _KEY_ALLOWED: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedOptions:
-    """Checked options, each under one name and with its default.
-
-    Attributes:
-        content_limit: As in `GreenroomOptions`, like all that are not named here.
-        tiers: The sizes of the tiers of a conversation.
-        common: The options that the runtime takes unchanged.
-    """
+    """Checked options, each under one name and with its default."""
 
     content_limit: int
     tiers: TierSizes
@@ -140,10 +134,6 @@ class CheckedOptions:
 
 def check_greenroom_options(function: str, options: GreenroomOptions) -> CheckedOptions:
     """Check options, and return them with defaults; nothing is opened.
-
-    Args:
-        function: The name of the called function.
-        options: Its options.
 
     Raises:
         TypeError: An option is unknown or of a wrong type, or two options set the same.

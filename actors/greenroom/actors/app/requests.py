@@ -243,7 +243,6 @@ class Route(NamedTuple):
     """Routing of a request type to its actor.
 
     Attributes:
-        tool: The name of the request.
         kind: What determines its actor: a session id, the agent, a namespace, the user, or a URI.
         is_write: Whether it may carry an idempotency key.
         makes_id: Whether the server may make its session's id.
@@ -265,17 +264,14 @@ def is_write(request_type: type[msgspec.Struct]) -> bool:
     return request_type in _WRITING
 
 
-def _routes() -> dict[type[Message[Any]], Route]:
-    routes = {
+ROUTES: dict[type[Message[Any]], Route] = {
+    **{
         each.request: Route(name, each.route, each.writes, each.makes_id, each.by_memory_id)
         for name, each in _API.items()
         if each.route is not None
-    }
-    routes[ReadResource] = Route("resources/read", "uri", is_write=False, makes_id=False)
-    return routes
-
-
-ROUTES = _routes()
+    },
+    ReadResource: Route("resources/read", "uri", is_write=False, makes_id=False),
+}
 """The route of each type of message."""
 TOOLS: Mapping[type[Any], str] = {request: name for name, request in REQUESTS.items()}
 """The tools' names, by the types of their requests."""

@@ -30,23 +30,22 @@ from greenroom.actors.core.keys.key_cache import KeyEndedError
 from greenroom.actors.core.keys.rate_limits import TokenBucket, TokenBuckets
 from greenroom.runtime import GreenroomError, Refusal
 from greenroom.transports.auth.caller import Caller, Headers, RateLimit, header_values
+from greenroom.transports.base.defaults import RATE_BURST, RATE_LIMIT
 from greenroom.transports.base.errors import HttpRefusedError, retry_later
-from greenroom.transports.base.net.addresses import is_loopback
-from greenroom.transports.base.net.body_budget import BodyBudget, BodyBudgets
-from greenroom.transports.base.net.forwarded import (
+from greenroom.transports.base.net.addresses import (
     FORWARDED,
     Network,
     address_prefix,
     client_address,
+    is_loopback,
     is_trusted,
 )
+from greenroom.transports.base.net.bodies import BodyBudget, BodyBudgets
 from greenroom.transports.base.observability.access import AccessMeter
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
 
-RATE: Final = 100
-BURST: Final = 20
 LINK_RATE: Final = 30
 LINK_BURST: Final = 10
 """The number of invalid links that one address may try: log-in links, and links to passports."""
@@ -79,123 +78,50 @@ class AuditHook(Protocol):
         """Record the action, as `audit.actor.tell` does; never fails and never waits."""
 
 
-class Authenticator(Protocol):
-    """Authenticates callers, and limits what each may send."""
-
-    async def authenticate(self, caller: Caller, headers: Headers) -> Caller:
-        """Return the caller with its credential, if it sent one.
-
-        Args:
-            caller: The identity that the caller claims, and its address.
-            headers: The headers of its request.
-
-        Raises:
-            HttpRefusedError: The caller is refused.
-        """
-
-    def readmit(self, caller: Caller, headers: Headers) -> Caller:
-        """Return an authenticated caller with the address of this request.
-
-        Args:
-            caller: The caller, with its credential, and the address of the connection.
-            headers: The headers of its request.
-
-        Raises:
-            HttpRefusedError: Its key is no longer valid, or its rate limit is exceeded.
-        """
-
-    def address_of(self, caller: Caller, headers: Headers) -> str | None:
-        """Return the address of a request without a key.
-
-        Args:
-            caller: The caller, with the address of the connection.
-            headers: The headers of its request.
-        """
-
-    def count_wrong(self, address: str | None, action: str) -> None:
-        """Count an invalid one-time link; valid ones are not counted.
-
-        Args:
-            address: Its address, as `address_of` returns it.
-            action: The action in the audit log; each action has a count of its own.
-
-        Raises:
-            HttpRefusedError: Too many came from there.
-        """
-
-    def is_valid(self, key_id: str | None) -> bool:
-        """Return whether a credential shown earlier would still be accepted; None means no credential."""
-
-    def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
-        """Audit a denial decided elsewhere, for example by the origin check.
-
-        Args:
-            caller: The caller, as far as it is known.
-            headers: The headers of its request.
-            status: The status that answers it.
-            action: The action that was denied.
-        """
-
-    def hold_connection(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Hold a connection while a block runs; call `end` once, if its right ends."""
-
-    def rate_limit(self, caller: Caller) -> RateLimit | None:
-        """Return the rate limit of a caller; None if it has none."""
-
-    def address_group(self, address: str | None) -> str | None:
-        """Return the group that the connections of an address count for.
-
-        None if they are not counted: those of this machine, and those of proxies, which carry many clients.
-        """
-
-    def body_budget(self, caller: Caller) -> BodyBudget:
-        """Return the budget for the bytes of a caller's requests in flight."""
-
-
 class OpenAuthenticator:
-    """Trusts the identity that the caller claims: for programs that control who can reach them."""
+    """Trusts the identity that the caller claims: for programs that control who can reach them.
+
+    It has the methods of `KeyAuthenticator`, without keys, limits and an audit log.
+    """
 
     def __init__(self) -> None:
         self._bodies = BodyBudgets()
 
-    async def authenticate(self, caller: Caller, headers: Headers) -> Caller:  # noqa: ARG002  (unused here)
+    async def authenticate(self, caller: Caller, _headers: Headers) -> Caller:
         """Return the caller unchanged."""
         return caller
 
-    def readmit(self, caller: Caller, headers: Headers) -> Caller:  # noqa: ARG002  (as above)
+    def readmit(self, caller: Caller, _headers: Headers) -> Caller:
         """Return the caller unchanged."""
         return caller
 
-    def address_of(self, caller: Caller, headers: Headers) -> str | None:  # noqa: ARG002  (as above)
+    def address_of(self, caller: Caller, _headers: Headers) -> str | None:
         """Return the address of the connection."""
         return caller.address
 
-    def count_wrong(self, address: str | None, action: str) -> None:
+    def count_wrong(self, _address: str | None, _action: str) -> None:
         """Count nothing: there is no limit."""
 
-    def is_valid(self, key_id: str | None) -> bool:  # noqa: ARG002  (unused here)
+    def is_valid(self, _key_id: str | None) -> bool:
         """Return True."""
         return True
 
-    def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
+    def record_denial(self, _caller: Caller, _headers: Headers, _status: HTTPStatus, _action: str) -> None:
         """Record nothing: there is no audit log."""
 
-    def hold_connection(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002  (unused here)
+    def hold_connection(self, _caller: Caller, _end: Callable[[str], None]) -> AbstractContextManager[None]:
         """Hold nothing: no right ends."""
         return nullcontext()
 
-    def rate_limit(self, caller: Caller) -> RateLimit | None:
+    def rate_limit(self, _caller: Caller) -> RateLimit | None:
         """Return None: requests are not limited."""
 
-    def address_group(self, address: str | None) -> str | None:
+    def address_group(self, _address: str | None) -> str | None:
         """Return None: connections are not counted."""
 
-    def body_budget(self, caller: Caller) -> BodyBudget:  # noqa: ARG002  (unused here)
+    def body_budget(self, _caller: Caller) -> BodyBudget:
         """Return a budget that all callers share."""
         return self._bodies.of(None)
-
-
-OPEN_AUTHENTICATOR: Final = OpenAuthenticator()
 
 
 class KeyAuthenticator:
@@ -218,8 +144,8 @@ class KeyAuthenticator:
         self,
         key_cache: KeyCache,
         *,
-        rate: float = RATE,
-        burst: int = BURST,
+        rate: float = RATE_LIMIT,
+        burst: int = RATE_BURST,
         trusted: Sequence[Network] = (),
         tokens: TokenVerifier | None = None,
         challenge: str = "",
@@ -242,8 +168,14 @@ class KeyAuthenticator:
         self._challenge = challenge
 
     async def authenticate(self, caller: Caller, headers: Headers) -> Caller:
-        """Return the caller with its credential, if one is needed or was sent."""
-        address = self._address(caller, headers)
+        """Return the caller with its credential, if one is needed or was sent.
+
+        The caller has the identity that it claims, and the address of the connection.
+
+        Raises:
+            HttpRefusedError: The caller is refused.
+        """
+        address = self.address_of(caller, headers)
         if address != caller.address:
             caller = msgspec.structs.replace(caller, address=address)
         try:
@@ -263,8 +195,12 @@ class KeyAuthenticator:
         return admitted
 
     def readmit(self, caller: Caller, headers: Headers) -> Caller:
-        """Return an authenticated caller, see `Authenticator`."""
-        caller = msgspec.structs.replace(caller, address=self._address(caller, headers))
+        """Return an authenticated caller with the address of this request.
+
+        Raises:
+            HttpRefusedError: Its key is no longer valid, or its rate limit is exceeded.
+        """
+        caller = msgspec.structs.replace(caller, address=self.address_of(caller, headers))
         credential = caller.credential
         if credential is not None and credential.by_key:
             try:
@@ -275,11 +211,6 @@ class KeyAuthenticator:
         return caller
 
     def _count(self, admitted: Caller) -> None:
-        """Count an accepted request.
-
-        Raises:
-            HttpRefusedError: The rate limit of its key is exceeded.
-        """
         rate_limit = self.rate_limit(admitted)
         if rate_limit is not None and (wait := rate_limit.frame(trio.current_time())) > 0:
             raise retry_later("too many requests by this key", wait)
@@ -289,11 +220,17 @@ class KeyAuthenticator:
             self._note_once_a_minute(admitted.credential, admitted.address)
 
     def address_of(self, caller: Caller, headers: Headers) -> str | None:
-        """Return the address of a request without a key, see `Authenticator`."""
-        return self._address(caller, headers)
+        """Return the address of a request, behind trusted proxies."""
+        if not self._trusted:
+            return caller.address
+        return client_address(caller.address, header_values(headers, FORWARDED), self._trusted)
 
     def count_wrong(self, address: str | None, action: str) -> None:
-        """Count an invalid one-time link, see `Authenticator`."""
+        """Count an invalid one-time link from an address, for each action by itself.
+
+        Raises:
+            HttpRefusedError: Too many came from there.
+        """
         buckets = self._wrong_links.setdefault(action, TokenBuckets(LINK_RATE, LINK_BURST))
         wait = buckets.of(address_prefix(address)).take(trio.current_time())
         if wait > 0:
@@ -301,7 +238,10 @@ class KeyAuthenticator:
             raise retry_later("too many invalid links from your address", wait)
 
     def is_valid(self, key_id: str | None) -> bool:
-        """Return whether a key is still valid; a token of unknown expiry is."""
+        """Return whether a credential shown earlier is still accepted; None means no credential.
+
+        A token of unknown expiry is.
+        """
         if key_id is None:
             return not self._key_cache.required
         if key_id.startswith(OAUTH):
@@ -313,14 +253,9 @@ class KeyAuthenticator:
         return True
 
     def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
-        """Audit a denial decided elsewhere."""
+        """Audit a denial decided elsewhere, for example by the origin check."""
         key_id = None if caller.credential is None else caller.credential.id
-        self._record(action, self._address(caller, headers), key_id, status)
-
-    def _address(self, caller: Caller, headers: Headers) -> str | None:
-        if not self._trusted:
-            return caller.address
-        return client_address(caller.address, header_values(headers, FORWARDED), self._trusted)
+        self._record(action, self.address_of(caller, headers), key_id, status)
 
     def _record(self, action: str, address: str | None, key_id: str | None, status: HTTPStatus) -> None:
         if self._heard is not None:
@@ -351,7 +286,10 @@ class KeyAuthenticator:
         return msgspec.structs.replace(caller, credential=credential)
 
     def hold_connection(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Hold a connection until its key ends, or until a key becomes necessary."""
+        """Hold a connection while a block runs; call `end` once, if its right ends.
+
+        That is when its key ends, or when a key becomes necessary.
+        """
         credential = caller.credential
         if credential is None:
             return self._key_cache.hold(None, end)
@@ -370,13 +308,16 @@ class KeyAuthenticator:
         return RateLimit(requests.take, frames.take)
 
     def address_group(self, address: str | None) -> str | None:
-        """Return the group that the connections of an address count for, see `Authenticator`."""
+        """Return the group that the connections of an address count for.
+
+        None if they are not counted: those of this machine, and those of proxies, which carry many clients.
+        """
         if address is None or is_loopback(address) or is_trusted(address, self._trusted):
             return None
         return address_prefix(address)
 
     def body_budget(self, caller: Caller) -> BodyBudget:
-        """Return the budget of the caller's key, else of its address."""
+        """Return the budget of the caller's key, else of its address, for bytes in flight."""
         credential = caller.credential
         return self._bodies.of(
             self.address_group(caller.address) if credential is None else credential.holder
@@ -420,6 +361,11 @@ class KeyAuthenticator:
         with suppress(GreenroomError):
             await self._key_cache.load()
         return self._key_cache.authenticate(shown)
+
+
+Authenticator = OpenAuthenticator | KeyAuthenticator
+"""Authenticates callers, and limits what each may send."""
+OPEN_AUTHENTICATOR: Final = OpenAuthenticator()
 
 
 def _tenfold(limit: int | None) -> int | None:

@@ -78,10 +78,6 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     is_single_request: bool = False
     is_person: bool = False
 
-    def has_same_identity(self, other: Caller) -> bool:
-        """Return whether another caller has the same identity, wherever it comes from."""
-        return self.identity == other.identity
-
     @property
     def tool_choice(self) -> ToolChoice:
         """How its tools are listed: as it requested itself, else as its credential says."""

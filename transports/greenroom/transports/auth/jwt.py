@@ -280,11 +280,6 @@ def metadata_url(resource: str) -> str:
 
 
 def _checked_url(url: object) -> str:
-    """Check the URL of the issuer's keys, and return it.
-
-    Raises:
-        IssuerError: It is no URL, or its answer could be changed in transit.
-    """
     if isinstance(url, str):
         parts = urlsplit(url)
         if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
@@ -308,7 +303,6 @@ async def _read(response: httpx2.Response) -> bytes:
 
 
 def _keys_in(document: Mapping[str, Any]) -> dict[str | None, jwt.PyJWK]:
-    """Return the keys that can verify signatures, by name."""
     listed = document.get("keys")
     found: dict[str | None, jwt.PyJWK] = {}
     for each in listed if isinstance(listed, list) else ():
@@ -336,11 +330,7 @@ def _texts_in(listed: object) -> list[str]:
 
 
 def _check_types(claims: Mapping[str, Any]) -> None:
-    """Check the types of claims about holder and times, which the library does not check.
-
-    Raises:
-        ValueError: A claim has another type, or the subject is blank.
-    """
+    """Check the types of claims about holder and times, which the library does not check."""
     for name in _TIMES_OF_TOKENS:
         time = claims.get(name, 0)
         if type(time) not in {int, float} or not isfinite(time):

@@ -18,11 +18,7 @@ _REMEMBERED: Final = 256  # a client sends the same headers with each of its req
 
 
 def check_host(host: str, status: HTTPStatus) -> None:
-    """Refuse a request with a ``Host`` that is no loopback name.
-
-    Raises:
-        AccessDeniedError: With this status.
-    """
+    """Refuse a request with a ``Host`` that is no loopback name."""
     if not _means_this_machine(host):
         # DNS rebinding: a foreign name that resolves to this machine, so that a web page reaches it.
         sentence = (
@@ -33,15 +29,7 @@ def check_host(host: str, status: HTTPStatus) -> None:
 
 
 def check_origin(value: str, allowed: frozenset[str]) -> None:
-    """Refuse a request from a web page of a foreign origin.
-
-    Args:
-        value: The ``Origin`` header.
-        allowed: The origins that may connect besides loopback ones (`origin`).
-
-    Raises:
-        AccessDeniedError: The origin is not allowed.
-    """
+    """Refuse a request from a web page of a foreign origin."""
     if not _origin_passes(value, allowed):
         sentence = f"the origin {value[:100]!r} is not allowed; --allow-origin would allow it"
         raise AccessDeniedError(HTTPStatus.FORBIDDEN, sentence)

@@ -18,5 +18,9 @@ SESSION_IDLE_SECONDS: Final = 1800.0
 """Seconds after which an idle HTTP session ends."""
 DEBOUNCE_SECONDS: Final = 0.1
 """Seconds within which changes of one resource become one notification."""
+RATE_LIMIT: Final = 100
+"""Requests a minute of a key without a rate of its own, and of an address without a valid key."""
+RATE_BURST: Final = 20
+"""Of these, the requests at once."""
 RETRY_SECONDS: Final = 5
 """The ``Retry-After`` of a refusal for lack of room, in seconds."""

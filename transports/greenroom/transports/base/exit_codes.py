@@ -62,8 +62,7 @@ _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 def exit_code_for(errors: list[BaseException]) -> tuple[int, str] | None:
     """Return the exit code and the message for errors that were raised together.
 
-    Returns:
-        Those of the gravest error, or None if one of them is unexpected.
+    Those of the gravest error; None if one of them is unexpected.
     """
     verdicts = []
     for error in map(_as_known_error, errors):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from math import inf
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 
-class SubscriberPort(Protocol):
+class SubscriberPort(AbstractContextManager["SubscriberPort"], Protocol):
     """The subscriptions of one agent; reports changes of the resources that it may see."""
 
     def __len__(self) -> int:
@@ -22,12 +22,6 @@ class SubscriberPort(Protocol):
 
     async def next(self) -> str:
         """Wait for a change and return the resource's URI."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 
 class Cancellable(Protocol):

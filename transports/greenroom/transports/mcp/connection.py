@@ -74,16 +74,8 @@ class Connection:
     ) -> None:
         """Serve the client until its input ends and its requests are answered.
 
-        A disconnect ends this without an error. Cancelling ends it at once.
-
-        Args:
-            server: The server; no message of the source has been read yet.
-            agent_for: Returns this client's agent, if the transport knows its identity.
-            stop: Once set, nothing more is read, and open requests get `Limits.stop` seconds.
-            rate_limit: Counts the client's messages; None if they are not counted.
-            tools: How its tools are listed.
-            folder_of: As `ClientIdentity.folder_of`.
-            transport: The transport of the connection.
+        Once `stop` is set, nothing more is read, and open requests get `Limits.stop` seconds. A disconnect
+        ends this without an error. Cancelling ends it at once.
 
         Raises:
             StoreFailedError: The store failed for good; no answer was sent for what was not durable.
@@ -94,11 +86,22 @@ class Connection:
                 if stop is not None:
                     nursery.start_soon(self._stop_with, stop)
                 if await self._wait_for_first_frame():
-                    agent_for = server.agent_for if agent_for is None else agent_for
-                    self._client = self._new_client(server, agent_for, nursery, tools, transport)
-                    self._client.identity.folder_of = folder_of
+                    client = self._client = Client(
+                        server,
+                        server.agent_for if agent_for is None else agent_for,
+                        self,
+                        self.limits,
+                        spawn=nursery.start_soon,
+                        on_failure=partial(self._abort, nursery.cancel_scope),
+                        has_room=self._has_room,
+                        changed=self._changed,
+                        rate_limit=rate_limit,
+                        tools=tools,
+                        transport=transport,
+                    )
+                    client.identity.folder_of = folder_of
                     nursery.start_soon(self._pump, nursery.cancel_scope)
-                    nursery.start_soon(self._attend, self._client, nursery.cancel_scope)
+                    nursery.start_soon(self._attend, client, nursery.cancel_scope)
                 else:
                     nursery.cancel_scope.cancel()
         finally:
@@ -106,28 +109,6 @@ class Connection:
                 self._client.close()
         if self._client is not None and self._client.domain.failed is not None:
             raise self._client.domain.failed
-
-    def _new_client(
-        self,
-        server: McpServer,
-        agent_for: Callable[[str], AgentPort],
-        nursery: trio.Nursery,
-        tools: ToolChoice,
-        transport: str,
-    ) -> Client:
-        return Client(
-            server,
-            agent_for,
-            self,
-            self.limits,
-            spawn=nursery.start_soon,
-            on_failure=partial(self._abort, nursery.cancel_scope),
-            has_room=self._has_room,
-            changed=self._changed,
-            rate_limit=self._rate_limit,
-            tools=tools,
-            transport=transport,
-        )
 
     @property
     def idle(self) -> bool:

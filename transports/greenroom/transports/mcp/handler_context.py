@@ -24,18 +24,7 @@ CACHED: Final = 64  # cached answers per listing
 
 
 class Listings:
-    """The listings of one era, as JSON, shared by all clients with the same access.
-
-    Args:
-        answers: Encodes results.
-        usual: The offer for clients without a choice of their own.
-        profile: The server's description.
-
-    Attributes:
-        tools: Returns the tools of an offer for a set of scopes.
-        templates: Returns the resource templates for a set of scopes.
-        discovery: Returns the server's description with an offer for a set of scopes.
-    """
+    """The listings of one era, as JSON, shared by all clients with the same access."""
 
     def __init__(self, answers: ResponseEncoder, usual: ToolOffer, profile: ServerInfo) -> None:
         self._answers = answers
@@ -82,21 +71,7 @@ def _cache_policy(listed: Sized, usual: Sized) -> tuple[int, str]:
 
 
 class HandlerContext:
-    """State that handlers answer from.
-
-    Args:
-        era: The era of their methods.
-        usual: The offer for clients without a choice of their own.
-        profile: The server's description.
-        subscriptions: Subscribes clients to resources.
-        deadlines: Ends calls that time out.
-        times: Makes the times of answers.
-
-    Attributes:
-        answers: Encodes answers.
-        listings: The listings that clients share.
-        era: As above, like the four that follow.
-    """
+    """State that handlers answer from."""
 
     def __init__(
         self,

@@ -50,9 +50,6 @@ class Method(NamedTuple):
     """One method.
 
     Attributes:
-        shape: The struct of its parameters.
-        answer: Answers a request, given its parameters.
-        eras: The eras that have it.
         refuse: Refuses a request of a client without access, whatever it holds; returns whether it did.
         is_open: Whether it is answered before a handshake.
     """
@@ -65,12 +62,7 @@ class Method(NamedTuple):
 
 
 class Methods:
-    """The methods of one era.
-
-    Args:
-        context: What their handlers share.
-        extend: Answers requests before the table does; returns whether it took one.
-    """
+    """The methods of one era."""
 
     def __init__(self, context: HandlerContext, extend: Callable[[Client, Call], bool] | None) -> None:
         self._context = context
@@ -110,11 +102,7 @@ class Methods:
             client.fail(call, error.code, str(error), error.data)
 
     def _check(self, client: Client, call: Call, method: Method | None) -> None:
-        """Check an unusual request with the SDK, and answer it if it is valid.
-
-        Raises:
-            RequestError: The request is invalid.
-        """
+        """Check an unusual request with the SDK, and answer it if it is valid."""
         frame, checks = call.frame, client.server.checks
         if self._context.era is Era.MODERN:
             span, call.span = call.span, None  # as in the SDK: without a valid envelope there is no span
@@ -155,7 +143,6 @@ def _refuse_handshake(_at: HandlerContext, _client: Client, call: Call) -> bool:
 
 
 def _initialize(at: HandlerContext, client: Client, call: Call, params: Initialize) -> None:
-    """Accept a client's handshake."""
     who = client.identity
     who.accept_handshake(call.frame.params or {}, negotiate_version(params.protocolVersion))
     client.domain.forget_folders()
@@ -169,19 +156,16 @@ def _ping(_at: HandlerContext, client: Client, call: Call, _params: Nothing) -> 
 
 
 def _discover(at: HandlerContext, client: Client, call: Call, _params: Nothing) -> None:
-    """Describe the server."""
     result = at.listings.discovery(client.offer, client.identity.scopes)
     client.answer(call, result_line(call.id, result))
 
 
 def _list_tools(at: HandlerContext, client: Client, call: Call, _params: Page) -> None:
-    """List the tools, in one page."""
     result = at.listings.tools(client.offer, client.identity.scopes)
     client.answer(call, result_line(call.id, result))
 
 
 def _list_templates(at: HandlerContext, client: Client, call: Call, _params: Page) -> None:
-    """List the resource templates, in one page."""
     client.answer(call, result_line(call.id, at.listings.templates(client.identity.scopes)))
 
 

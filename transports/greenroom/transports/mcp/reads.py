@@ -151,11 +151,12 @@ def refuse_prompts(_at: HandlerContext, client: Client, call: Call) -> bool:
 def list_prompts(at: HandlerContext, client: Client, call: Call, params: Page) -> None:
     """List a page of prompts."""
     request = partial(ListPrompts, cursor=params.cursor, older=client.offer.older_prompts)
-    _at_once(at, client, call, request, lambda page: at.answers.result(_prompt_list(page), FRESH))
 
+    def result(page: Any) -> bytes:
+        listed = list(map(_listed_prompt, page.prompts))
+        return at.answers.result(_page("prompts", listed, page.next_cursor), FRESH)
 
-def _prompt_list(page: Any) -> dict[str, Any]:
-    return _page("prompts", list(map(_listed_prompt, page.prompts)), page.next_cursor)
+    _at_once(at, client, call, request, result)
 
 
 def _listed_prompt(prompt: Prompt) -> dict[str, Any]:
@@ -233,8 +234,6 @@ def _at_once(
 
 
 def _ask(client: Client, call: Call, request: Any, result: Callable[[Any], bytes]) -> None:
-    """Send a request to its actor, and answer with the result of its reply."""
-
     def finish(call: Call, reply: Any) -> None:
         if isinstance(reply, Exception):
             fail(client, call, reply)

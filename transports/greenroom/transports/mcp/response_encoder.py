@@ -19,12 +19,7 @@ STATIC = (3_600_000, "public")
 
 
 class ResponseEncoder:
-    """Encodes the answers of one era.
-
-    Args:
-        era: The era.
-        profile: The server that every answer of the later era names.
-    """
+    """Encodes the answers of one era."""
 
     def __init__(self, era: Era, profile: ServerInfo) -> None:
         self._era = era
@@ -39,13 +34,7 @@ class ResponseEncoder:
     def result(
         self, result: dict[str, Any], kept: tuple[int, str] | None = None, moment: Moment | None = None
     ) -> bytes:
-        """Return the JSON of a result.
-
-        Args:
-            result: Its members.
-            kept: Its cache lifetime and scope, in the era that states them.
-            moment: When it is made; None for a constant result.
-        """
+        """Return the JSON of a result."""
         meta = {**self._meta, **result.get("_meta", {})}
         full = {**result, **self._signed}
         if meta or moment is not None:
@@ -63,15 +52,7 @@ class ResponseEncoder:
         is_error: bool = False,
         meta: dict[str, Any] | None = None,
     ) -> bytes:
-        """Return the answer to a tool call: a JSON object as text and structured content.
-
-        Args:
-            id: The request's id, as received.
-            reply: The object.
-            moment: When the answer is made.
-            is_error: Whether the tool failed.
-            meta: Further members of ``_meta``.
-        """
+        """Return the answer to a tool call: a JSON object as text and structured content."""
         text = encode(reply.decode())
         if meta is None:
             tail = self._tail + moment.json + b"}"

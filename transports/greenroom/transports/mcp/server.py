@@ -1,24 +1,29 @@
-"""The MCP server: the state that all clients share."""
+"""The MCP server: the state that all clients share, and which clients there are."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from datetime import UTC, datetime
 from importlib import import_module
 from types import ModuleType
+from typing import Final, NamedTuple
 
+import msgspec
 import trio
 
+from greenroom.actors import Agent
 from greenroom.actors.core.auth.tool_profiles import SchemaForm
+from greenroom.actors.core.presence.requests import ConnectedClient
+from greenroom.actors.sessions.storage.migrations import client_tool
 from greenroom.transports.base.defaults import DEBOUNCE_SECONDS, REQUEST_SECONDS
 from greenroom.transports.base.observability.meter import RequestMeter
 from greenroom.transports.base.observability.request_log import UNREAD, RequestLog, trace_id_of
 from greenroom.transports.base.observability.tracing import Tracer, find_tracer
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.clients.client import Client, MethodsPort
-from greenroom.transports.mcp.clients.connected import ConnectedClients
 from greenroom.transports.mcp.clients.subscriptions import ListChanges, Subscriptions
 from greenroom.transports.mcp.frames.calls import Call, Deadlines
 from greenroom.transports.mcp.frames.versions import Era
@@ -31,6 +36,76 @@ from greenroom.transports.mcp.tools.tool_profiles import DEFAULT
 from greenroom.transports.mcp.tools.tools import Tool
 
 _CHECKS = "greenroom.transports.mcp.frames.checks"
+
+
+RECENT_SECONDS: Final = 300.0
+"""Seconds for which a client without a connection counts as connected after its last request."""
+MOST_RECENT: Final = 256
+LONGEST: Final = 200
+"""The characters of a client's own name that are shown."""
+
+
+class _Came(NamedTuple):
+    transport: str
+    since: float
+
+
+class ConnectedClients:
+    """The clients of one server: those connected now, and recent ones without a connection."""
+
+    def __init__(self) -> None:
+        self._clients: dict[Client, _Came] = {}
+        self._recent: dict[tuple[object, ...], tuple[float, ConnectedClient]] = {}
+
+    def add(self, client: Client, transport: str) -> None:
+        """Record a client that has connected."""
+        self._clients[client] = _Came(transport, trio.current_time())
+
+    def remove(self, client: Client, *, may_come_back: bool) -> None:
+        """Record a client that has disconnected; idempotent.
+
+        Args:
+            client: The client.
+            may_come_back: Whether it made one request, and its next request will look like a new client.
+        """
+        came = self._clients.pop(client, None)
+        if came is None or not may_come_back:
+            return
+        now = trio.current_time()
+        seen = _view(client, came, now)
+        which = seen.name, seen.agent, seen.agent_type, seen.user, seen.key_id, seen.address
+        since = self._recent.pop(which, (now, seen))[1].since
+        self._recent[which] = now, msgspec.structs.replace(seen, since=since, open_requests=0)
+        while len(self._recent) > MOST_RECENT:
+            del self._recent[next(iter(self._recent))]
+
+    def list_clients(self) -> Iterator[ConnectedClient]:
+        """Yield each client, those with a connection first."""
+        now = trio.current_time()
+        for client, came in self._clients.items():
+            yield _view(client, came, now)
+        for last, seen in self._recent.values():
+            if now - last < RECENT_SECONDS:
+                yield seen
+
+
+def _view(client: Client, came: _Came, now: float) -> ConnectedClient:
+    name, agent = client.identity.name, client.identity.known_agent
+    principal = agent.principal if isinstance(agent, Agent) else None
+    # A client's own name may hold a lone surrogate, which cannot be encoded.
+    name_shown = None if name is None else name[:LONGEST].encode("utf-8", "replace").decode()
+    return ConnectedClient(
+        name=name_shown,
+        tool=client_tool(name).tool_id[:LONGEST] if name_shown is not None else None,
+        agent=None if principal is None else principal.agent_id,
+        agent_type=None if principal is None else principal.agent_type,
+        user=None if principal is None else principal.user,
+        transport=came.transport,
+        since=datetime.fromtimestamp(time.time() - (now - came.since), UTC),
+        open_requests=client.open_requests,
+        key_id=None if principal is None else principal.key_id,
+        address=None if principal is None else principal.address,
+    )
 
 
 class McpServer:
@@ -54,19 +129,8 @@ class McpServer:
 
     Attributes:
         offers: What clients are offered, by their choice of tools.
-        agent_for: Returns the agent of a client that the transport did not identify.
-        lists: The changes of the list of prompts; None if it cannot change.
-        methods: The methods, by era.
         checks: The SDK's checks of requests (the module `checks`); None until a request needs them.
-        run_ready: Processes posted messages at once.
-        hold_dispatch: A context manager within which messages are posted.
-        request_timeout: Seconds that a request may take.
-        debounce: Seconds within which changes of one resource become one notification.
-        meter: Counts completed requests.
-        connected: The connected clients.
-        tracer: Makes their spans; None without tracing.
         successors: Current tool names by older ones; calls are counted under the current name.
-        log: Writes a log line per request; None without such a log.
     """
 
     def __init__(
@@ -93,7 +157,7 @@ class McpServer:
         self.lists = lists
         self.request_timeout = request_timeout
         self.debounce = debounce
-        self.deadlines = Deadlines(request_timeout, self._overdue)
+        self.deadlines = Deadlines(request_timeout, lambda call: call.expire(call))
         self.run_ready = run_ready
         self.hold_dispatch = hold_dispatch
         self.meter = RequestMeter(name for name, tool in tools.items() if tool.alias is None)
@@ -135,12 +199,7 @@ class McpServer:
             self.lists.add(client)
 
     def remove(self, client: Client, *, may_come_back: bool) -> None:
-        """Record a client that has disconnected; idempotent.
-
-        Args:
-            client: The client.
-            may_come_back: Whether it made one request, and its next request will look like a new client.
-        """
+        """Record a client that has disconnected; idempotent."""
         if self.lists is not None:
             self.lists.discard(client)
         self.connected.remove(client, may_come_back=may_come_back)
@@ -149,9 +208,6 @@ class McpServer:
         """Record a message that is no valid request, or came too late."""
         if self.log is not None:
             self.log.record(UNREAD, "error", 0.0, trace_id_of(), agent=agent_id)
-
-    def _overdue(self, call: Call) -> None:
-        call.client.expire(call)
 
     async def import_checks(self) -> None:
         """Import the SDK's checks of requests, unless that was done before.

@@ -19,9 +19,6 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to ``initialize`` and ``server/discover``.
 
     Attributes:
-        name: The name for programs.
-        title: The name for people; None if there is no other.
-        version: The program's version.
         instructions: How a model should use the server: sentences, each with the scopes that it needs.
         capabilities: Its capabilities, in the protocol's terms.
     """

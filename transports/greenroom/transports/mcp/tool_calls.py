@@ -131,7 +131,6 @@ def _with_remedy(reply: ListReply, client: Client) -> ListReply:
 
 
 def _unknown_tool(name: str, client: Client) -> str:
-    """Return the sentence for an unknown tool, with similar names."""
     known = visible_tools(client.offer.known, client.offer.tools, client.identity.scopes)
     near = difflib.get_close_matches(name[:NAME_SHOWN], known, n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""

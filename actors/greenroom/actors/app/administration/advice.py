@@ -26,13 +26,6 @@ class Known(NamedTuple):
 
     Attributes:
         now: The time in microseconds since 1970 UTC.
-        is_sound: Whether the store is reliable.
-        statistics: The statistics of the runtime.
-        embedding: The statistics of the embedder.
-        backup: The last backup.
-        gaps: The gaps of the audit log.
-        keys: All API keys.
-        processes: The processes of the folder.
     """
 
     now: int

@@ -61,8 +61,6 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
     """Where data of a person may be.
 
     Attributes:
-        addresses: The actors to ask.
-        sessions: The person's sessions.
         seen: Users by agent, from the audit log.
         is_complete: Whether the log has all its records, so that an absent agent never existed.
         backups: The files into which the store was copied, as far as the audit log knows.
@@ -142,7 +140,6 @@ class UserErased(Reply, frozen=True, kw_only=True):
 
     Attributes:
         erased: Whether the data were erased; without ``confirm`` they are only counted.
-        counts: The amount of data of each kind.
         agents: The agents that count as the person's.
         shared_agents: Agents that worked for the person and possibly for others; their data stay. Name those
             in ``agents`` that are the person's alone.

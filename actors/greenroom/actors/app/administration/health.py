@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from greenroom.actors.app.administration.server import PartHealth, PartStatus, ServerStatus
+from greenroom.actors.app.administration.replies import PartHealth, PartStatus, ServerStatus
 from greenroom.actors.core.base.optional_packages import install_command, missing_extras
 from greenroom.actors.knowledge.corpora.storage.readers import find_missing
 from greenroom.actors.search.embedding.embedding_service import EmbeddingStatistics
@@ -23,12 +23,7 @@ _ORDER: Final[tuple[PartStatus, ...]] = ("ok", "off", "degraded", "failed")
 
 
 def serving_status(*, is_sound: bool, is_stopping: bool = False) -> ServerStatus:
-    """Return whether a server serves, as ``/healthz`` reports it.
-
-    Args:
-        is_sound: Whether the store is reliable.
-        is_stopping: Whether it accepts no further request.
-    """
+    """Return whether a server serves, as ``/healthz`` reports it."""
     if not is_sound:
         return "failed"
     return "stopping" if is_stopping else "ok"
@@ -45,11 +40,7 @@ def parts_of(
 ) -> list[PartHealth]:
     """Return the health of every part.
 
-    Args:
-        statistics: The statistics of the runtime.
-        embedding: The statistics of the embedding service.
-        is_sound: Whether the store is reliable.
-        names: Whether the caller may see names, sizes and causes that concern others.
+    Names, sizes and causes that concern others are left out unless ``names``.
     """
     return [
         _store(statistics, is_sound=is_sound, names=names),

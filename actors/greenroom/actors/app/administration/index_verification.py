@@ -25,9 +25,7 @@ class MemoriesVerified(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `VerifyMemories`.
 
     Attributes:
-        memories: The number of compared memories.
         problems: The differences: the root of the namespace, and a sentence each.
-        rebuilt: The roots with a rebuilt index.
         unindexed: Memories of an older program that no search has indexed yet, so they were not compared.
             ``rebuild`` and the first search index them.
         imitations: Open roots with names that imitate a user, an agent or a project.
@@ -83,11 +81,7 @@ def stopped_imitations(store: StoppedStore) -> list[str]:
 
 
 class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
-    """Compare the index of every namespace and corpus with its source; for the operator only.
-
-    Attributes:
-        rebuild: Whether to rebuild an index that differs.
-    """
+    """Compare the index of every namespace and corpus with its source; for the operator only."""
 
     rebuild: bool = False
 

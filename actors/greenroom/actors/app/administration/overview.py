@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import cache
 from importlib.metadata import version
 from typing import Any, Final, Literal
@@ -76,9 +77,9 @@ class GetOverview(Procedure[schemas.Overview], frozen=True, metaclass=CheckedWhe
             version=_version(),
             health=parts,
             advice=[],
-            sessions=await _sessions(runtime, principal),
-            memories=await _memories(runtime, principal),
-            corpora=await _corpora(runtime, principal),
+            sessions=await _counted(runtime, principal, SESSIONS, _sessions),
+            memories=await _counted(runtime, principal, _MEMORY, _memories),
+            corpora=await _counted(runtime, principal, KNOWLEDGE, _corpora),
             processes=[_view(each, own, is_admin=is_admin) for each in seen if is_admin or each.clients],
             savings=await _savings(client, is_admin=is_admin),
             looked_at=to_datetime(now),
@@ -99,27 +100,40 @@ class GetOverview(Procedure[schemas.Overview], frozen=True, metaclass=CheckedWhe
         )
 
 
-async def _sessions(runtime: RuntimeClient, principal: Principal) -> schemas.Counted | msgspec.UnsetType:
-    if not allows(principal.scopes, SESSIONS):
+async def _counted(
+    runtime: RuntimeClient,
+    principal: Principal,
+    scope: str,
+    count: Callable[[RuntimeClient, Principal], Awaitable[schemas.Counted]],
+) -> schemas.Counted | msgspec.UnsetType:
+    """Return a count for which the caller has the scope; a large one may be some seconds old."""
+    if not allows(principal.scopes, scope):
         return UNSET
-    if (kept := _find_cached(runtime, principal, "sessions")) is not None:
-        return kept
+    kept, what = _COUNTS.setdefault(runtime, {}), (principal.sight, scope)
+    until, counted = kept.get(what, (0.0, None))
+    if counted is not None and trio.current_time() < until:
+        return counted
+    found = await count(runtime, principal)
+    if found.count > MANY:
+        kept.pop(what, None)
+        kept[what] = trio.current_time() + COUNTED_SECONDS, found
+    if len(kept) > MOST_CACHED:
+        del kept[next(iter(kept))]
+    return found
+
+
+async def _sessions(runtime: RuntimeClient, principal: Principal) -> schemas.Counted:
     counted = await runtime.query(CountSessions(most=MOST_COUNTED), principal=principal)
     newest = (await runtime.query(ListSessions(limit=1), principal=principal)).sessions
-    found = schemas.Counted(
+    return schemas.Counted(
         count=counted.count,
         is_more=counted.is_more,
         newest=newest[0].session_id if newest else None,
         newest_at=newest[0].last_activity if newest else None,
     )
-    return _cache(runtime, principal, "sessions", found)
 
 
-async def _memories(runtime: RuntimeClient, principal: Principal) -> schemas.Counted | msgspec.UnsetType:
-    if not allows(principal.scopes, _MEMORY):
-        return UNSET
-    if (kept := _find_cached(runtime, principal, "memories")) is not None:
-        return kept
+async def _memories(runtime: RuntimeClient, principal: Principal) -> schemas.Counted:
     count, is_more, newest, newest_at = 0, False, None, 0
     roots = await runtime.query(ListNamespaces(), principal=principal)
     for root in sorted(roots, key=lambda root: root != user_namespace(principal))[:MOST_ROOTS]:
@@ -128,18 +142,15 @@ async def _memories(runtime: RuntimeClient, principal: Principal) -> schemas.Cou
         count, is_more = count + part.count, is_more or part.is_more
         if part.newest_at > newest_at:
             newest, newest_at = part.newest, part.newest_at
-    found = schemas.Counted(
+    return schemas.Counted(
         count=count,
         is_more=is_more or len(roots) > MOST_ROOTS,
         newest=newest,
         newest_at=optional_datetime(newest_at or None),
     )
-    return _cache(runtime, principal, "memories", found)
 
 
-async def _corpora(runtime: RuntimeClient, principal: Principal) -> schemas.Counted | msgspec.UnsetType:
-    if not allows(principal.scopes, KNOWLEDGE):
-        return UNSET
+async def _corpora(runtime: RuntimeClient, principal: Principal) -> schemas.Counted:
     rows = await runtime.query(VisibleCorpora(), principal=principal)
     newest = max(rows, key=lambda row: row.created_at, default=None)
     return schemas.Counted(
@@ -152,27 +163,6 @@ async def _corpora(runtime: RuntimeClient, principal: Principal) -> schemas.Coun
 @cache
 def _version() -> str:
     return version("greenroom")  # reads and parses a file
-
-
-def _find_cached(runtime: RuntimeClient, principal: Principal, what: str) -> schemas.Counted | None:
-    until, counted = _COUNTS.get(runtime, {}).get(_who(principal, what), (0.0, None))
-    return counted if trio.current_time() < until else None
-
-
-def _cache(
-    runtime: RuntimeClient, principal: Principal, what: str, found: schemas.Counted
-) -> schemas.Counted:
-    kept = _COUNTS.setdefault(runtime, {})
-    if found.count > MANY:
-        kept.pop(_who(principal, what), None)
-        kept[_who(principal, what)] = trio.current_time() + COUNTED_SECONDS, found
-    if len(kept) > MOST_CACHED:
-        del kept[next(iter(kept))]
-    return found
-
-
-def _who(principal: Principal, what: str) -> tuple[Principal, str]:
-    return principal.sight, what
 
 
 def _own_clients(process: ProcessPresence, principal: Principal) -> ProcessPresence:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from datetime import datetime
 from itertools import islice
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
-from greenroom.actors.app.administration.people_replies import AgentSeen, PeopleSeen, PersonSeen
 from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.core.audit.actor import LOG, NoteDeed
 from greenroom.actors.core.audit.record import JOURNAL, AuditRow
@@ -61,13 +60,53 @@ _Pair = tuple[str | None, str]
 """A user, and an agent that works for them."""
 
 
+class AgentSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A known agent.
+
+    Attributes:
+        last_seen: When its last action was that the audit log still has; null if longer ago.
+    """
+
+    agent: str
+    last_seen: datetime | None
+
+
+class PersonSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A user, or the group of agents without a user.
+
+    Attributes:
+        has_memories: Whether they have or had memories.
+        is_erased: Whether they were erased; the audit log names them until `greenroom erase --finish`.
+    """
+
+    user: str | None
+    agents: list[AgentSeen]
+    more_agents: int
+    last_seen: datetime | None
+    sessions: int
+    keys: int
+    has_memories: bool
+    is_erased: bool
+
+
+class PeopleSeen(Reply, frozen=True, kw_only=True):
+    """Answers `ListPeople`, the most recently seen first.
+
+    Attributes:
+        is_whole: Whether every session and audit record was read, not only the first of very many.
+    """
+
+    people: list[PersonSeen]
+    browsers: list[ConnectedClient]
+    left_out: int
+    is_whole: bool
+
+
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What the shared indexes and the audit log know of users and agents.
 
     Attributes:
         pairs: Users and their agents, with the time in microseconds when each was last seen; 0 if unknown.
-        sessions: The number of sessions of each user.
-        users: The users with memories.
         is_whole: Whether everything was read.
     """
 
@@ -88,44 +127,32 @@ class FindPeople(Procedure[Seen], frozen=True, kw_only=True):
         pairs: dict[_Pair, int] = {}
         made: Counter[str | None] = Counter()
         users: dict[str, None] = {}
-        looked = [0, 0, 0]
-        for looked[0], _ in enumerate(_in_log(reader, pairs), 1):
+        read: Counter[str] = Counter()
+        for entry in islice(reader.entries(JOURNAL, AuditRow, reverse=True), MOST_LOOKED_AT):
+            read["records"] += 1
+            if entry.value.agent is not None:
+                pairs.setdefault((entry.value.user, entry.value.agent), entry.time)
             yield
-        for looked[1], _ in enumerate(_in_sessions(reader, pairs, made), 1):
+        bases = reader.rows(sessions.INDEX, sessions.BaseRow, prefix=sessions.BASE)
+        for session in islice(bases, MOST_LOOKED_AT):
+            read["sessions"] += 1
+            made[session.value.user_id] += 1
+            pairs.setdefault((session.value.user_id, session.value.created_by), 0)
             yield
-        for looked[2], _ in enumerate(_in_namespaces(reader, pairs, users), 1):
+        for row in islice(namespaces.rows(reader), MOST_LOOKED_AT):
+            read["namespaces"] += 1
+            root = row.value.root
+            if root.startswith(USER):
+                users[name_of_segment(root.removeprefix(USER))] = None
+            elif root.startswith(AGENT):
+                pairs.setdefault((None, root.removeprefix(AGENT)), 0)
             yield
         return Seen(
             pairs=[(*pair, at) for pair, at in pairs.items()],
             sessions=list(made.items()),
             users=list(users),
-            is_whole=max(looked) < MOST_LOOKED_AT,
+            is_whole=max(read.values(), default=0) < MOST_LOOKED_AT,
         )
-
-
-def _in_log(reader: IndexReader, pairs: dict[_Pair, int]) -> Iterator[None]:
-    for entry in islice(reader.entries(JOURNAL, AuditRow, reverse=True), MOST_LOOKED_AT):
-        if entry.value.agent is not None:
-            pairs.setdefault((entry.value.user, entry.value.agent), entry.time)
-        yield
-
-
-def _in_sessions(reader: IndexReader, pairs: dict[_Pair, int], made: Counter[str | None]) -> Iterator[None]:
-    rows = reader.rows(sessions.INDEX, sessions.BaseRow, prefix=sessions.BASE)
-    for row in islice(rows, MOST_LOOKED_AT):
-        made[row.value.user_id] += 1
-        pairs.setdefault((row.value.user_id, row.value.created_by), 0)
-        yield
-
-
-def _in_namespaces(reader: IndexReader, pairs: dict[_Pair, int], users: dict[str, None]) -> Iterator[None]:
-    for row in islice(namespaces.rows(reader), MOST_LOOKED_AT):
-        root = row.value.root
-        if root.startswith(USER):
-            users[name_of_segment(root.removeprefix(USER))] = None
-        elif root.startswith(AGENT):
-            pairs.setdefault((None, root.removeprefix(AGENT)), 0)
-        yield
 
 
 @operation(
@@ -167,21 +194,16 @@ class ListPeople(Procedure[PeopleSeen], frozen=True, metaclass=CheckedWhenBuilt,
         people.sort(key=lambda each: (each.last_seen is None, each.user or ""))
         people.sort(key=lambda each: each.last_seen.timestamp() if each.last_seen else 0.0, reverse=True)
         shown = people[:MOST_PEOPLE]
+        clients = [each for process in (await read_processes(client)).reports for each in process.clients]
         return PeopleSeen(
             people=shown,
-            browsers=await _browsers(client),
+            browsers=[each for each in clients if each.browser is not None],
             left_out=len(people) - len(shown),
             is_whole=seen.is_whole,
         )
 
 
-async def _browsers(client: ClientContext) -> list[ConnectedClient]:
-    processes = await read_processes(client)
-    return [each for process in processes.reports for each in process.clients if each.browser is not None]
-
-
 def _agents(agents: list[tuple[int, str]]) -> dict[str, Any]:
-    """Return the view of a user's agents."""
     ordered = sorted(agents, key=lambda each: (-each[0], each[1]))
     return {
         "agents": [

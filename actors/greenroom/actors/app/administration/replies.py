@@ -1,29 +1,69 @@
-"""The replies of the overview: the store, its clients, the server's health, and advice."""
+"""The replies about the server: its health, statistics, store and clients, and advice."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.app.administration.server import PartHealth
-from greenroom.actors.app.savings.requests import SavingsHistory
+from greenroom.actors.app.savings.requests import SavingsHistory, SavingsReport
 from greenroom.actors.core.presence.requests import ConnectedClient, Rates
 from greenroom.actors.core.replies.replies import Reply
+from greenroom.actors.core.validation.types import BRIEF
 
 Severity = Literal["error", "warning"]
+ServerStatus = Literal["ok", "stopping", "failed"]
+"""The value of ``/healthz``: whether the server serves."""
+PartStatus = Literal["ok", "off", "degraded", "failed"]
+
+Whose = Annotated[Literal["mine", "all"], Meta(description="all: everybody's; needs the scope admin")]
+
+
+class PartHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """The health of one part of the server.
+
+    Attributes:
+        status: ``degraded``: it works, but needs attention.
+        cause: The reason, and the remedy if there is one.
+    """
+
+    part: str
+    status: PartStatus
+    cause: str
+
+
+class Health(Reply, frozen=True, kw_only=True):
+    """Answers `HealthCheck`.
+
+    Attributes:
+        status: The value of ``/healthz``: whether the server serves.
+    """
+
+    status: ServerStatus
+    worst: PartStatus
+    parts: Annotated[list[PartHealth], Meta(extra_json_schema=BRIEF)]
+    checked_at: datetime
+
+
+class ServerStats(Reply, frozen=True, kw_only=True):
+    """Answers `GetStats`.
+
+    Attributes:
+        server: The output of `greenroom stats --json`; for administrators only.
+    """
+
+    version: str
+    savings: Annotated[SavingsReport, Meta(extra_json_schema=BRIEF)]
+    server: dict[str, Any] | UnsetType = UNSET
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
     """A count of what the caller may see.
 
     Attributes:
-        count: The number.
         is_more: Whether there are more, not counted.
-        newest: The item that changed last.
-        newest_at: The time of that change.
     """
 
     count: int
@@ -38,10 +78,7 @@ class ProcessView(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         pid: Its process id; for administrators only.
         role: Whether it owns the folder or is attached to the owner.
-        is_this: Whether it is the answering process.
         clients: Its clients; callers who are no administrators see only their own.
-        left_out: How many more clients there are.
-        connections: Open connections of each transport.
         calls: Its requests in the last hour.
     """
 
@@ -60,11 +97,6 @@ class StoreView(msgspec.Struct, frozen=True, kw_only=True):
     """The store.
 
     Attributes:
-        used_bytes: The size of its content.
-        max_bytes: Its largest allowed size.
-        file_bytes: The length of its file.
-        disk_free: Free bytes on its disk.
-        rows: The number of its rows.
         commits: The transactions since it was opened.
         last_commit_seconds: The duration of the last group commit.
         is_checked: Whether the whole file was checked.
@@ -103,13 +135,7 @@ class BackupView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """A matter for the operator's attention.
-
-    Attributes:
-        topic: Its subject.
-        sentence: What is wrong.
-        remedy: What to do.
-    """
+    """A matter for the operator's attention."""
 
     severity: Severity
     topic: str
@@ -118,12 +144,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overview(Reply, frozen=True, kw_only=True):
-    """Answers `GetOverview`. Absent members are for administrators, or need another scope.
-
-    Attributes:
-        health: The health of every part.
-        advice: Matters for attention, errors first.
-    """
+    """Answers `GetOverview`. Absent members are for administrators, or need another scope."""
 
     version: str
     health: list[PartHealth]

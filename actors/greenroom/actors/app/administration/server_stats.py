@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from greenroom.actors.app.administration import server as schemas
+from greenroom.actors.app.administration import replies as schemas
 from greenroom.actors.app.administration.health import packages_health, parts_of, serving_status, worst_of
 from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.app.savings.actor import EVERYBODY

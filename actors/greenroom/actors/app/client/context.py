@@ -45,27 +45,14 @@ class ClientContext(PassportClient):
     """One client: its identity and its state.
 
     Args:
-        runtime: The runtime of the actors.
-        principal: The client's identity.
         client: Its own name for itself.
-        options: How passports are signed.
         scope: The scope of the client's idempotency keys.
         locator: Finds the session of a client without a connection; None with one.
         ledger: Counts savings; without it only stored savings are read.
-        server: The serving process; None if there is none.
-        quota: The client's quota, if limited.
         on_export: Called with the size of each export in bytes.
-        reach: The files that it may read.
-        workspaces: Keep the indexes of its folders; None without them.
-        prompts: The user's own prompts; None without any.
 
     Attributes:
-        session: Its current session.
-        passports: Signs and checks its passports.
         files: The files that it may read, and has read.
-        workspaces: See Args.
-        server: See Args.
-        prompts: See Args.
     """
 
     def __init__(

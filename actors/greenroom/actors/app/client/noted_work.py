@@ -38,9 +38,7 @@ class Noted(NamedTuple):
 
     Attributes:
         files: The files read, by their names in the answer.
-        search: The query; None without one.
         is_private: Whether the search covered the agent's private data.
-        memory: The stored memory.
     """
 
     files: Iterable[str] = ()
@@ -55,11 +53,7 @@ _Note = Callable[[Any, Any], Noted]
 
 def _searched(field: str) -> _Note:
     """Return an extractor for the query in a field of a request."""
-
-    def note(request: Any, _: Any) -> Noted:
-        return Noted(search=getattr(request, field))
-
-    return note
+    return lambda request, _: Noted(search=getattr(request, field))
 
 
 def _searched_memories(words: Callable[[Any], str | None]) -> _Note:

@@ -39,14 +39,6 @@ async def open_link(
     """Redeem a link and return its content; None, for any reason, if it is invalid.
 
     It is redeemed last, once its content is ready: after a failure the link can be opened again.
-
-    Args:
-        runtime: The runtime of the actors.
-        token: The token of the link.
-        address: The address of the caller.
-        options: How passports are signed.
-        is_valid: Returns whether the issuer's key is still valid.
-        on_export: Called with the size of the content in bytes.
     """
     passport_id = id_of_link(runtime, token)
     place = requests.passport_address(passport_id)

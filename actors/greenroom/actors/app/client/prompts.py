@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -21,32 +21,20 @@ Detail = Annotated[
 ContextTokens = Annotated[
     int, Meta(ge=500, le=50_000, description="how long the context may be, in tokens, instead of detail's")
 ]
-PromptPath = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=4_096,
-        description="file, below the workspace's folder",
-        extra={"completes": "path"},
-    ),
-]
+
+
+def _text(description: str, longest: int = MAX_ARGUMENT, **more: Any) -> Meta:
+    """Return the limits and the description of an argument, which is not empty."""
+    return Meta(min_length=1, max_length=longest, description=description, **more)
+
+
+PromptPath = Annotated[str, _text("file, below the workspace's folder", 4_096, extra={"completes": "path"})]
 PromptFolder = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=4_096,
-        description="file or folder, below the workspace's",
-        extra={"completes": "path"},
-    ),
+    str, _text("file or folder, below the workspace's", 4_096, extra={"completes": "path"})
 ]
 PromptSymbol = Annotated[
     str,
-    Meta(
-        min_length=1,
-        max_length=200,
-        description="function, class or other symbol, such as Class.method",
-        extra={"completes": "symbol"},
-    ),
+    _text("function, class or other symbol, such as Class.method", 200, extra={"completes": "symbol"}),
 ]
 
 
@@ -136,55 +124,31 @@ class AboutCode(PromptArguments, frozen=True, kw_only=True):
 class ExplainCode(AboutCode, frozen=True, kw_only=True):
     """Arguments of ``explain-code``; ``code_snippet`` is listed only for its older system."""
 
-    code_snippet: (
-        Annotated[
-            str,
-            Meta(
-                min_length=1,
-                max_length=MAX_ARGUMENT,
-                description="the code itself",
-                extra_json_schema=UNLISTED,
-            ),
-        ]
-        | None
-    ) = None
+    code_snippet: Annotated[str, _text("the code itself", extra_json_schema=UNLISTED)] | None = None
 
 
 class FindSimilar(AboutCode, frozen=True, kw_only=True):
     """Arguments of ``find-similar``."""
 
-    description: (
-        Annotated[
-            str, Meta(min_length=1, max_length=MAX_ARGUMENT, description="what the code does, in words")
-        ]
-        | None
-    ) = None
+    description: Annotated[str, _text("what the code does, in words")] | None = None
 
 
 class SuggestRefactor(AboutCode, frozen=True, kw_only=True):
     """Arguments of ``suggest-refactor``."""
 
-    goal: (
-        Annotated[str, Meta(min_length=1, max_length=MAX_ARGUMENT, description="what is to become better")]
-        | None
-    ) = None
+    goal: Annotated[str, _text("what is to become better")] | None = None
 
 
 class DebugHelp(AboutCode, frozen=True, kw_only=True):
     """Arguments of ``debug-help``."""
 
-    problem: Annotated[
-        str,
-        Meta(
-            min_length=1, max_length=MAX_ARGUMENT, description="what goes wrong, with the error and its trace"
-        ),
-    ]
+    problem: Annotated[str, _text("what goes wrong, with the error and its trace")]
 
 
 class ImplementFeature(PromptArguments, frozen=True, kw_only=True):
     """Arguments of ``implement-feature``."""
 
-    feature: Annotated[str, Meta(min_length=1, max_length=MAX_ARGUMENT, description="what is wanted")]
+    feature: Annotated[str, _text("what is wanted")]
     path: PromptFolder | None = None
 
 
@@ -192,35 +156,16 @@ class ReviewChanges(PromptArguments, frozen=True, kw_only=True):
     """Arguments of ``review-changes``."""
 
     path: PromptFolder | None = None
-    focus: (
-        Annotated[str, Meta(min_length=1, max_length=MAX_ARGUMENT, description="what to look at above all")]
-        | None
-    ) = None
+    focus: Annotated[str, _text("what to look at above all")] | None = None
 
 
 class WriteTests(AboutCode, frozen=True, kw_only=True):
     """Arguments of ``write-tests``."""
 
-    framework: (
-        Annotated[
-            str,
-            Meta(min_length=1, max_length=MAX_ARGUMENT, description="with what they are run, such as pytest"),
-        ]
-        | None
-    ) = None
+    framework: Annotated[str, _text("with what they are run, such as pytest")] | None = None
 
 
 class DocumentCode(AboutCode, frozen=True, kw_only=True):
     """Arguments of ``document-code``."""
 
-    style: (
-        Annotated[
-            str,
-            Meta(
-                min_length=1,
-                max_length=MAX_ARGUMENT,
-                description="form and readers, such as Google docstrings",
-            ),
-        ]
-        | None
-    ) = None
+    style: Annotated[str, _text("form and readers, such as Google docstrings")] | None = None

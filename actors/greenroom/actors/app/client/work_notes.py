@@ -52,7 +52,6 @@ class _Batch(msgspec.Struct):
     memories: dict[str, NotedMemory] = msgspec.field(default_factory=dict)
 
     def add(self, noted: Noted, tool: str) -> None:
-        """Add the work of one request."""
         for path in noted.files:
             _put(self.files, path, self.files.get(path, 0) + 1, MOST_FILES)
         if noted.search:
@@ -82,11 +81,7 @@ def _put(table: dict[K, V], key: K, value: V, most: int) -> None:
 
 
 class WorkNotes:
-    """Records what clients of this process did in their sessions, in batches.
-
-    Args:
-        runtime: The runtime of the sessions.
-    """
+    """Records what clients of this process did in their sessions, in batches."""
 
     def __init__(self, runtime: RuntimeClient) -> None:
         self._runtime = runtime
@@ -96,13 +91,7 @@ class WorkNotes:
     def noting(self, client: ClientContext, request: Any, tool: str) -> Callable[[Any], None] | None:
         """Return a function that records an answered request in the current session.
 
-        Args:
-            client: The caller's client.
-            request: The request, of a type in `NOTED`.
-            tool: The tool's name.
-
-        Returns:
-            A function to call with the answer; None without a current session.
+        None without a current session.
         """
         noted, session_id = NOTED[type(request)], client.session.session_id
         if session_id is None:

@@ -24,7 +24,6 @@ class Asker(NamedTuple):
     Attributes:
         principal: The caller; a reason reveals only what the caller could see itself.
         ask: Sends a request of our own and returns its answer; it is not counted.
-        learns_workflows: Whether the caller's calls are recorded as workflow steps.
     """
 
     principal: Principal

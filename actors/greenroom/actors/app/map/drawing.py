@@ -12,9 +12,9 @@ import trio
 
 from greenroom.actors.app.map import layout
 from greenroom.actors.app.map.known import Known
+from greenroom.actors.app.map.layout import Floats
 from greenroom.actors.app.map.linking import LINKS, Check, Linked, Other, linked
-from greenroom.actors.app.map.memories import LARGEST, Floats, Memories, Vectors, in_order, vectors_of
-from greenroom.actors.app.map.neighbours import neighbours
+from greenroom.actors.app.map.memories import LARGEST, Memories, Vectors, in_order, vectors_of
 from greenroom.actors.memories.requests import map_replies as schemas
 from greenroom.actors.memories.requests.map_replies import MappedRoot, NodeType
 
@@ -60,7 +60,10 @@ def drawn(
         places = _on_plane(len(memories.shown), len(found.others), vectors, near.links, links, check)
     elif kind == "graph":
         places = _by_links(memories, len(found.others), vectors, links, check)
-    names = [*(memory.namespace for memory in memories.shown), *_below(found.others)]
+    names = [
+        *(memory.namespace for memory in memories.shown),
+        *(other.namespace for other in found.others if other.namespace is not None),
+    ]
     kinds = _numbers(memory.kind for memory in memories.shown)
     namespaces = _numbers(names)
     return schemas.MemoryMapped(
@@ -97,7 +100,7 @@ def _revision(roots: list[MappedRoot], known: Known) -> str:
 def _near(vectors: Vectors | None, check: Check) -> _Near:
     if vectors is None:
         return _Near(layout.Links(*np.zeros((2, 0), np.intp)), np.zeros(0, np.float32))
-    pairs = neighbours(vectors.values, check)
+    pairs = layout.neighbours(vectors.values, check)
     return _Near(layout.Links(vectors.nodes[pairs.first], vectors.nodes[pairs.second]), pairs.cosines)
 
 
@@ -147,13 +150,7 @@ def _nodes(
     )
 
 
-def _below(others: Iterable[Other]) -> list[str]:
-    """Return the namespaces of those that have one."""
-    return [other.namespace for other in others if other.namespace is not None]
-
-
 def _numbers(names: Iterable[str]) -> dict[str, int]:
-    """Return numbers for names, in order of first occurrence."""
     return {name: number for number, name in enumerate(dict.fromkeys(names))}
 
 

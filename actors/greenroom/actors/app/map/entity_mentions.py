@@ -51,11 +51,7 @@ class FindEntity(
     """Find an entity as `FindVendorInfo` does, and its mentions in memories and sessions."""
 
     async def run(self, context: ProcedureContext) -> entity_requests.EntityFound:
-        """Ask the corpus, the owners of memories and the sessions, as the scopes allow.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``.
-        """
+        """Ask the corpus, the owners of memories and the sessions, as the scopes allow."""
         began = trio.current_time()
         reply, names, ambiguous = await self.answered(context, "find_entity")
         elsewhere = _Elsewhere(names, ambiguous)
@@ -73,12 +69,7 @@ class FindEntity(
 
 
 class _Elsewhere:
-    """The mentions of an entity outside of its corpus.
-
-    Args:
-        names: Its names.
-        ambiguous: The names that need a context.
-    """
+    """The mentions of an entity outside of its corpus."""
 
     def __init__(self, names: Sequence[str], ambiguous: Sequence[str]) -> None:
         self.memories: dict[str, entity_requests.MemoryMention] = {}

@@ -16,11 +16,7 @@ class Known(NamedTuple):
     """The data of a map besides the memories.
 
     Attributes:
-        principal: The caller.
-        entities: The entities that memories may mention.
-        purposes: The purposes of sessions, by id.
         conflicts: Pairs of memory ids: a memory, and an older one that it may contradict.
-        notes: What is missing so far.
     """
 
     principal: Principal

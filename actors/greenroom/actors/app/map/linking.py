@@ -8,8 +8,8 @@ from typing import Final, NamedTuple, get_args
 import numpy as np
 
 from greenroom.actors.app.map.known import NAMES, Known
-from greenroom.actors.app.map.layout import Links
-from greenroom.actors.app.map.memories import Memories, Places
+from greenroom.actors.app.map.layout import Links, Places
+from greenroom.actors.app.map.memories import Memories
 from greenroom.actors.content.text.truncate import make_label
 from greenroom.actors.core.auth.namespaces import is_below, root_of, user_namespace
 from greenroom.actors.knowledge.entities import EntityMatcher, MatchedNames
@@ -37,7 +37,6 @@ class Linked(NamedTuple):
 
     Attributes:
         others: The nodes that are no memories, numbered after them; most links first.
-        links: The linked pairs.
         types: The type of each link, as its index in `LINKS`.
     """
 
@@ -137,7 +136,6 @@ def _session(session_id: str, known: Known) -> Other:
 def _mentions(
     roots: Sequence[MappedRoot], memories: Memories, known: Known, check: Check
 ) -> Iterator[tuple[int, Other]]:
-    """Yield links to the mentioned entities."""
     if not any(root.texts for root in roots):
         return
     matcher = EntityMatcher(

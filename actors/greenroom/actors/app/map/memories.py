@@ -9,23 +9,17 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from greenroom.actors.app.map.layout import Floats, Places
 from greenroom.actors.memories.requests.map_replies import MapOrder, MappedMemory, MappedRoot
 
 LARGEST: Final = 10.0
 """The size of the largest nodes."""
-
-Floats = npt.NDArray[np.float32]
-Places = npt.NDArray[np.intp]
 
 
 class Memories(NamedTuple):
     """The memories of a map.
 
     Attributes:
-        shown: The memories, in the order of the map.
-        uses: The number of uses of each.
-        ratings: Their mean ratings.
-        sizes: Their sizes on the map.
         nodes: For each root, the map index of each of its memories.
     """
 

@@ -57,11 +57,7 @@ class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, metaclass=CheckedW
     limit: schemas.MapLimit = schemas.MOST_NODES
 
     async def run(self, context: ProcedureContext) -> schemas.MemoryMapped:
-        """Ask the owners of memories, name the linked nodes, and place all nodes.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: a namespace is given twice.
-        """
+        """Ask the owners of memories, name the linked nodes, and place all nodes."""
         filters = self._filters()
         entities = await _entities(context)
         found = await self._memories(context, filters, [name for each in entities for name in words_of(each)])
@@ -151,7 +147,6 @@ def shares(totals: Mapping[str, int], limit: int) -> dict[str, int]:
 
 
 async def _entities(context: ProcedureContext) -> list[MappedEntity]:
-    """Return the entities of the corpora that the caller may see and read."""
     may_read = scopes.allows(context.principal.scopes, scopes.needed_for_request("find_entity"))
     if not may_read or not can_match():
         return []

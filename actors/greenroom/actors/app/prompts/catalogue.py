@@ -23,13 +23,7 @@ _OLDER_DETAILS: Final[Mapping[str, str]] = {"brief": "brief", "detailed": "norma
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """A prompt of Greenroom's own.
-
-    Attributes:
-        title: Its name for people.
-        description: Its purpose, in a sentence.
-        arguments: The type of its arguments.
-    """
+    """A prompt of Greenroom's own."""
 
     title: str
     description: str
@@ -110,11 +104,7 @@ def read_arguments(declared: Declared, given: Mapping[str, str]) -> Any:
 
 
 def _by_todays_names(given: Mapping[str, str], hints: Mapping[str, Any]) -> dict[str, str]:
-    """Return the non-empty arguments by current names.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: one is given twice, or is an unknown detail.
-    """
+    """Return the non-empty arguments by current names."""
     named: dict[str, str] = {}
     for name, value in given.items():
         if not value.strip():

@@ -31,9 +31,6 @@ class Piece(NamedTuple):
 
     Attributes:
         kind: Where it is from, which decides the scope it needs.
-        title: Its heading.
-        source: Its source: a file with lines, a memory, a session.
-        text: Its text.
         language: The language of the text, for the fence.
         share: The part of the budget that it gets before the rest is shared out.
     """
@@ -47,14 +44,7 @@ class Piece(NamedTuple):
 
 
 class Context(NamedTuple):
-    """The context of a prompt.
-
-    Attributes:
-        text: The combined text.
-        sources: The sources of its pieces.
-        kinds: The kinds of its pieces.
-        missing: What is missing, and why.
-    """
+    """The context of a prompt."""
 
     text: str
     sources: list[str]

@@ -7,7 +7,8 @@ is an error, as for the tools.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from msgspec import UNSET, UnsetType
@@ -61,12 +62,8 @@ _FRAME: Final = re.compile(
 class Gathering:
     """The context of one prompt.
 
-    Args:
-        client: The caller's client.
-
     Attributes:
         pieces: What was found, the most important first.
-        missing: What was not found, and why.
     """
 
     def __init__(self, client: ClientContext) -> None:
@@ -92,11 +89,7 @@ class Gathering:
         return True
 
     async def subject(self, path: str | None, symbol: str | None) -> str:
-        """Look up the code of a prompt; return its text.
-
-        Raises:
-            Refusal: The path is in no workspace, or does not exist.
-        """
+        """Look up the code of a prompt; return its text."""
         if path is None:
             assert symbol is not None, "one of both is given"
             found = await SymbolSearch(symbol=symbol, limit=3).run(self._client)
@@ -123,33 +116,28 @@ class Gathering:
 
     async def outline(self, path: str, tokens: int) -> None:
         """Look up the symbols of a file or a folder."""
-
-        async def look_up() -> None:
+        with self._or_say("outline"):
             made = await Outline(path=path, max_tokens=tokens).run(self._client)
             if made.outline:
                 source = f"outline of {path or 'the workspace'}"
                 self._add("code", "Symbols", source, made.outline, share=0.15)
                 self._say_marks(source, made.outline)
 
-        await self._or_say("outline", look_up)
-
     async def related(self, path: str | None, symbol: str | None) -> list[Dependency]:
         """Look up what the code uses, and what uses it; return the latter."""
         users: list[Dependency] = []
 
-        async def look_up() -> None:
+        with self._or_say("dependencies"):
             target = symbol or (await self._below(path or ""))
             found = await DependencySearch(target=target, depth=1, limit=30).run(self._client)
             if found.target_is == "unknown":
                 self.missing.append(f"dependencies: {target!r} is not indexed, or not by its syntax")
-                return
+                return users
             uses, used_by = _listed(found.dependencies), _listed(found.dependents)
             users.extend(found.dependents or [])
             lines = [f"uses {each}" for each in uses] + [f"is used by {each}" for each in used_by]
             about = f"dependencies of {target}, {found.are}"
             self._add("code", "What it uses, and what uses it", about, "\n".join(lines), share=0.1)
-
-        await self._or_say("dependencies", look_up)
         return users
 
     async def similar(
@@ -157,8 +145,9 @@ class Gathering:
     ) -> list[CodeFile]:
         """Look up code by its function; return the places."""
         found: list[CodeFile] = []
-
-        async def look_up() -> None:
+        if not query.strip():
+            return found
+        with self._or_say(title):
             filters = CodeFilters(exclude_paths=[await self._below(without)] if without else [])
             request = FindCode(
                 corpus="",
@@ -178,15 +167,11 @@ class Gathering:
             found.extend(kept)
             if not kept:
                 self.missing.append(f"{title}: nothing like that is indexed")
-
-        if query.strip():
-            await self._or_say(title, look_up)
         return found
 
     async def like(self, path: str) -> None:
         """Look up similar files, and the beginning of the most similar ones."""
-
-        async def look_up() -> None:
+        with self._or_say("Like it"):
             found = await SimilarFiles(path=path, limit=SIMILAR).run(self._client)
             if not found.results:
                 because = found.empty_because
@@ -200,15 +185,10 @@ class Gathering:
             for each in found.results[:_SHOWN_ALIKE]:
                 await self.file(each.file_path, "Like it")
 
-        await self._or_say("Like it", look_up)
-
     async def file(self, path: str, title: str) -> None:
         """Look up the beginning of a file."""
-
-        async def look_up() -> None:
+        with self._or_say(title):
             await self._file(ReadFile(path=path, lines="1-120", again=True), title, share=0.2)
-
-        await self._or_say(title, look_up)
 
     async def frames(self, problem: str) -> None:
         """Look up the places of the workspace in a trace, the last ones first."""
@@ -227,11 +207,7 @@ class Gathering:
             seen.add((path, line))
 
     async def changes(self, path: str | None) -> list[str]:
-        """Look up the changes since the last commit; return the changed files.
-
-        Raises:
-            Refusal: The path is in no workspace.
-        """
+        """Look up the changes since the last commit; return the changed files."""
         roots = await find_roots(self._client)
         place = await read_in_thread(resolve_file, "path", path or "", roots, self._client.files.reach.closed)
         try:
@@ -256,7 +232,7 @@ class Gathering:
         if not self._may("memory", "memories"):
             return
 
-        async def look_up() -> None:
+        with self._or_say("memories"):
             of_folder = None if self._root is None else project_of_path(self._root)
             request = RecallContext(
                 task=task[:MAX_TASK],
@@ -273,8 +249,6 @@ class Gathering:
             if not found.memories:
                 self.missing.append("memories: nothing is remembered that fits")
 
-        await self._or_say("memories", look_up)
-
     async def session(self) -> None:
         """Look up the work in the client's current session."""
         if not self._may("session", "session"):
@@ -284,7 +258,7 @@ class Gathering:
             self.missing.append("session: you work in none yet")
             return
 
-        async def look_up() -> None:
+        with self._or_say("session"):
             request = GetSessionContext(session_id=session_id, tool_id=self._client.tool)
             read = await self._client.ask(Address("session", session_id), request)
             self._add(
@@ -295,13 +269,12 @@ class Gathering:
                 share=0.1,
             )
 
-        await self._or_say("session", look_up)
-
     # -- how -----------------------------------------------------------------------------------------
 
-    async def _or_say(self, what: str, look_up: Callable[[], Awaitable[None]]) -> None:
+    @contextmanager
+    def _or_say(self, what: str) -> Iterator[None]:
         try:
-            await look_up()
+            yield
         except Refusal as refusal:
             self.missing.append(f"{what}: {refusal.sentence}")
 

@@ -15,7 +15,7 @@ from greenroom.actors.app.prompts.catalogue import PROMPTS, listed, read_argumen
 from greenroom.actors.app.prompts.context import put_together
 from greenroom.actors.app.prompts.filling import budget_of, fill
 from greenroom.actors.app.prompts.gathering import Gathering
-from greenroom.actors.app.prompts.own import fill_own
+from greenroom.actors.app.prompts.library import fill_own
 from greenroom.actors.core.audit import actor as audit_actor
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import scopes
@@ -49,11 +49,7 @@ class ListPrompts(Procedure[PromptList], frozen=True, metaclass=CheckedWhenBuilt
     older: bool = False
 
     async def run(self, client: ClientContext) -> PromptList:
-        """Answer a page.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: the cursor is invalid.
-        """
+        """Answer a page."""
         ours = listed(older=self.older)
         prompts = [*ours, *_own(client)]
         if self.cursor is not None:
@@ -76,11 +72,7 @@ class GetPrompt(CodeProcedure[PromptFilled], frozen=True, metaclass=CheckedWhenB
     arguments: _Arguments = msgspec.field(default_factory=dict)
 
     async def run(self, client: ClientContext) -> PromptFilled:
-        """Look up its context.
-
-        Raises:
-            Refusal: ``VALIDATION_ERROR``: the prompt or an argument is unknown.
-        """
+        """Look up its context."""
         own = next((each for each in _own(client) if each.name == self.name), None)
         if own is not None:
             text = fill_own(own, self.arguments)

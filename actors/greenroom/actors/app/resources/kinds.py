@@ -41,8 +41,6 @@ class ResourceReader(NamedTuple):
     """The reader or subscriber of a resource.
 
     Attributes:
-        principal: The reader's identity.
-        session_id: The client's current session; None without one.
         token: Identifies the client.
     """
 
@@ -59,15 +57,10 @@ class ResourceKind(NamedTuple):
 
     Attributes:
         kind: Its name in `scopes.RESOURCES`, which has its scope.
-        pattern: The pattern of its URIs.
         address: Returns the actor that answers a `ReadResource`; None if this reader can have no such
             resource.
         topics: Returns the topics of its changes; none for another's resource.
         procedure: Reads it by URI from several actors; None if one actor does.
-        templates: Its templates, in listing order.
-        completes: Completes the variables of its templates, by name.
-        lists: Lists its resources; None if they are not listed.
-        has_pages: Whether its listing has pages, and not only a first one.
     """
 
     kind: str
@@ -107,14 +100,6 @@ def _preferences_topics(found: Found, reader: ResourceReader) -> tuple[str, ...]
     if _own_preferences(found, reader) is None:
         return ()
     return (uris.preferences_topic(user_namespace(reader.principal)),)
-
-
-def _own_savings(_: Found, reader: ResourceReader) -> Address:
-    return savings_address(user_namespace(reader.principal))
-
-
-def _current_session(_: Found, reader: ResourceReader) -> Address | None:
-    return None if reader.session_id is None else Address("session", reader.session_id)
 
 
 def _current_topics(_: Found, reader: ResourceReader) -> tuple[str, ...]:
@@ -272,12 +257,18 @@ KINDS: tuple[ResourceKind, ...] = (
     ResourceKind(
         "savings",
         uris.SAVINGS,
-        _own_savings,
+        lambda _, reader: savings_address(user_namespace(reader.principal)),
         lambda *_: (),
         procedure=lambda uri: ReadSavings(uri=uri),
         lists=listed.savings,
     ),
-    ResourceKind("session", uris.CURRENT, _current_session, _current_topics, lists=listed.current_session),
+    ResourceKind(
+        "session",
+        uris.CURRENT,
+        lambda _, reader: None if reader.session_id is None else Address("session", reader.session_id),
+        _current_topics,
+        lists=listed.current_session,
+    ),
     ResourceKind(
         "project",
         uris.PROJECT,
@@ -335,7 +326,6 @@ def find_kind(uri: str) -> tuple[ResourceKind, Found] | None:
 
 @cache
 def _beginnings() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return the beginnings of the URIs of each kind."""
     return tuple(
         (re.compile(beginning[0]), kind.kind)
         for kind in KINDS
@@ -355,11 +345,7 @@ def scope_kind(uri: str) -> str | None:
 
 
 def check_scheme(uri: str) -> None:
-    """Check that a URI has a served scheme, whether or not the resource exists.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR`` naming the served schemes.
-    """
+    """Check that a URI has a served scheme, whether or not the resource exists."""
     if not uri.startswith(tuple(f"{scheme}://" for scheme in SCHEMES)):
         raise auth_errors.invalid(
             "uri",

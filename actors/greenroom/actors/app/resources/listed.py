@@ -43,12 +43,7 @@ class ResourceItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listing(NamedTuple):
-    """A page of a listing.
-
-    Attributes:
-        sessions: The sessions on it.
-        current: The client's current session; None without one.
-    """
+    """A page of a listing."""
 
     sessions: list[SessionSummary]
     current: str | None
@@ -69,18 +64,22 @@ Completes = Callable[[str, IndexReader], Slices[Values]]
 # -- listing ---------------------------------------------------------------------------------
 
 
+def _item(uri: str, name: str, title: str, description: str, changed: datetime | None = None) -> ResourceItem:
+    return ResourceItem(uri=uri, name=name, title=title, description=description, last_modified=changed)
+
+
 def sessions(page: Listing, _: IndexReader) -> Slices[list[ResourceItem]]:
     """List the sessions of the page."""
     yield from ()
     return [
-        ResourceItem(
-            uri=uris.session_uri(session.session_id),
-            name=session.session_id,
-            title=session.purpose,
-            description=f"Session of {session.created_by} with {session.message_count} messages for you",
-            last_modified=session.last_activity,
+        _item(
+            uris.session_uri(each.session_id),
+            each.session_id,
+            each.purpose,
+            f"Session of {each.created_by} with {each.message_count} messages for you",
+            each.last_activity,
         )
-        for session in page.sessions
+        for each in page.sessions
     ]
 
 
@@ -88,56 +87,31 @@ def memory(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
     """List the reader's own memory."""
     yield from ()
     owner = memory_owner(reader.principal)
-    return [
-        ResourceItem(
-            uri=uris.memory_uri(owner),
-            name="memory",
-            title=f"Memory of {owner}",
-            description="Keys with values and metadata, by scope; no one else can read it",
-        )
-    ]
+    words = "Keys with values and metadata, by scope; no one else can read it"
+    return [_item(uris.memory_uri(owner), "memory", f"Memory of {owner}", words)]
 
 
 def preferences(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
     """List the preferences of the reader's user."""
     yield from ()
     owner = preferences_owner(reader.principal)
-    return [
-        ResourceItem(
-            uri=uris.preferences_uri(owner),
-            name="preferences",
-            title=f"Preferences of {owner}",
-            description="What is preferred in every tool; no one else can read it",
-        )
-    ]
+    words = "What is preferred in every tool; no one else can read it"
+    return [_item(uris.preferences_uri(owner), "preferences", f"Preferences of {owner}", words)]
 
 
 def savings(_: Listing, __: IndexReader) -> Slices[list[ResourceItem]]:
     """List the savings of the reader's user."""
     yield from ()
-    return [
-        ResourceItem(
-            uri=uris.SAVINGS_OF_USER,
-            name="savings",
-            title="What was saved",
-            description="Tokens of your user's answers by operation and day, beside those of a baseline",
-        )
-    ]
+    words = "Tokens of your user's answers by operation and day, beside those of a baseline"
+    return [_item(uris.SAVINGS_OF_USER, "savings", "What was saved", words)]
 
 
 def current_session(page: Listing, _: IndexReader) -> Slices[list[ResourceItem]]:
     """List the client's current session."""
     yield from ()
-    if page.current is None:
-        return []
-    return [
-        ResourceItem(
-            uri=uris.CURRENT_SESSION,
-            name="current_session",
-            title="Your session",
-            description="The session that you work in: files, searches, decisions, where the work stands",
-        )
-    ]
+    words = "The session that you work in: files, searches, decisions, where the work stands"
+    item = _item(uris.CURRENT_SESSION, "current_session", "Your session", words)
+    return [] if page.current is None else [item]
 
 
 def conversation(page: Listing, _: IndexReader) -> Slices[list[ResourceItem]]:
@@ -145,52 +119,36 @@ def conversation(page: Listing, _: IndexReader) -> Slices[list[ResourceItem]]:
     yield from ()
     if page.current is None:
         return []
-    return [
-        ResourceItem(
-            uri=uris.conversation_uri(page.current),
-            name="conversation",
-            title="The conversation of your session",
-            description="The newest messages whole, older ones shortened, the oldest a line each",
-        )
-    ]
+    title = "The conversation of your session"
+    words = "The newest messages whole, older ones shortened, the oldest a line each"
+    return [_item(uris.conversation_uri(page.current), "conversation", title, words)]
 
 
 def corpora(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
     """List the corpora that the reader may see."""
-    return [
-        ResourceItem(
-            uri=uris.corpus_uri(row.full_name),
-            name=row.full_name,
-            title=f"Corpus {row.full_name}",
-            description="Documents in which passages are found",
-        )
-        for row in (yield from VisibleCorpora().run(reader))[:MOST]
-    ]
+    names = [row.full_name for row in (yield from VisibleCorpora().run(reader))[:MOST]]
+    words = "Documents in which passages are found"
+    return [_item(uris.corpus_uri(name), name, f"Corpus {name}", words) for name in names]
 
 
 def projects(page: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
     """List the reader's projects; for a member of all projects, those on the page."""
     names = yield from _projects(reader, page.sessions)
+    words = "What is indexed and known of it, and what was decided in its sessions"
     return [
-        ResourceItem(
-            uri=uris.project_uri(name),
-            name=f"project_{name}",
-            title=f"Project {name}",
-            description="What is indexed and known of it, and what was decided in its sessions",
-        )
-        for name in names[:MOST]
+        _item(uris.project_uri(name), f"project_{name}", f"Project {name}", words) for name in names[:MOST]
     ]
 
 
 def patterns(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
     """List the reader's workflow patterns."""
     return [
-        ResourceItem(
-            uri=uris.workflow_uri(listed.project, pattern.id),
-            name=_pattern_name(listed, pattern),
-            title=" → ".join(pattern.commands),
-            description="Commands that you do again and again in this order",
-            last_modified=to_datetime(pattern.last_seen),
+        _item(
+            uris.workflow_uri(listed.project, pattern.id),
+            _pattern_name(listed, pattern),
+            " → ".join(pattern.commands),
+            "Commands that you do again and again in this order",
+            to_datetime(pattern.last_seen),
         )
         for listed, pattern in (yield from VisiblePatterns().run(reader))[:MOST]
     ]

@@ -3,8 +3,7 @@
 import msgspec
 
 from greenroom.actors.app.resources.kinds import DOCUMENT_TEMPLATE, KINDS
-from greenroom.actors.app.resources.listed import Listing
-from greenroom.actors.app.resources.listed import ResourceItem as ResourceItem
+from greenroom.actors.app.resources.listed import Listing, ResourceItem
 from greenroom.actors.core.auth import scopes
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
@@ -53,9 +52,6 @@ class CompleteResource(Procedure[NameCompletion], frozen=True, metaclass=Checked
     """Find values for a template's variable that begin with ``value``; unknown templates have none.
 
     Attributes:
-        template: The template.
-        argument: Its variable.
-        value: What is typed so far.
         known: Values of other variables, by name. A document's path is completed within their ``corpus``.
     """
 

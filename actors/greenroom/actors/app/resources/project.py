@@ -37,8 +37,6 @@ DECISIONS: Final = 50
 
 
 class _Part(NamedTuple):
-    """The content of one corpus."""
-
     total: int
     indexed: int
     last: datetime | None
@@ -146,14 +144,6 @@ async def _patterns(context: ProcedureContext, project_id: str) -> list[CommonPa
 
 
 class _Sessions(NamedTuple):
-    """The sessions of a project.
-
-    Attributes:
-        listed: Whether there are any.
-        decisions: The decisions in the sessions that were read.
-        has_more: Whether there are others.
-    """
-
     listed: bool
     decisions: list[ProjectDecision]
     has_more: bool

@@ -72,14 +72,8 @@ class Ledger:
     """Counts savings.
 
     Args:
-        runtime: The runtime that stores them.
         now: Returns the wall clock in nanoseconds since 1970 UTC.
-        baselines: The baseline by operation, if not the usual one.
         token_price: The price of a million tokens.
-
-    Attributes:
-        baselines: The baseline of each operation.
-        token_price: The same.
     """
 
     def __init__(
@@ -122,16 +116,7 @@ class Ledger:
         seconds: float,
         session_id: str | None = None,
     ) -> None:
-        """Count one answer.
-
-        Args:
-            principal: The caller that received it.
-            operation: The tool.
-            sources: The sources of the answer.
-            answer_bytes: The size of the answer as JSON.
-            seconds: Its duration.
-            session_id: The session that it concerns.
-        """
+        """Count one answer."""
         hour, owner = self.hour(), user_namespace(principal)
         baseline = self.baselines[operation]
         answered = tokens_of_size(answer_bytes)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, timedelta
+from functools import reduce
 from itertools import groupby
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from greenroom.actors.app.savings.baselines import BASELINES, CACHES, NONE
 from greenroom.actors.app.savings.requests import (
@@ -29,39 +30,32 @@ _MOST: Final = 0.95
 def report(
     rows: Sequence[SavingsRow], whose: Literal["mine", "all"], since: int, today: int, token_price: float
 ) -> SavingsReport:
-    """Return the report of rows.
-
-    Args:
-        rows: The counts, in any order.
-        whose: Owner of the counts.
-        since: The first day of the report, since 1970.
-        today: The last day.
-        token_price: The price of a million tokens.
-    """
+    """Return the report of rows."""
     by_operation: dict[tuple[str, str], SavingsCount] = {}
     by_day: dict[int, SavingsCount] = {}
     for row in rows:
         which = row.operation, row.baseline
         by_operation[which] = by_operation.get(which, SavingsCount()).plus(row.count)
         by_day[row.day] = by_day.get(row.day, SavingsCount()).plus(row.count)
-    total = SavingsCount()
-    for count in by_day.values():
-        total = total.plus(count)
+    total = _sum(by_day.values())
     operations = [_operation(*which, count, token_price) for which, count in by_operation.items()]
     return SavingsReport(
         whose=whose,
         since=_EPOCH + timedelta(since),
         until=_EPOCH + timedelta(today),
-        calls=total.calls,
-        baseline_tokens=total.baseline,
-        answer_tokens=total.answered,
-        saved_tokens=total.baseline - total.answered,
-        saved_cost=cost(total, token_price),
+        **_tokens(total, token_price),
         token_price=token_price,
         operations=sorted(operations, key=lambda each: (-each.saved_tokens, each.operation, each.baseline)),
-        caches=list(_caches(by_operation.items())),
-        days=[_day(day, count, token_price) for day, count in sorted(by_day.items())],
+        caches=list(_caches(rows)),
+        days=[
+            DaySavings(day=_EPOCH + timedelta(day), **_tokens(count, token_price))
+            for day, count in sorted(by_day.items())
+        ],
     )
+
+
+def _sum(counts: Iterable[SavingsCount]) -> SavingsCount:
+    return reduce(SavingsCount.plus, counts, SavingsCount())
 
 
 def cost(count: SavingsCount, token_price: float) -> float:
@@ -84,34 +78,30 @@ def _operation(operation: str, baseline: str, count: SavingsCount, token_price: 
         operation=operation,
         baseline=baseline,
         would_have_read=BASELINES.get(baseline, BASELINES[NONE]).would_have_read,
-        calls=count.calls,
-        baseline_tokens=count.baseline,
-        answer_tokens=count.answered,
-        saved_tokens=count.baseline - count.answered,
-        saved_cost=cost(count, token_price),
+        **_tokens(count, token_price),
         half_within_ms=within(count, _HALF),
         most_within_ms=within(count, _MOST),
     )
 
 
-def _day(day: int, count: SavingsCount, token_price: float) -> DaySavings:
-    return DaySavings(
-        day=_EPOCH + timedelta(day),
-        calls=count.calls,
-        baseline_tokens=count.baseline,
-        answer_tokens=count.answered,
-        saved_tokens=count.baseline - count.answered,
-        saved_cost=cost(count, token_price),
-    )
+def _tokens(count: SavingsCount, token_price: float) -> dict[str, Any]:
+    return {
+        "calls": count.calls,
+        "baseline_tokens": count.baseline,
+        "answer_tokens": count.answered,
+        "saved_tokens": count.baseline - count.answered,
+        "saved_cost": cost(count, token_price),
+    }
 
 
-def _caches(counts: Iterable[tuple[tuple[str, str], SavingsCount]]) -> Iterable[CacheSavings]:
-    sums: dict[tuple[str, str], tuple[int, int]] = {}
-    for (operation, _), count in counts:
-        for level, (hits, misses) in count.caches.items():
-            had, lacked = sums.get((level, operation), (0, 0))
-            sums[level, operation] = had + hits, lacked + misses
-    for (level, operation), (hits, misses) in sorted(sums.items()):
+def _caches(rows: Iterable[SavingsRow]) -> Iterable[CacheSavings]:
+    by_operation: dict[str, SavingsCount] = {}
+    for row in rows:
+        by_operation[row.operation] = by_operation.get(row.operation, SavingsCount()).plus(row.count)
+    found = {
+        (level, name): each for name, count in by_operation.items() for level, each in count.caches.items()
+    }
+    for (level, operation), (hits, misses) in sorted(found.items()):
         yield CacheSavings(
             level=cast("CacheLevel", level),
             operation=operation,
@@ -123,12 +113,7 @@ def _caches(counts: Iterable[tuple[tuple[str, str], SavingsCount]]) -> Iterable[
 
 
 def periods(rows: Iterable[SavingsRow], begins: Callable[[int], datetime]) -> list[PeriodSavings]:
-    """Return the savings of each hour or day with counts, oldest first.
-
-    Args:
-        rows: The counts, in any order.
-        begins: Returns when a day, or an hour, begins.
-    """
+    """Return the savings of each hour or day with counts, oldest first."""
     found: list[PeriodSavings] = []
     total = 0
     for time, of_period in groupby(sorted(rows, key=lambda row: row.day), key=lambda row: row.day):
@@ -143,16 +128,11 @@ def periods(rows: Iterable[SavingsRow], begins: Callable[[int], datetime]) -> li
                 saved_tokens=sum(saved.values()),
                 total_tokens=total,
                 by_operation=saved,
-                hit_rates=_hit_rates(by_operation.values()),
+                hit_rates={
+                    level: hits / (hits + misses)
+                    for level, (hits, misses) in _sum(by_operation.values()).caches.items()
+                    if hits + misses
+                },
             )
         )
     return found
-
-
-def _hit_rates(counts: Iterable[SavingsCount]) -> dict[str, float]:
-    sums: dict[str, tuple[int, int]] = {}
-    for count in counts:
-        for level, (hits, misses) in count.caches.items():
-            had, lacked = sums.get(level, (0, 0))
-            sums[level] = had + hits, lacked + misses
-    return {level: hits / (hits + misses) for level, (hits, misses) in sums.items() if hits + misses}

@@ -25,10 +25,7 @@ class SavingsCount(msgspec.Struct, frozen=True, array_like=True):
     """Counts of one operation in one day against one baseline; they can be added.
 
     Attributes:
-        calls: The number of its answers.
         baseline: The tokens that would have been read instead.
-        answered: The tokens of its answers.
-        microseconds: The sum of their times.
         times: The count of each time class: one for each of `BOUNDS`, and one beyond.
         caches: By level, the hits and misses of a cache.
     """
@@ -69,7 +66,6 @@ class AddSavings(Message[None], frozen=True, kw_only=True):
     """Add to the stored counts; not a tool.
 
     Attributes:
-        rows: The counts by days.
         hours: The same by hours since 1970; older programs send none.
     """
 
@@ -93,13 +89,8 @@ class OperationSavings(msgspec.Struct, frozen=True, kw_only=True):
     """The savings of one operation against one baseline.
 
     Attributes:
-        operation: The tool.
-        baseline: The baseline's name.
         would_have_read: The baseline in words: what an agent would have read instead.
-        baseline_tokens: The tokens of the baseline.
-        answer_tokens: The tokens of the answers.
         saved_tokens: The difference; below zero if the answers cost more.
-        saved_cost: The same at the price of a token.
         half_within_ms: Half of the calls took no longer; null beyond the longest class.
         most_within_ms: 95 % of the calls took no longer, likewise.
     """
@@ -121,7 +112,6 @@ class CacheSavings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         level: ``client``: what this client has already read; ``memory``: cached answers.
-        cache: The cache, in words.
         rate: Hits by lookups, 0 to 1.
     """
 
@@ -155,8 +145,6 @@ class SavingsReport(msgspec.Struct, frozen=True, kw_only=True):
         token_price: The price of a million tokens.
         counted: How tokens are counted.
         operations: Each operation, the largest savings first.
-        caches: Each cache.
-        days: Each day with counts.
     """
 
     whose: Literal["mine", "all"]
@@ -178,9 +166,7 @@ class PeriodSavings(msgspec.Struct, frozen=True, kw_only=True):
     """The savings of one hour or day, in UTC.
 
     Attributes:
-        saved_tokens: The tokens saved.
         total_tokens: The sum with all earlier periods.
-        by_operation: The tokens saved by each operation.
         hit_rates: Hits by look-ups, for each level of caches that was used.
     """
 
@@ -196,7 +182,6 @@ class SavingsHistory(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         whose: ``all``: all users; ``mine``: the caller's user.
-        report: The sums of the days.
     """
 
     whose: Literal["mine", "all"]

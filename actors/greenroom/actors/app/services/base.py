@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import Field, field
 from datetime import UTC, date, datetime
 from functools import partial
@@ -78,11 +79,7 @@ class ServiceResult(dict[str, Any]):
         super().__init__(given)
 
     def _completed(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields in order, with defaults.
-
-        Raises:
-            TypeError: A field is unknown or missing.
-        """
+        """Return the fields in order, with defaults."""
         try:
             bound = self.__signature__.bind(**given)
         except TypeError as error:
@@ -127,21 +124,15 @@ def _time(name: str, result: ServiceResult) -> datetime | None:
 
 
 def _time_text(name: str, given: Any) -> str:
-    """Return the JSON text of a time, which may be a text already.
-
-    Raises:
-        ServiceError: ``VALIDATION_ERROR``: it is no time.
-    """
+    """Return the JSON text of a time, which may be a text already."""
     if type(given) is datetime and given.tzinfo is UTC:
         return str(msgspec.to_builtins(given))  # the same as below, several times faster
     text = given.isoformat() if isinstance(given, date) else given
     if not isinstance(text, str):
         sentence = f"{name}: it takes a time, or its text such as 2026-01-31T12:00:00Z, and got {given!r:.60}"
         raise ServiceError("VALIDATION_ERROR", sentence, field=name)
-    try:
+    with service_errors():
         return parse_time_argument(name, text).isoformat().replace("+00:00", "Z")
-    except Refusal as refusal:
-        raise ServiceError.of(refusal) from None
 
 
 def to_json(value: Any) -> bytes:
@@ -187,3 +178,12 @@ class ServiceError(Refusal, ValueError):
     def of(cls, refusal: Refusal) -> ServiceError:
         """Convert a refusal to a service's error."""
         return cls(refusal.code, refusal.sentence, **refusal.details)
+
+
+@contextmanager
+def service_errors() -> Iterator[None]:
+    """Convert a `Refusal` in the block to a `ServiceError`."""
+    try:
+        yield
+    except Refusal as refusal:
+        raise ServiceError.of(refusal) from None

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from greenroom.actors.app.services.base import Askable, ServiceError
+from greenroom.actors.app.services.base import Askable, service_errors
 from greenroom.actors.core.auth.errors import not_serializable
 from greenroom.actors.core.auth.principal import Principal, check_principal
 from greenroom.actors.sessions.checkpoints.actor import thread_address
@@ -27,7 +27,7 @@ from greenroom.actors.sessions.checkpoints.requests import (
     check_checkpoint,
     check_writes,
 )
-from greenroom.runtime import Message, Refusal
+from greenroom.runtime import Message
 
 R = TypeVar("R")
 
@@ -118,8 +118,9 @@ class CheckpointService:
         if source == target:
             return
         after: bytes | None = None
+        with _service_errors():
+            key = thread_address(self._principal, source).key
         while True:
-            key = self._key(source)
             after = await self._ask(target, CopyPart(source=key, thread_id=target, after=after))
             if after is None:
                 return
@@ -127,10 +128,6 @@ class CheckpointService:
     async def _until_done(self, thread_id: str, message: Message[bool]) -> None:
         while await self._ask(thread_id, message):
             pass
-
-    def _key(self, thread_id: str) -> str:
-        with _service_errors():
-            return thread_address(self._principal, thread_id).key
 
     async def _ask(self, thread_id: str, message: Message[R]) -> R:
         with _service_errors():
@@ -141,10 +138,8 @@ class CheckpointService:
 @contextmanager
 def _service_errors() -> Iterator[None]:
     """Convert any `Refusal` to a `ServiceError`, and a name that is no valid text, too."""
-    try:
-        yield
-    except Refusal as refusal:
-        raise ServiceError.of(refusal) from None
-    except UnicodeEncodeError as error:
-        unfit = not_serializable(f"a name holds a lone surrogate at character {error.start}")
-        raise ServiceError(unfit.code, unfit.sentence) from None
+    with service_errors():
+        try:
+            yield
+        except UnicodeEncodeError as error:
+            raise not_serializable(f"a name holds a lone surrogate at character {error.start}") from None

@@ -3,36 +3,121 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
 from greenroom.actors.app.administration.index_verification import AllNamespaces
-from greenroom.actors.app.services.base import Askable, ServiceError, from_json, plain, to_json
-from greenroom.actors.app.services.memory_values import (
-    ListedMemories,
-    Memory,
-    MemoryChange,
-    MemoryLease,
-    MemoryVersion,
+from greenroom.actors.app.services.base import (
+    Askable,
+    ServiceError,
+    ServiceResult,
+    from_json,
+    plain,
+    service_errors,
+    to_json,
 )
 from greenroom.actors.core.auth.errors import invalid
 from greenroom.actors.core.auth.namespaces import is_below, memory_address, owner_of, root_of
 from greenroom.actors.core.auth.principal import Principal, check_principal
-from greenroom.actors.core.replies.memory_types import MAX_CHANGES
+from greenroom.actors.core.replies.memory_types import MAX_CHANGES, MemoryKind
 from greenroom.actors.core.validation.parse import parse_request
 from greenroom.actors.memories.requests import requests
 from greenroom.actors.memories.requests.replies import MemoryView, VersionView
 from greenroom.actors.memories.storage.directory import ListNamespaces
-from greenroom.runtime import Message, Refusal
+from greenroom.runtime import Message
 
 R = TypeVar("R")
 T = TypeVar("T")
 
 APP = "app"
 PAGE = 200
+
+
+class Memory(ServiceResult):
+    """One version of a memory.
+
+    Attributes:
+        id: The number of this version, unique below the namespace's root.
+        memory_id: The UUID of the memory, the same for all its versions.
+        value: The stored value; a text stored by another tool is ``{"content": …}``.
+        version: Counts from 1.
+        created_by: The author of the first version.
+        updated_by: The author of this version.
+        created_at: When the first version was stored.
+        updated_at: When this version was stored.
+        expires_at: When it expires; None for never.
+    """
+
+    id: int
+    memory_id: str
+    namespace: str
+    key: str
+    value: Any
+    memory_type: MemoryKind
+    metadata: dict[str, Any]
+    version: int
+    created_by: str | None
+    updated_by: str | None
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+
+
+class MemoryVersion(ServiceResult):
+    """An entry of a memory's history: author, version, time and task.
+
+    Attributes:
+        id: As in `Memory`.
+        memory_id: As in `Memory`. A key that was deleted and reused has versions of several memories.
+        version: Counts from 1 for each memory.
+        deleted_at: When the memory was deleted; None if it was not.
+    """
+
+    id: int
+    memory_id: str
+    version: int
+    author: str | None
+    stored_at: datetime
+    task_id: str | None
+    deleted_at: datetime | None
+
+
+class ListedMemories(ServiceResult):
+    """A page of memories.
+
+    Attributes:
+        next_cursor: The cursor of the next page; None after the last.
+    """
+
+    memories: list[Memory]
+    next_cursor: str | None
+
+
+class MemoryChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several changes of memories.
+
+    Attributes:
+        value: The new value, a dictionary, whether or not the memory exists; None removes it with its
+            history.
+        expires_in: Seconds until it expires, up to 100 years; None for never.
+    """
+
+    namespace: str
+    key: str
+    value: Mapping[str, Any] | None
+    metadata: Mapping[str, Any] | None = None
+    expires_in: float | None = None
+
+
+class MemoryLease(msgspec.Struct, frozen=True, kw_only=True):
+    """An extended expiry of a memory: ``expires_in`` seconds from now."""
+
+    namespace: str
+    key: str
+    expires_in: float
 
 
 class MemoryService:
@@ -68,19 +153,9 @@ class MemoryService:
         task_id: str,
         metadata: Mapping[str, Any] | None = None,
     ) -> int:
-        """Store a new memory.
+        """Store a new memory; return the number of its first version.
 
-        Args:
-            namespace: The namespace.
-            key: The key.
-            value: A dictionary.
-            memory_type: ``semantic``, ``episodic`` or ``procedural``.
-            created_by: The author.
-            task_id: The task, for the audit record.
-            metadata: A dictionary.
-
-        Returns:
-            The number of its first version.
+        ``memory_type`` is ``semantic``, ``episodic`` or ``procedural``; ``task_id`` is for the audit record.
 
         Raises:
             ServiceError: The key is taken, or an argument breaks a rule.
@@ -98,11 +173,7 @@ class MemoryService:
         return saved.id
 
     async def get_memory(self, namespace: str, key: str, version: int | None = None) -> Memory | None:
-        """Return the newest version of a memory, or an older one; None without any.
-
-        Raises:
-            ServiceError: An argument breaks a rule.
-        """
+        """Return the newest version of a memory, or an older one; None without any."""
         try:
             shown = await self._ask(requests.ReadMemory, namespace, key=key, version=version)
         except ServiceError as error:
@@ -121,22 +192,14 @@ class MemoryService:
         *,
         expected_version: int | None = None,
     ) -> int:
-        """Store the next version of a memory; older ones stay readable.
+        """Store the next version of a memory, its whole new value; return the version's number.
 
-        Args:
-            namespace: The namespace.
-            key: Its key.
-            value: The whole new value.
-            updated_by: The author.
-            task_id: The task, for the audit record.
-            expected_version: The version that this one must follow. If another writer came first, it is a
-                conflict (``VERSION_CONFLICT``, with ``current_version`` in the details).
-
-        Returns:
-            The number of the new version.
+        Older versions stay readable.
 
         Raises:
-            ServiceError: The memory does not exist or is at another version, or an argument breaks a rule.
+            ServiceError: The memory does not exist, or an argument breaks a rule. If it is not at the
+                ``expected_version``, another writer came first: ``VERSION_CONFLICT``, with
+                ``current_version`` in the details.
         """
         saved = await self._ask(
             requests.ReviseMemory,
@@ -150,13 +213,9 @@ class MemoryService:
         return saved.id
 
     async def delete_memory(self, namespace: str, key: str, deleted_by: str, task_id: str) -> bool:
-        """Delete a memory from reads and searches; its history stays until it is purged.
+        """Delete a memory from reads and searches; return whether it existed.
 
-        Returns:
-            Whether it existed.
-
-        Raises:
-            ServiceError: An argument breaks a rule.
+        Its history stays until it is purged.
         """
         dropped = await self._ask(
             requests.DropMemory, namespace, key=key, deleted_by=deleted_by, task_id=task_id
@@ -166,11 +225,7 @@ class MemoryService:
     async def purge_memory(self, namespace: str, key: str, deleted_by: str, task_id: str) -> bool:
         """Remove a memory with its history, and everything deleted under its key before.
 
-        Returns:
-            Whether anything existed.
-
-        Raises:
-            ServiceError: An argument breaks a rule.
+        Returns whether anything existed.
         """
         given = {"key": key, "deleted_by": deleted_by, "task_id": task_id, "purge": True}
         first = dropped = await self._ask(requests.DropMemory, namespace, **given)
@@ -179,11 +234,7 @@ class MemoryService:
         return first.forgotten > 0
 
     async def list_versions(self, namespace: str, key: str) -> list[MemoryVersion]:
-        """Return every unpurged version under a key, oldest first, deleted memories included.
-
-        Raises:
-            ServiceError: An argument breaks a rule.
-        """
+        """Return every unpurged version under a key, oldest first, deleted memories included."""
         found: list[MemoryVersion] = []
         cursor: str | None = None
         while True:
@@ -203,14 +254,8 @@ class MemoryService:
     ) -> list[Memory]:
         """Return the memories at or below a namespace, most recent update first.
 
-        Args:
-            namespace_prefix: Whole segments: ``user:al`` matches nothing of ``user:alice``, and ``user``
-                matches every user's namespace. A trailing colon is ignored.
-            memory_type: Only of this type.
-            limit: The most results, from 1.
-
-        Raises:
-            ServiceError: An argument breaks a rule.
+        The prefix has whole segments: ``user:al`` matches nothing of ``user:alice``, and ``user`` matches
+        every user's namespace. A trailing colon is ignored.
         """
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             sentence = f"limit: it takes a whole number from 1 and got {limit!r}"
@@ -229,27 +274,14 @@ class MemoryService:
     async def page_memories(
         self, namespace: str, limit: int = PAGE, cursor: str | None = None
     ) -> ListedMemories:
-        """Return a page of the memories at or below a namespace, most recent update first.
+        """Return a page of 1-200 memories at or below a namespace, most recent update first.
 
-        Args:
-            namespace: At least two whole segments.
-            limit: The most results, 1-200.
-            cursor: The cursor of the previous page. A memory updated in between may be on neither page.
-
-        Raises:
-            ServiceError: An argument breaks a rule.
+        The namespace has at least two segments. A memory that is updated between two pages may be on neither.
         """
         return await self._page(namespace, limit, cursor, superseded=True)
 
     async def list_namespaces(self, namespace: str) -> list[str]:
-        """Return the namespaces with memories at or below one, sorted.
-
-        Args:
-            namespace: At least two whole segments.
-
-        Raises:
-            ServiceError: The name breaks a rule.
-        """
+        """Return the namespaces with memories at or below one of two segments or more, sorted."""
         found: list[str] = []
         cursor: str | None = None
         while True:
@@ -265,7 +297,7 @@ class MemoryService:
         Raises:
             ServiceError: One breaks a rule and nothing was changed, or they are below several roots.
         """
-        with _answers():
+        with service_errors():
             checked = [
                 parse_request(requests.MemoryChange, _encode(msgspec.structs.asdict(each)))
                 for each in changes
@@ -279,7 +311,7 @@ class MemoryService:
         Raises:
             ServiceError: One breaks a rule and nothing was changed, or they are below several roots.
         """
-        with _answers():
+        with service_errors():
             checked = [
                 parse_request(requests.MemoryLease, _encode(msgspec.structs.asdict(each))) for each in leases
             ]
@@ -312,7 +344,7 @@ class MemoryService:
         """Return the prefixes to query: the prefix itself, or all roots that begin with it."""
         if not isinstance(prefix, str) or ":" in prefix:
             return [prefix]
-        with _answers():
+        with service_errors():
             asked = parse_request(ListNamespaces, to_json({"prefix": prefix}))
         if self._principal is not None:
             return sorted(await self._runtime.query(asked, principal=self._principal))
@@ -320,12 +352,8 @@ class MemoryService:
         return sorted(root for root in everything if is_below(root, prefix))
 
     async def _ask(self, request_type: type[Message[R]], namespace: str, **arguments: Any) -> R:
-        """Check the arguments like a tool's, and ask the owner of the namespace.
-
-        Raises:
-            ServiceError: For any `Refusal`.
-        """
-        with _answers():
+        """Check the arguments like a tool's, and ask the owner of the namespace."""
+        with service_errors():
             request = parse_request(request_type, _encode({"namespace": namespace, **arguments}))
             return await self._runtime.ask(
                 memory_address(namespace), request, principal=self._asker(namespace)
@@ -333,7 +361,7 @@ class MemoryService:
 
     async def _tell(self, request: Message[None], namespaces: list[str]) -> None:
         roots = sorted({root_of(namespace) for namespace in namespaces})
-        with _answers():
+        with service_errors():
             if len(roots) > 1:
                 raise invalid(
                     "namespace",
@@ -345,17 +373,7 @@ class MemoryService:
         return self._principal or owner_of(namespace, Principal(agent_id=APP))
 
 
-@contextmanager
-def _answers() -> Iterator[None]:
-    """Convert any `Refusal` to a `ServiceError`."""
-    try:
-        yield
-    except Refusal as refusal:
-        raise ServiceError.of(refusal) from None
-
-
 def _encode(arguments: Mapping[str, Any]) -> bytes:
-    """Return the given arguments as JSON."""
     return to_json({name: plain(value) for name, value in arguments.items() if value is not None})
 
 

@@ -10,7 +10,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from greenroom.actors.app.services.base import Askable, ServiceError, ServiceResult, from_json, to_json
+from greenroom.actors.app.services.base import (
+    Askable,
+    ServiceError,
+    ServiceResult,
+    from_json,
+    service_errors,
+    to_json,
+)
 from greenroom.actors.core.auth.principal import Principal, check_principal
 from greenroom.actors.core.replies.grades import Grade
 from greenroom.actors.core.replies.memory_types import MemoryKind, Scope, SearchMode
@@ -18,7 +25,6 @@ from greenroom.actors.core.validation.parse import parse_request
 from greenroom.actors.memories.recall.memory_search import MemorySearch
 from greenroom.actors.memories.recall.older_calls import OLDER_SEARCHES
 from greenroom.actors.memories.recall.replies import MemoryHit
-from greenroom.runtime import Refusal
 
 _OLDER: Final = {call.name: call for call in OLDER_SEARCHES}
 
@@ -27,25 +33,15 @@ class MemoryMatch(ServiceResult):
     """A found memory.
 
     Attributes:
-        id: The UUID of the memory.
-        key: Its key.
-        namespace: Its namespace.
         score: How well it matches, 0-1, independent of other results.
         relevance: Calibrated: three in ten memories with 0.3 were right.
         grade: The grade of its relevance.
         content: Its text; None if it has a ``value``, or is too large for a list.
         value: Its value; None if it has a ``content``, or is too large for a list.
-        tags: Its labels.
-        author: Who wrote it.
-        kind: Its type.
         importance: 0-1.
-        scope: Its visibility.
         version: Counts from 1.
-        created_at: When the first version was written.
-        updated_at: When this one was written.
         expires_at: When it expires; None for never.
         unreviewed: Whether a rule extracted it and it was not reviewed yet.
-        metadata: A dictionary of JSON values.
     """
 
     id: str
@@ -74,9 +70,6 @@ class MemoryMatches(ServiceResult):
 
     Attributes:
         memories: The best matches, best first.
-        total: Their number.
-        query: The query.
-        mode: The mode.
         debug: How the search ran, as the tool `memory_search` reports it; None unless requested.
     """
 
@@ -155,12 +148,10 @@ class SearchService:
             "min_relevance": min_relevance,
             "min_score": min_score,
         }
-        try:
+        with service_errors():
             arguments = {name: value for name, value in given.items() if value is not None}
             search = parse_request(MemorySearch, to_json(arguments))
             found = await self._runtime.query(search, principal=self._principal)
-        except Refusal as refusal:
-            raise ServiceError.of(refusal) from None
         debug = None if found.debug is UNSET else found.debug
         return MemoryMatches(
             memories=[_match(hit) for hit in found.memories],

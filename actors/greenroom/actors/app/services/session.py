@@ -11,7 +11,15 @@ from typing import Any, TypeVar
 import msgspec
 from anyio.lowlevel import checkpoint
 
-from greenroom.actors.app.services.base import Askable, ServiceError, ServiceResult, from_json, plain, to_json
+from greenroom.actors.app.services.base import (
+    Askable,
+    ServiceError,
+    ServiceResult,
+    from_json,
+    plain,
+    service_errors,
+    to_json,
+)
 from greenroom.actors.core.auth.errors import MAX_VALUE_BYTES, invalid, too_large
 from greenroom.actors.core.auth.policy import Visibility
 from greenroom.actors.core.auth.principal import Principal, check_principal
@@ -20,7 +28,7 @@ from greenroom.actors.core.validation.strict_json import check_json
 from greenroom.actors.core.validation.types import SessionStatus
 from greenroom.actors.sessions.requests import requests
 from greenroom.actors.sessions.requests.requests import EventType
-from greenroom.runtime import Address, Message, Refusal
+from greenroom.runtime import Address, Message
 
 R = TypeVar("R")
 M = TypeVar("M", bound=Message[Any])
@@ -152,11 +160,6 @@ class SessionService:
         state. That is no error, even after the session has ended. Events are equal if all but ``timestamp``
         is equal under the same id; ``state_delta`` is not stored and not compared.
 
-        Args:
-            session_id: The session.
-            event: An `Event`, or a dictionary of its fields.
-            state_delta: Keys and values that replace those of the state.
-
         Returns:
             The event in the log; for a repeat, the existing one.
 
@@ -223,10 +226,6 @@ class SessionService:
         """Remove the newest event that the principal may see, and return it; None without any.
 
         The event's effect on the state stays.
-
-        Args:
-            session_id: The session.
-            id_prefix: Only events with ids that begin so.
 
         Raises:
             ServiceError: The session is unknown or has ended.
@@ -306,50 +305,26 @@ class SessionService:
             raise
 
     async def _ask(self, request_type: type[Message[R]], **arguments: Any) -> R:
-        """Check the arguments like a tool's, and ask the session.
-
-        Raises:
-            ServiceError: For any `Refusal`.
-        """
         return await self._send(arguments["session_id"], _checked(request_type, **arguments))
 
     async def _send(self, session_id: str, request: Message[R]) -> R:
-        """Ask the session.
-
-        Raises:
-            ServiceError: For any `Refusal`.
-        """
-        try:
+        with service_errors():
             return await self._runtime.ask(Address("session", session_id), request, principal=self.principal)
-        except Refusal as refusal:
-            raise _error(refusal) from None
 
 
 def _checked(request_type: type[M], **arguments: Any) -> M:
-    """Build a request from arguments, with the checks of a tool.
-
-    Raises:
-        ServiceError: For any `Refusal`.
-    """
-    try:
+    with service_errors():
         return parse_request(request_type, to_json(arguments))
-    except Refusal as refusal:
-        raise _error(refusal) from None
 
 
 def append_request(*, shown: Any = None, **arguments: Any) -> requests.AppendEvent:
     """Build the request that appends an event.
 
-    Args:
-        shown: What agents see instead of a content that is too large for a message.
-        arguments: The arguments of `AppendEvent`.
-
-    Raises:
-        ServiceError: For any `Refusal`.
+    Agents see ``shown`` instead of a content that is too large for a message.
     """
     if shown is None:
         return _checked(requests.AppendEvent, **arguments)
-    try:
+    with service_errors():
         whole = to_json(arguments["content"])
         if len(whole) <= MAX_VALUE_BYTES:
             return _checked(requests.AppendEvent, **arguments)
@@ -357,22 +332,12 @@ def append_request(*, shown: Any = None, **arguments: Any) -> requests.AppendEve
             raise too_large("content", len(whole), MOST_BYTES_AT_ONCE)
         if not isinstance(check_json(whole), dict):
             raise invalid("content", "content: it takes an object")
-    except Refusal as refusal:
-        raise _error(refusal) from None
     request = _checked(requests.AppendEvent, **{**arguments, "content": shown})
     return msgspec.structs.replace(request, whole=whole)
 
 
-def _error(refusal: Refusal) -> ServiceError:
-    return ServiceError.of(refusal)
-
-
 def _appending(session_id: str, event: Event | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments for appending an event.
-
-    Raises:
-        ServiceError: A field is unknown or missing.
-    """
+    """Return the arguments for appending an event, if they have the right names."""
     given = dict(event)
     unknown = [str(name) for name in given if name not in _EVENT_FIELDS]
     if unknown:
@@ -387,7 +352,6 @@ def _appending(session_id: str, event: Event | Mapping[str, Any]) -> dict[str, A
 
 
 async def _converted(page: requests.EventPage) -> list[Event]:
-    """Convert the events of a page, in slices."""
     events: list[Event] = []
     size = 0
     for view in page.events:

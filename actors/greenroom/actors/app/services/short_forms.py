@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from greenroom.actors.app.services.base import Askable, ServiceError, ServiceResult, to_json
+from greenroom.actors.app.services.base import Askable, ServiceResult, service_errors, to_json
 from greenroom.actors.app.services.memory import APP
 from greenroom.actors.app.services.search import MemoryMatch, SearchService
 from greenroom.actors.core.auth.errors import invalid
@@ -14,19 +14,14 @@ from greenroom.actors.core.auth.namespaces import AGENT, PROJECT, USER, memory_a
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.validation.parse import parse_request
 from greenroom.actors.memories.requests.requests import StoreMemory
-from greenroom.runtime import Refusal
 
 
 class StoredMemory(ServiceResult):
     """The result of storing a text.
 
     Attributes:
-        id: The UUID of the memory, as searches and tools have it.
         key: Its key; generated if none was given.
-        namespace: Its namespace.
-        version: Counts from 1.
         created: Whether it is a new memory, not a new version.
-        stored_at: When.
     """
 
     id: str
@@ -45,18 +40,12 @@ async def store_text(
     key: str | None,
     tags: Sequence[str],
 ) -> StoredMemory:
-    """Store a text, as `Database.remember` describes.
-
-    Raises:
-        ServiceError: An argument breaks a rule.
-    """
-    try:
+    """Store a text, as `Database.remember` describes."""
+    with service_errors():
         namespace = find_namespace(user, project)
         given = {"content": content, "namespace": namespace, "tags": _to_list(tags)}
         request = parse_request(StoreMemory, to_json(given if key is None else {**given, "key": key}))
         saved = await runtime.ask(memory_address(namespace), request, principal=_principal(user))
-    except Refusal as refusal:
-        raise ServiceError.of(refusal) from None
     return StoredMemory(
         id=saved.memory_id,
         key=saved.key,
@@ -70,15 +59,9 @@ async def store_text(
 async def find_texts(
     runtime: Askable, query: str, user: str | None, project: str | None, tags: Sequence[str], limit: int
 ) -> list[MemoryMatch]:
-    """Search what `store_text` stored for the same user and project, as `Database.search` describes.
-
-    Raises:
-        ServiceError: An argument breaks a rule.
-    """
-    try:
+    """Search what `store_text` stored for the same user and project, as `Database.search` describes."""
+    with service_errors():
         namespace, principal = find_namespace(user, project), _principal(user)
-    except Refusal as refusal:
-        raise ServiceError.of(refusal) from None
     found = await SearchService(runtime, principal).search_memories(
         query, namespace=namespace, tags=_to_list(tags) or None, limit=limit
     )
@@ -86,11 +69,7 @@ async def find_texts(
 
 
 def find_namespace(user: str | None, project: str | None) -> str:
-    """Return the namespace of texts for a user, a project or both.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: a name is empty or no text.
-    """
+    """Return the namespace of texts for a user, a project or both."""
     named = [(name, given) for name, given in (("user", user), ("project", project)) if given is not None]
     segments = [_segment(name, given) for name, given in named]
     if user is None:

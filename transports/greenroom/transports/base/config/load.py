@@ -45,7 +45,6 @@ class Source:
     """The source of a value in force.
 
     Attributes:
-        kind: Which of the four sources.
         place: The flag, the variable or the path of the file; empty for a default.
     """
 
@@ -61,8 +60,6 @@ class Resolved:
     """The settings in force, and the source of each.
 
     Attributes:
-        settings: The values.
-        sources: The source of each, by field name.
         config: The configuration file that was read, if any.
         strangers: Environment variables with our prefix that are no settings: probably misspelt.
     """

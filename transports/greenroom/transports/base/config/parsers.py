@@ -49,11 +49,8 @@ class Reader(Generic[T]):
     """Parse a value, or raise `InvalidValueError` with what is allowed.
 
     Attributes:
-        metavar: The placeholder of the value in the usage of a command.
-        allowed: What is allowed, as a sentence.
         convert: Converts the text; a `ValueError` or a `KeyError` rejects it.
         kinds: The accepted types: text, and what else TOML may use.
-        show: Renders a value so that it can be parsed again.
         repeatable: Whether the flag may be repeated.
     """
 
@@ -81,7 +78,6 @@ class Setting:
     """The declaration of one setting, besides its type and default.
 
     Attributes:
-        reader: Parses and renders its values.
         help: What it does, for users; also describes a default that depends on the machine.
         everywhere: Whether every command takes the flag, not only `serve` and `config`.
     """

@@ -57,6 +57,8 @@ from greenroom.transports.base.defaults import (
     MAX_IN_FLIGHT,
     MAX_MESSAGE_BYTES,
     PING_SECONDS,
+    RATE_BURST,
+    RATE_LIMIT,
     REQUEST_SECONDS,
     SESSION_IDLE_SECONDS,
 )
@@ -180,13 +182,15 @@ class Settings:
         "be for it",
     )
     rate_limit: int = setting(
-        100,
+        RATE_LIMIT,
         integer(1, 10_000_000, "requests"),
         "how many requests a minute one API key without a rate of its own may send, and one address "
         "without a valid key",
     )
     rate_burst: int = setting(
-        20, integer(1, 1_000_000, "requests"), "how many of these requests may arrive at once"
+        RATE_BURST,
+        integer(1, 1_000_000, "requests"),
+        "how many of these requests may arrive at once",
     )
     trusted_proxy: tuple[str, ...] = setting(
         (),

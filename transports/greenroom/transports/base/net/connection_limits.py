@@ -39,8 +39,6 @@ class ConnectionSlot:
 
     Args:
         name: The group that its origin counts for; None where that is not counted.
-        since: When it arrived, in trio's seconds.
-        hang_up: Ends it.
 
     Attributes:
         is_new: Whether it may still be disconnected to make room, or for being slow.
@@ -86,13 +84,7 @@ class ConnectionLimiter:
         return len(self._queue) + self._members
 
     def arrive(self, name: str | None, now: float, hang_up: Callable[[], None]) -> ConnectionSlot | None:
-        """Return a slot for a newcomer, perhaps at another's expense; None if full.
-
-        Args:
-            name: The group that its origin counts for; None where that is not counted.
-            now: The time, in trio's seconds; it never goes back.
-            hang_up: Ends the connection, at once or soon.
-        """
+        """Return a slot for a newcomer, perhaps at another's expense; None if full."""
         of_name = self._new.get(name, {})
         if name is not None and len(of_name) >= self._new_share:
             self._reject(next(iter(of_name)), "made room")
@@ -108,11 +100,6 @@ class ConnectionLimiter:
 
     def accept(self, slot: ConnectionSlot, name: str | None, holder: str | None) -> None:
         """Accept a newcomer, unless it is accepted already.
-
-        Args:
-            slot: The newcomer.
-            name: The group that its origin counts for, as far as known by now.
-            holder: The owner of its key; None for none, or where several share one connection.
 
         Raises:
             HttpRefusedError: There is no room.

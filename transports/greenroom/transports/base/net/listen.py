@@ -65,13 +65,7 @@ async def listen(address: HostPort, tls: ssl.SSLContext | None) -> list[Listener
 
 
 def url_of(listener: Listener, scheme: str, path: str) -> str:
-    """Return the URL of a listener.
-
-    Args:
-        listener: The listener.
-        scheme: The scheme without TLS, ``ws`` or ``http``.
-        path: The URL's path.
-    """
+    """Return the URL of a listener; with TLS its scheme gets an ``s``."""
     plain = listener
     if isinstance(plain, trio.SSLListener):
         scheme += "s"

@@ -65,12 +65,7 @@ class AccessMeter:
         self._exports = self._exported_bytes = 0
 
     def record_admitted(self, holder: str | None, address: str) -> None:
-        """Count an authenticated request or connection.
-
-        Args:
-            holder: The owner of the key or token; None where none was needed.
-            address: The prefix of its address.
-        """
+        """Count an authenticated request or connection."""
         self._admitted += 1
         if holder is None:
             return

@@ -57,9 +57,7 @@ class RequestCounts(NamedTuple):
     Attributes:
         method: The method, or `OTHER`.
         tool: The tool, or `OTHER`; empty for a method that calls none.
-        outcome: How they ended.
         buckets: The count of each time class: one for each of `BUCKET_BOUNDS`, and one beyond.
-        seconds: The sum of their times.
     """
 
     method: str
@@ -70,11 +68,7 @@ class RequestCounts(NamedTuple):
 
 
 class RequestMeter:
-    """Count requests by method, tool and outcome, and sort their times into classes.
-
-    Args:
-        tools: The tools that are counted under their own name.
-    """
+    """Count requests by method, tool and outcome, and sort their times into classes."""
 
     __slots__ = ("_others", "_rows", "_tools")
 
@@ -88,14 +82,7 @@ class RequestMeter:
         self._others: dict[tuple[str, str | None, Outcome], list[float]] = {}
 
     def record(self, method: str, tool: str | None, outcome: Outcome, seconds: float) -> None:
-        """Count one completed request.
-
-        Args:
-            method: Its method, as the client wrote it.
-            tool: The tool that it called, as the client wrote it; None if it calls none.
-            outcome: How it ended.
-            seconds: The time from its arrival to its end.
-        """
+        """Count one completed request."""
         try:
             row = self._rows[method, tool, outcome]
         except KeyError:
@@ -106,8 +93,7 @@ class RequestMeter:
     def snapshot(self, *, with_idle: bool = True) -> list[RequestCounts]:
         """Return the current figures; methods other than tools/call appear once they were called.
 
-        Args:
-            with_idle: Whether to include the tools that were never called; there are many.
+        Without ``with_idle``, the tools that were never called are left out; there are many.
         """
         return [
             RequestCounts(method, tool or "", outcome, tuple(map(int, row[:-1])), row[-1])

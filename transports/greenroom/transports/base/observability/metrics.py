@@ -17,9 +17,6 @@ class Metric(NamedTuple):
     """One metric of a server.
 
     Attributes:
-        kind: Counter, gauge or histogram.
-        name: Its name without the suffix of a counter.
-        help: What it means, on one line.
         path: The fields that lead to it from a `Snapshot`.
         reading: Converts the last value to a number, if it is none; see `greenroom.runtime`'s `gauge`.
     """
@@ -59,10 +56,3 @@ METRICS: Final = (
     *_metrics(AccessStatistics, ("access",)),
 )
 """All metrics; counters count since the start of the server."""
-
-SAVINGS_METRICS: Final = {
-    "greenroom_savings_calls": "Answers of operations that spare readings.",
-    "greenroom_savings_baseline_tokens": "Tokens that would have been read without them, by the baseline.",
-    "greenroom_savings_answer_tokens": "Tokens of these answers.",
-}
-"""The metrics of savings by operation and baseline, under the same names for OpenTelemetry."""

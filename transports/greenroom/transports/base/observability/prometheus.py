@@ -22,9 +22,10 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.utils import floatToGoString
 
-from greenroom.actors.app.savings.requests import SavingsRow
+from greenroom.actors.app.savings.requests import SavingsCount, SavingsRow
+from greenroom.transports.base.observability.export import SAVINGS_METRICS
 from greenroom.transports.base.observability.meter import BUCKET_BOUNDS, RequestCounts
-from greenroom.transports.base.observability.metrics import METRICS, SAVINGS_METRICS
+from greenroom.transports.base.observability.metrics import METRICS
 from greenroom.transports.base.observability.snapshot import ConnectionStatistics, Snapshot
 
 _OF_A_TOOL: Final = ("method", "tool")
@@ -44,12 +45,7 @@ _OF_TRANSPORTS: Final = (
 
 
 def render(snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
-    """Render a snapshot; return the text and its media type.
-
-    Args:
-        snapshot: The values.
-        accept: The reader's ``Accept`` header; OpenMetrics if it prefers that.
-    """
+    """Render a snapshot; return the text and its media type."""
     encode, media_type = choose_encoder(accept)
     # A separate registry: metrics of a program that embeds the server are its own matter.
     registry = CollectorRegistry()
@@ -65,7 +61,6 @@ class _Collector:
         self._snapshot = snapshot
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every metric."""
         yield InfoMetricFamily("greenroom_build", "The program.", {"version": version("greenroom")})
         yield from request_families(self._snapshot.requests)
         yield from connection_families(self._snapshot.connections)
@@ -118,18 +113,17 @@ def savings_families(rows: Iterable[SavingsRow]) -> Iterator[Metric]:
         "Lookups in caches that spare readings, by level: client (what it has read) or memory.",
         labels=["operation", "level", "outcome"],
     )
-    lookups: dict[tuple[str, str], tuple[int, int]] = {}
+    by_operation: dict[str, SavingsCount] = {}
     for row in rows:
         labels = [row.operation, row.baseline]
         calls.add_metric(labels, row.count.calls)
         would.add_metric(labels, row.count.baseline)
         read.add_metric(labels, row.count.answered)
-        for level, (hits, misses) in row.count.caches.items():
-            had, lacked = lookups.get((row.operation, level), (0, 0))
-            lookups[row.operation, level] = had + hits, lacked + misses
-    for (operation, level), (hits, misses) in lookups.items():
-        cache.add_metric([operation, level, "hit"], hits)
-        cache.add_metric([operation, level, "miss"], misses)
+        by_operation[row.operation] = by_operation.get(row.operation, SavingsCount()).plus(row.count)
+    for operation, count in by_operation.items():
+        for level, (hits, misses) in count.caches.items():
+            cache.add_metric([operation, level, "hit"], hits)
+            cache.add_metric([operation, level, "miss"], misses)
     yield from (calls, would, read, cache)
 
 

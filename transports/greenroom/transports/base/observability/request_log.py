@@ -48,11 +48,7 @@ def trace_id_of(meta: object = None) -> str:
 
 
 class RequestLog:
-    """Writes the lines.
-
-    Args:
-        tools: The tools that are logged under their own names.
-    """
+    """Writes the lines."""
 
     def __init__(self, tools: Iterable[str]) -> None:
         self._tools = frozenset(tools)
@@ -68,17 +64,7 @@ class RequestLog:
         agent: str | None = None,
         status: int | None = None,
     ) -> None:
-        """Write the line of one completed request.
-
-        Args:
-            method: Its method, as the client wrote it.
-            outcome: How it ended.
-            seconds: From its arrival to its end.
-            trace_id: The id of its trace.
-            tool: The tool that it called, as the client wrote it.
-            agent: The agent id of the caller, if known.
-            status: The HTTP status of the response, where that is the whole result.
-        """
+        """Write the line of one completed request."""
         event: dict[str, Any] = {
             "event": "request",
             "trace_id": trace_id,

@@ -24,11 +24,7 @@ PLAIN: Final = "text/plain; charset=utf-8"
 
 
 def metrics_app(observed: ObservedServer) -> App:
-    """Return the ASGI app that answers GET and HEAD with a server's figures.
-
-    Args:
-        observed: The server. Its statistics are read at a request, and at no other time.
-    """
+    """Return the ASGI app that answers GET and HEAD with a server's figures."""
     # One scrape at a time, so that impatient scrapers cannot use up the threads.
     place = trio.CapacityLimiter(1)
 

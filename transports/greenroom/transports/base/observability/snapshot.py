@@ -14,9 +14,8 @@ import msgspec
 from greenroom.actors import GetEmbedding, Imitations
 from greenroom.runtime.base.system import program_version
 from greenroom.transports.base.observability.access import AccessMeter, AccessStatistics
-from greenroom.transports.base.observability.history import RequestHistory
 from greenroom.transports.base.observability.meter import OUTCOMES, Outcome, RequestCounts, RequestMeter
-from greenroom.transports.base.observability.presence import Presence
+from greenroom.transports.base.observability.presence import Presence, RequestHistory
 
 if TYPE_CHECKING:
     from greenroom.actors import Ledger
@@ -46,10 +45,6 @@ class Snapshot(NamedTuple):
     """The state of a server at one moment.
 
     Attributes:
-        requests: The counts of its requests.
-        runtime: The statistics of its runtime.
-        connections: The connection statistics of each transport, by its name.
-        access: Counts of authentications and exports.
         savings: The savings that this process counted since its start.
     """
 
@@ -69,16 +64,7 @@ class ObservedServer:
     """A server that can be observed.
 
     Args:
-        meter: Counts its requests.
-        runtime: Its open runtime.
-        access: Counts authentications and exports, if connected.
-        savings: Counts savings; None if they are not counted.
         is_stopping: Returns whether the server accepts no further request.
-
-    Attributes:
-        runtime: The same.
-        savings: The same.
-        reporter: The presence report of this process to the owner.
     """
 
     def __init__(
@@ -96,7 +82,11 @@ class ObservedServer:
         self._access = access or AccessMeter()
         self.runtime = runtime
         self._transports: dict[str, Callable[[], ConnectionStatistics]] = {}
-        self.reporter = Presence(runtime, RequestHistory(meter, time.time), self._open_connections)
+        self.reporter = Presence(
+            runtime,
+            RequestHistory(meter, time.time),
+            lambda: {name: said.connections for name, said in self.connections().items()},
+        )
 
     def add_transport(self, transport: str, statistics: Callable[[], ConnectionStatistics]) -> None:
         """Add a transport; the function returns its statistics."""
@@ -148,9 +138,6 @@ class ObservedServer:
         if not often:
             figures["imitations"] = await self.runtime.query(Imitations())
         return figures
-
-    def _open_connections(self) -> dict[str, int]:
-        return {name: said.connections for name, said in self.connections().items()}
 
     def connections(self) -> dict[str, ConnectionStatistics]:
         """Return the current connection statistics of each transport, by name."""

@@ -40,11 +40,7 @@ def find_tracer() -> Tracer | None:
 
 
 class Tracer:
-    """Begins the span of each request.
-
-    Args:
-        tracer: Makes and exports the spans.
-    """
+    """Begins the span of each request."""
 
     def __init__(self, tracer: OpenTelemetryTracer) -> None:
         self._tracer = tracer
@@ -58,12 +54,7 @@ class Tracer:
     ) -> RequestSpan:
         """Begin the span of a request or a notification.
 
-        Args:
-            method: Its method.
-            protocol: The protocol revision of the request.
-            params: Its parameters. A trace context in their ``_meta`` makes the span a child of the client's;
-                their ``name`` is the name of the tool or the prompt.
-            request_id: Its id; None for a notification.
+        A trace context in the ``_meta`` of the parameters makes the span a child of the client's.
         """
         said = params or {}
         attributes = {"mcp.method.name": method, "mcp.protocol.version": protocol}

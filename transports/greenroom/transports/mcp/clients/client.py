@@ -29,9 +29,15 @@ from greenroom.transports.base.observability.tracing import Tracer
 from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
 from greenroom.transports.mcp.clients.client_identity import ClientIdentity
 from greenroom.transports.mcp.clients.domain_requests import DomainRequests, Spawn
-from greenroom.transports.mcp.clients.open_streams import OpenStreams
 from greenroom.transports.mcp.clients.ordering import IN_ORDER, OrderedQueue
-from greenroom.transports.mcp.frames.calls import UNCOUNTED, Call, Deadlines, Limits, ResponseSink
+from greenroom.transports.mcp.frames.calls import (
+    UNCOUNTED,
+    Call,
+    Deadlines,
+    Limits,
+    OpenStreams,
+    ResponseSink,
+)
 from greenroom.transports.mcp.frames.frames import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -62,21 +68,7 @@ class MethodsPort(Protocol):
 
 
 class ServerPort(Protocol):
-    """The interface of the server for its clients.
-
-    Attributes:
-        offers: What clients are offered, by their choice of tools.
-        methods: The methods, by era.
-        checks: The SDK's checks of requests; None until a request needs them.
-        request_timeout: Seconds that a request may take.
-        deadlines: Ends calls that time out.
-        tracer: Makes the spans of requests; None without tracing.
-        meter: Counts requests.
-        successors: See `McpServer`.
-        log: Writes a log line per request; None without such a log.
-        run_ready: Processes posted messages at once.
-        hold_dispatch: A context manager within which messages are posted.
-    """
+    """The server, as its clients use it; see `McpServer`."""
 
     offers: ToolOffers
     methods: Mapping[Era, MethodsPort]
@@ -107,25 +99,14 @@ class Client:
     """The state of one client: its handshake and its open requests.
 
     Args:
-        server: Its server.
-        agent_for: Returns its agent for a valid agent id.
         sink: Sink for messages that belong to no request.
-        limits: Limits of what it may have open.
         spawn: Starts a task that ends with the client.
         has_room: Whether it reads its answers; while it does not, no large answer begins.
-        changed: Where tasks wait for a change of this client.
         rate_limit: Counts its requests; None if they are not counted, or were counted before.
-        tools: How its tools are listed.
-        transport: The transport of its connection.
         is_single_request: Whether it makes one request, and ends with it.
         on_failure: Called when the store has failed for good, and no further answer is allowed.
 
     Attributes:
-        offer: The tools that it is offered.
-        identity: Its identity.
-        queue: The order of its requests.
-        streams: Its open streams.
-        domain: Its requests to the actors.
         subscriber: Its subscriptions outside of listen streams; None until it subscribes.
     """
 
@@ -189,13 +170,7 @@ class Client:
     # -- in --------------------------------------------------------------------------------------
 
     def take(self, frame: Frame, sink: ResponseSink, wait: float = 0.0) -> None:
-        """Take a request, a notification or a response; answers to a request go to `sink`.
-
-        Args:
-            frame: The message.
-            sink: The sink for its answers.
-            wait: Seconds to wait by the rate limit, where the server counts requests itself.
-        """
+        """Take a request, a notification or a response; answers to a request go to `sink`."""
         if frame.key is None:
             if not self.queue.is_closed:
                 self._notified(frame)
@@ -212,7 +187,7 @@ class Client:
             sentence = f"the id {frame.id.decode()} belongs to a request that is not answered yet"
             sink.answer(error_line(b"null", INVALID_REQUEST, sentence))
         else:
-            call = Call(self, frame, sink, trio.current_time(), self.server.request_timeout)
+            call = Call(self.expire, frame, sink, trio.current_time(), self.server.request_timeout)
             self._requested(call, wait)
 
     def _requested(self, call: Call, wait: float) -> None:

@@ -14,8 +14,8 @@ from greenroom.transports.mcp.frames.versions import (
     HANDSHAKE_VERSIONS,
     MODERN_VERSION,
     Era,
+    claims_modern_era,
     client_name,
-    opens_modern_era,
 )
 
 
@@ -24,14 +24,8 @@ class ClientIdentity:
 
     The first request with a name, or for an actor, fixes the name.
 
-    Args:
-        agent_for: Returns its agent for a valid agent id.
-
     Attributes:
         era: Its era; None before its first request.
-        version: The protocol revision.
-        initialize: The parameters of its handshake; None without one.
-        name: The client's own name.
         folder_of: Returns the working folder of a client with this name, from its process.
         is_introduced: Whether its requests may be served: after the handshake, if its era has one.
         is_name_fixed: Whether its name, and with it its era, is final.
@@ -75,7 +69,8 @@ class ClientIdentity:
         self.name = client_name(frame.method, frame.params)
         self.is_name_fixed = self.name is not None or frame.method in IN_ORDER
         if self.era is None:
-            self.speak(Era.MODERN if opens_modern_era(frame.method, frame.params) else Era.HANDSHAKE)
+            is_modern = frame.method != "initialize" and claims_modern_era(frame.params)
+            self.speak(Era.MODERN if is_modern else Era.HANDSHAKE)
 
     def speak(self, era: Era) -> None:
         """Set the era."""

@@ -40,10 +40,7 @@ class DomainRequests:
     """Sends one client's requests to the actors.
 
     Args:
-        identity: The client; its agent sends the requests.
         queue: The order of its calls; a call leaves it when its request is accepted.
-        spawn: Starts a task that ends with the client.
-        fail: Answers a call with a protocol error.
         on_failure: Called when the store has failed for good, and no further answer is allowed.
 
     Attributes:
@@ -79,12 +76,6 @@ class DomainRequests:
         """Send a request to its actor, now that its turn has come.
 
         If it needs the client's working folders, they are requested first.
-
-        Args:
-            call: The call that it comes from.
-            request: A checked request.
-            done: Called with the reply or the error.
-            knows_folders: Whether the folders were requested.
         """
         if type(request) is StartSession:
             needs_folders = b'"workspace_path"' not in call.frame.arguments

@@ -30,7 +30,6 @@ class OrderedQueue:
     Only this class changes `Call.state`. The weight of a call counts from its turn to its end.
 
     Args:
-        limits: How many large answers may run at once.
         has_room: Whether the client reads its answers; while it does not, no large answer begins. Code that
             makes room calls `advance`.
 

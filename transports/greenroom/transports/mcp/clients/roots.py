@@ -59,12 +59,7 @@ class ServerRequests:
 
 
 class Roots:
-    """The working folders of one client.
-
-    Args:
-        who: The client's identity.
-        requests: The server's requests to it.
-    """
+    """The working folders of one client."""
 
     def __init__(self, who: ClientIdentity, requests: ServerRequests) -> None:
         self._requests = requests

@@ -71,25 +71,14 @@ SLICE = 500  # subscriptions of one listen request before other tasks run
 
 
 class Subscriptions:
-    """Subscribes clients to resources, and notifies them of changes.
-
-    Args:
-        window: Seconds within which changes of one resource become one notification.
-        lists: The changes of the list of prompts; None if it cannot change.
-    """
+    """Subscribes clients to resources, and notifies them of changes."""
 
     def __init__(self, window: float, lists: ListChanges | None = None) -> None:
         self._window = window
         self._lists = lists
 
     def subscribe(self, client: Client, uri: str) -> None:
-        """Subscribe a client of the handshake era to a resource, even an unknown one.
-
-        Raises:
-            RequestError: It has too many subscriptions.
-            Refusal: The URI is no resource's; otherwise as `ResourceSubscriber.add`.
-            RuntimeClosedError: The runtime is closed.
-        """
+        """Subscribe a client of the handshake era to a resource, even an unknown one."""
         subscriber = client.subscriber
         if subscriber is None:
             subscriber = client.subscriber = client.identity.agent.subscriber(self._window)
@@ -105,13 +94,7 @@ class Subscriptions:
             client.subscriber.remove(uri)
 
     async def listen(self, client: Client, call: Call, wanted: Wanted) -> None:
-        """Notify a client on a stream until the stream ends or is cancelled.
-
-        Raises:
-            RequestError: It has too many streams, or too many subscriptions.
-            Refusal: As `subscribe`.
-            RuntimeClosedError: The runtime is closed.
-        """
+        """Notify a client on a stream until the stream ends or is cancelled."""
         limits, uris = client.limits, wanted.resourceSubscriptions or []
         hears_prompts = (
             wanted.promptsListChanged is True
@@ -133,7 +116,7 @@ class Subscriptions:
                     await trio.lowlevel.checkpoint()
             call.sink.send(acknowledged_line(call.id, uris, hears_prompts=hears_prompts))
             client.queue.leave(call)
-            updated = functools.partial(stream_updated_line, call.id)
+            updated = functools.partial(_updated_on_stream, call.id)
             if not hears_prompts or self._lists is None:
                 await _send_changes(call.sink, subscriber, updated)
                 return
@@ -167,8 +150,7 @@ def updated_line(uri: str) -> bytes:
     return b'{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%b}}\n' % _json(uri)
 
 
-def stream_updated_line(stream_id: bytes, uri: str) -> bytes:
-    """Return the notification of a changed resource for a listen stream."""
+def _updated_on_stream(stream_id: bytes, uri: str) -> bytes:
     return _on_stream("notifications/resources/updated", stream_id, b'"uri":' + _json(uri))
 
 

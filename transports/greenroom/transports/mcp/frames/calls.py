@@ -1,4 +1,4 @@
-"""Calls, which are requests in flight, their limits, and the clock that ends them."""
+"""Calls, which are requests in flight: their limits, deadlines, and streams that stay open."""
 
 from __future__ import annotations
 
@@ -79,17 +79,6 @@ class ResponseSink(Protocol):
         """
 
 
-class CallOwner(Protocol):
-    """The client of a call, as far as deadlines need it."""
-
-    @property
-    def agent_id(self) -> str | None:
-        """The id of its agent; None if none was needed yet."""
-
-    def expire(self, call: Call) -> None:
-        """End a call that timed out."""
-
-
 class CallState(Enum):
     """The state of a call. Only `OrderedQueue` advances it, and never back.
 
@@ -116,19 +105,13 @@ class Call:
     """One request in flight.
 
     Attributes:
-        client: Its client.
-        frame: The request as received.
+        expire: Ends it when it has timed out.
         id: Its id, as received.
-        sink: Sink for its notifications and its answer.
         arrived: When it was read, in trio's time.
-        timeout: Seconds that it may take from then.
         deadline: When it times out, in trio's time.
         payload: Its parsed parameters, set by its method.
-        state: Its state.
         begin: Sends it to its actor when its turn has come; None for requests without an order.
-        weight: The weight of its answer (`Tool.weight`).
         cancel_work: Cancels the work for it; None while there is none.
-        span: Its span; None without tracing.
         trace_id: Its trace id, if requests are logged; else empty.
     """
 
@@ -136,8 +119,8 @@ class Call:
         "arrived",
         "begin",
         "cancel_work",
-        "client",
         "deadline",
+        "expire",
         "frame",
         "id",
         "payload",
@@ -150,10 +133,15 @@ class Call:
     )
 
     def __init__(
-        self, client: CallOwner, frame: Frame, sink: ResponseSink, arrived: float, seconds: float
+        self,
+        expire: Callable[[Call], None],
+        frame: Frame,
+        sink: ResponseSink,
+        arrived: float,
+        seconds: float,
     ) -> None:
         assert frame.id is not None, "a call is a request"
-        self.client = client
+        self.expire = expire
         self.frame = frame
         self.id = frame.id
         self.sink = sink
@@ -189,12 +177,49 @@ class Call:
                 self.cancel_work = None
 
 
-def _timeout_of(call: Call) -> float:
-    """Return the timeout of a call in seconds.
+class OpenStreams:
+    """The streams of one client, each open while its block runs."""
 
-    Raises:
-        RequestError: The client's own timeout is invalid.
-    """
+    def __init__(self, limits: Limits, changed: Callable[[], None]) -> None:
+        self._limits = limits
+        self._changed = changed
+        self.scopes: dict[Call, trio.CancelScope] = {}
+        self._weight = 0
+        self._ended = False
+
+    def has_room(self, call: Call, weight: int) -> bool:
+        """Return whether a request may stay open as a stream with this many subscriptions."""
+        limits = self._limits
+        held = sum(other.frame.size for other in self.scopes)
+        return (
+            len(self.scopes) < limits.streams
+            and self._weight + weight <= limits.subscriptions
+            and held + call.frame.size <= limits.in_flight_bytes // 4
+        )
+
+    @contextmanager
+    def stream(self, call: Call, *, weight: int) -> Iterator[None]:
+        """Keep a request open; the block ends early if the client cancels it or disconnects."""
+        with call.cancellable() as scope:
+            self.scopes[call] = scope
+            self._weight += weight
+            self._changed()
+            if self._ended:
+                scope.cancel()
+            try:
+                yield
+            finally:
+                del self.scopes[call]
+                self._weight -= weight
+
+    def end(self) -> None:
+        """End all streams, and every later one as soon as it begins."""
+        self._ended = True
+        for scope in list(self.scopes.values()):
+            scope.cancel()
+
+
+def _timeout_of(call: Call) -> float:
     meta = None if call.frame.params is None else call.frame.params.get("_meta")
     wanted = meta.get(DEADLINE_META_KEY) if isinstance(meta, dict) else None
     if wanted is None:
@@ -209,10 +234,6 @@ class Deadlines:
     """Ends calls that time out, with one task for all of them.
 
     Nearly all calls have the same timeout, so they end in order of arrival and need no heap.
-
-    Args:
-        usual: The usual timeout in seconds.
-        overdue: Called with each call that timed out.
     """
 
     def __init__(self, usual: float, overdue: Callable[[Call], None]) -> None:
@@ -229,9 +250,6 @@ class Deadlines:
         """End this call at its deadline, unless it is forgotten before; idempotent.
 
         Its timeout is the server's, or the client's own if shorter.
-
-        Raises:
-            RequestError: The client's own timeout is invalid.
         """
         if call in self._shorter:
             return

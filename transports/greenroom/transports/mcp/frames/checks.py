@@ -21,12 +21,6 @@ def check_request(
 ) -> dict[str, Any]:
     """Return a request's parameters as the SDK parses them, without its ``_meta``.
 
-    Args:
-        method: The request's method.
-        version: The client's protocol revision.
-        params: Its parameters as received.
-        is_served: Whether this server has the method.
-
     Raises:
         RequestError: The request is invalid, or the method is not served.
     """

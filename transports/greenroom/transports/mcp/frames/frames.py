@@ -47,10 +47,7 @@ class Frame(NamedTuple):
         params: The decoded parameters; those of ``tools/call`` without ``arguments``. For a response, its
             ``result`` or ``error`` member.
         id: The id as received; None for a notification.
-        key: The id's value, for finding the request again.
         name: The tool's name when the method is ``tools/call`` and the name is a string.
-        arguments: The tool's arguments, an object's JSON as received.
-        size: The length of the line, in bytes.
         is_response: Whether it answers a request of this side.
         problem: What is wrong with the arguments; the answer to a caller who may send some.
     """
@@ -75,7 +72,6 @@ class FrameError(Exception):
     """A line that is no message; the connection goes on.
 
     Attributes:
-        code: The JSON-RPC error code.
         id: The id to answer with, as JSON.
     """
 
@@ -86,12 +82,7 @@ class FrameError(Exception):
 
 
 class RequestError(Exception):
-    """A request, parsed whole, that is answered with a protocol error.
-
-    Attributes:
-        code: The JSON-RPC error code.
-        data: Further details of the error.
-    """
+    """A request, parsed whole, that is answered with a protocol error."""
 
     def __init__(self, code: int, sentence: str, data: Any = None) -> None:
         super().__init__(sentence)
@@ -110,11 +101,7 @@ _BLANK = frozenset((b"", b"\r", b" ", b"\t"))
 
 
 class LineSplitter:
-    """Splits a byte stream into lines, holding at most one line of the limit's length.
-
-    Args:
-        limit: The longest line that is returned, in bytes, without its line end.
-    """
+    """Splits a byte stream into lines, holding at most one line of the limit's length."""
 
     def __init__(self, limit: int = MAX_MESSAGE_BYTES) -> None:
         self._limit = limit
@@ -346,11 +333,7 @@ def _id_of(members: dict[str, bytes]) -> tuple[bytes | None, RequestKey | None]:
 
 
 def _params_of(raw: bytes | None, *, is_call: bool) -> tuple[dict[str, Any] | None, str | None, bytes, str]:
-    """Return the parameters, a call's tool and raw arguments, and what is wrong with these.
-
-    Raises:
-        ValueError: What is wrong with other parameters, as its text.
-    """
+    """Return the parameters, a call's tool and raw arguments, and what is wrong with these."""
     if raw is None or raw == b"null":  # some clients send null for no parameters
         return None, None, b"{}", ""
     if raw[:1] != b"{":

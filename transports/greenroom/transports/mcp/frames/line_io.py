@@ -48,7 +48,6 @@ class LineSource:
     """Reads messages as the lines of a byte stream.
 
     Args:
-        stream: The bytes.
         limit: The longest line, in bytes; a longer one comes as `Oversized`.
     """
 
@@ -75,7 +74,6 @@ class LineSink:
     """Writes messages as the lines of a byte stream.
 
     Args:
-        stream: The bytes.
         descriptor: Returns the stream's, if it can be written without waiting; -1 once it is closed.
     """
 

@@ -216,11 +216,6 @@ def plain_shape(shape: type[msgspec.Struct], era: Era) -> type[msgspec.Struct]:
     )
 
 
-def opens_modern_era(method: str, params: dict[str, Any] | None) -> bool:
-    """Return whether this first request of a connection opens the later era."""
-    return method != "initialize" and claims_modern_era(params)
-
-
 def claims_modern_era(params: dict[str, Any] | None) -> bool:
     """Return whether a request claims the later era."""
     meta = (params or {}).get("_meta")
@@ -228,11 +223,7 @@ def claims_modern_era(params: dict[str, Any] | None) -> bool:
 
 
 def check_era(era: Era, method: str, params: dict[str, Any] | None) -> None:
-    """Refuse a request of the other era.
-
-    Raises:
-        RequestError: It is of the other era.
-    """
+    """Refuse a request of the other era."""
     if era is Era.MODERN and method == "initialize":
         sentence = (
             f"connection is serving the {MODERN_VERSION} protocol; the initialize handshake is not accepted"
@@ -268,11 +259,7 @@ def envelope_of(params: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def check_version(version: Any) -> None:
-    """Refuse a request of the later era with an unsupported revision.
-
-    Raises:
-        RequestError: The revision is not supported.
-    """
+    """Refuse a request of the later era with an unsupported revision."""
     if not isinstance(version, str):
         raise RequestError(INVALID_PARAMS, "the protocol-version envelope value must be a string")
     if version != MODERN_VERSION:

@@ -1,4 +1,4 @@
-"""Older names of tools: their current tools, and how their parameters are read.
+"""Older names and forms of tools: their current tools, and how their parameters are read.
 
 Clients of the older systems call these names, so they stay callable. They are listed only under the profile
 of their system (`tool_profiles`), and every answer names the successor. `ALIASES` is complete. Where a
@@ -8,14 +8,17 @@ so, the older meaning also holds if no parameter of the current tool alone is pr
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from typing import Any, get_args, get_type_hints
 
 import msgspec
 
 from greenroom.actors import REQUESTS, parse_request
+from greenroom.actors.core.auth.errors import invalid
 from greenroom.actors.core.validation.coercion import MOST_CHANGES
 from greenroom.actors.memories.recall.older_calls import OLDER_SEARCHES, OlderCall
+from greenroom.transports.mcp.tools.profiles.profile import OlderParameter
 
 META_KEY = "greenroom/deprecated"
 """The key of ``_meta`` under which an answer names the successor."""
@@ -25,7 +28,6 @@ class Alias(OlderCall, frozen=True, eq=False, kw_only=True):
     """An older name of a tool.
 
     Attributes:
-        successor: The tool that executes it.
         told_by: The parameter that selects this meaning, if a current tool has the same name.
         is_usual: Whether it is meant also without that parameter, unless another one excludes it.
     """
@@ -58,11 +60,7 @@ class Alias(OlderCall, frozen=True, eq=False, kw_only=True):
         return self.told_by in given or (self.is_usual and given.keys() <= (self.takes or {}).keys())
 
     def parse(self, arguments: bytes) -> Any:
-        """Return the successor's request for a call's arguments.
-
-        Raises:
-            Refusal: The arguments are invalid; it names the older parameter.
-        """
+        """Return the successor's request for a call's arguments."""
         given = parse_request(self.request, arguments, most_changes=MOST_CHANGES)
         if self.takes is None:
             return msgspec.structs.replace(given, **self.fixed) if self.fixed else given
@@ -95,7 +93,7 @@ ALIASES = (
 """Every older name."""
 
 
-@functools.lru_cache(maxsize=64)  # one per offer with other defaults
+@lru_cache(maxsize=64)  # one per offer with other defaults
 def _request(alias: Alias) -> type[msgspec.Struct]:
     assert alias.takes is not None, "one with the same parameters has the successor's request"
     hints = get_type_hints(REQUESTS[alias.successor], include_extras=True)
@@ -115,3 +113,54 @@ def _without_none(hint: Any) -> Any:
     """Return a type without null, if it admits null."""
     choices = get_args(hint)
     return choices[0] if len(choices) == 2 and choices[1] is type(None) else hint  # noqa: PLR2004
+
+
+class OlderForm:
+    """The older form of a tool, with more parameters or wider ones; made by `older_form`."""
+
+    def __init__(self, today: type[Any], parameters: tuple[OlderParameter, ...]) -> None:
+        self._today = today
+        self._parameters = parameters
+        self.request = _with_parameters(today, {older.name: older.kind for older in parameters})
+        self.listed = _with_parameters(
+            today, {older.name: older.listed or older.kind for older in parameters}
+        )
+
+    def parse(self, arguments: bytes) -> Any:
+        """Return the current request for a call's arguments."""
+        values = msgspec.structs.asdict(parse_request(self.request, arguments, most_changes=MOST_CHANGES))
+        for older in self._parameters:
+            value = older.read(values.pop(older.name))
+            if value is None:
+                continue
+            for name, each in (value if older.spreads else {older.name: value}).items():
+                if values.get(name):
+                    raise invalid(older.name, f"{older.name}: give {older.name} or {name}, one of them")
+                values[name] = each
+        return self._today(**values)
+
+
+@cache  # decoders are cached for good, so there must be one of each
+def older_form(tool: str, parameters: tuple[OlderParameter, ...]) -> OlderForm:
+    """Return the older form of a tool with these additional parameters."""
+    return OlderForm(REQUESTS[tool], parameters)
+
+
+def _with_parameters(today: type[Any], kinds: Mapping[str, Any]) -> type[Any]:
+    """Return a struct with the fields of another one, and additional or retyped ones."""
+    hints = get_type_hints(today, include_extras=True)
+    members = {
+        field.name: (field.name, hints[field.name], same_default(field))
+        for field in msgspec.structs.fields(today)
+    }
+    members |= {name: (name, kind, None) for name, kind in kinds.items()}
+    return msgspec.defstruct(
+        today.__name__, members.values(), frozen=True, kw_only=True, forbid_unknown_fields=True
+    )
+
+
+def same_default(field: msgspec.structs.FieldInfo, name: str | None = None) -> Any:
+    """Return a field with the same default as another one, or likewise none."""
+    if field.default_factory is not msgspec.NODEFAULT:
+        return msgspec.field(default_factory=field.default_factory, name=name)
+    return msgspec.field(default=field.default, name=name)

@@ -21,7 +21,6 @@ class Moment(msgspec.Struct, frozen=True):
     """The time of an answer.
 
     Attributes:
-        microseconds: The time since 1970 UTC.
         json: The same in RFC 3339, as JSON.
         arrived: When its request was read, in trio's time.
     """
@@ -46,11 +45,7 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class AnswerTimes:
-    """Makes the times of answers.
-
-    Args:
-        now: Returns the wall clock in nanoseconds since 1970 UTC.
-    """
+    """Makes the times of answers."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now

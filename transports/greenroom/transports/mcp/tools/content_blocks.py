@@ -10,13 +10,7 @@ from greenroom.actors import ExportResource, MemoriesExported, SessionExported
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool's answer as content blocks, or a resource's as contents, as MCP defines them.
-
-    Attributes:
-        blocks: The blocks or the contents.
-        structured: The same for programs, if there is such a form.
-        is_error: Whether the tool failed.
-    """
+    """A tool's answer as content blocks, or a resource's as contents, as MCP defines them."""
 
     blocks: list[dict[str, Any]]
     structured: dict[str, Any] | None = None

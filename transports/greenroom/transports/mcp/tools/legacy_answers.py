@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from greenroom.transports.mcp.tools.aliases import same_default
 from greenroom.transports.mcp.tools.answer_times import Moment
 from greenroom.transports.mcp.tools.profiles.profile import Made, OlderName, OlderNames, Told
 
@@ -23,7 +24,6 @@ class _Plan(NamedTuple):
     """The plan for a struct type with older names.
 
     Attributes:
-        type: The extended type.
         inner: Its members that contain older names.
         more: Its own older names.
     """
@@ -34,11 +34,7 @@ class _Plan(NamedTuple):
 
 
 class LegacyAnswers:
-    """Adds older names to answers.
-
-    Args:
-        names: The older names.
-    """
+    """Adds older names to answers."""
 
     def __init__(self, names: OlderNames) -> None:
         self._names = names
@@ -89,11 +85,12 @@ class LegacyAnswers:
             return None
         fields = {field.name: field for field in msgspec.structs.fields(struct)}
         members: dict[str, Any] = {
-            name: (name, types[name], _likewise(field, field.encode_name)) for name, field in fields.items()
+            name: (name, types[name], same_default(field, field.encode_name))
+            for name, field in fields.items()
         }
         for old, today in more.items():
             if isinstance(today, str):
-                members[old] = (old, types[today], _likewise(fields[today], old))
+                members[old] = (old, types[today], same_default(fields[today], old))
             elif UnsetType in get_args(today.kind):
                 members[old] = (old, today.kind, UNSET)
             else:
@@ -120,10 +117,3 @@ class LegacyAnswers:
 
 def _compute(older: Made | Told, value: Any, moment: Moment) -> Any:
     return older.make(value) if isinstance(older, Made) else older.tell(moment)
-
-
-def _likewise(field: msgspec.structs.FieldInfo, name: str) -> Any:
-    """Return a member of this name, optional if another one is."""
-    if field.default_factory is not msgspec.NODEFAULT:
-        return msgspec.field(default_factory=field.default_factory, name=name)
-    return msgspec.field(default=field.default, name=name)

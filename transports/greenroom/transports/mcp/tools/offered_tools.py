@@ -13,9 +13,9 @@ from greenroom.actors.core.auth.scopes import ADMIN, AUDIT, allows
 from greenroom.actors.core.auth.tool_profiles import SCHEMA_FORMS, SchemaForm
 from greenroom.transports.auth.caller import ToolChoice
 from greenroom.transports.base.tool_names import tools_in, with_tools
+from greenroom.transports.mcp.tools.aliases import older_form
 from greenroom.transports.mcp.tools.answer_times import Moment
 from greenroom.transports.mcp.tools.legacy_answers import LegacyAnswers
-from greenroom.transports.mcp.tools.older_parameters import older_form
 from greenroom.transports.mcp.tools.schema import output_schema
 from greenroom.transports.mcp.tools.tool_profiles import DEFAULT, PROFILES, SYSTEMS, older_names
 from greenroom.transports.mcp.tools.tools import Tool, visible_tools
@@ -29,12 +29,8 @@ class ToolOffers:
     """The offers of a server, by tool profiles.
 
     Args:
-        tools: The server's tools by name.
         profiles: The profiles for clients that chose none, neither themselves nor by their keys.
         schemas: The form of the parameters' schemas, likewise.
-
-    Attributes:
-        usual: The offer for those clients.
     """
 
     def __init__(
@@ -59,18 +55,13 @@ class ToolOffer:
     """A server's tools under certain profiles.
 
     Args:
-        tools: The server's tools by name.
         profiles: The names of the profiles; where they differ, the first one decides.
-        schemas: The form of parameters' schemas.
         entries: Cached listing entries of tools that no profile changes.
 
     Attributes:
         tools: The callable tools by name: all that the server has.
         listed: The names of the listed tools in order, for a client that may call all of them.
-        unlisted: The other names.
-        older: Adds older names to answers; None if there are none.
         renaming: The tools with older names in their answers.
-        older_prompts: Whether prompts list the older names of their arguments.
     """
 
     def __init__(
@@ -107,10 +98,7 @@ class ToolOffer:
     def renamed(self, reply: Any, moment: Moment, called: str | None = None) -> Any:
         """Return a reply or a failure as this offer answers it.
 
-        Args:
-            reply: The reply.
-            moment: The time of the answer.
-            called: The name of the called tool; an older name always gets its system's names.
+        An older name as `called` always gets its system's names.
         """
         system = SYSTEMS.get(called or "")
         if system is None or system in self._profiles:

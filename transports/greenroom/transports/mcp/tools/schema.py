@@ -204,8 +204,6 @@ def _without_noise(schema: dict[str, Any], noise: AbstractSet[str]) -> dict[str,
 
 
 def _with_inner(schema: dict[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-    """Change the schemas inside a schema."""
-
     def changed(value: Any) -> Any:
         if isinstance(value, list):
             return [changed(item) for item in value]

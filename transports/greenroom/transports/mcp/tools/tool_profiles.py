@@ -9,19 +9,51 @@ well, whichever profile holds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from greenroom.actors import REQUESTS
+from greenroom.actors.core.replies import replies
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import ChunkContent, ChunkFound, ChunksFound
 from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityView
-from greenroom.transports.mcp.tools.profiles.memory_search import MEMORY_SEARCH
+from greenroom.actors.memories.recall.replies import MemoryHit
+from greenroom.actors.memories.requests.replies import MemoryView, VersionView
+from greenroom.transports.mcp.tools.profiles.memories import CODE, MEMORY_SEARCH, UNIVERSAL_MEMORY
 from greenroom.transports.mcp.tools.profiles.profile import Made, OlderName, ToolProfile, tools_of_area
-from greenroom.transports.mcp.tools.profiles.services import SERVICES
 from greenroom.transports.mcp.tools.profiles.shared_context import SHARED_CONTEXT
-from greenroom.transports.mcp.tools.profiles.universal_memory import CODE, UNIVERSAL_MEMORY
+
+
+def _metadata(memory: MemoryView | MemoryHit) -> msgspec.Raw:
+    return msgspec.Raw(b"{}") if memory.metadata is UNSET else memory.metadata
+
+
+_DELETED: Final = Made(bool, lambda memory: memory.deleted_at is not None)
+_METADATA: Final = Made(dict[str, Any], _metadata)
+
+SERVICES: Final = ToolProfile(
+    tools=(
+        "create_session",
+        "get_session",
+        "update_session",
+        "add_message",
+        "get_messages",
+        "store_memory",
+        "retrieve_memory",
+        "update_memory",
+        "forget_memory",
+        "list_memory_versions",
+        "list_memories",
+    ),
+    older={
+        replies.SessionView: {"id": "session_id", "last_update_time": "updated_at"},
+        replies.SessionSummary: {"id": "session_id", "last_update_time": "last_activity"},
+        MemoryView: {"is_deleted": _DELETED, "metadata": _METADATA},
+        MemoryHit: {"is_deleted": Made(bool, lambda _: False), "metadata": _METADATA},
+        VersionView: {"is_deleted": _DELETED},
+    },
+)
 
 _OF_ENTITIES: Final = {
     "entity_id": Made(str | None, lambda passage: passage.entity_id),

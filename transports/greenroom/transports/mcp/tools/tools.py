@@ -16,8 +16,7 @@ from greenroom.actors.core.auth.scopes import ADMIN, AUDIT, EVERYTHING, allows, 
 from greenroom.actors.core.auth.tool_profiles import SchemaForm
 from greenroom.actors.core.validation.coercion import MOST_CHANGES
 from greenroom.runtime import reply_type
-from greenroom.transports.mcp.tools.aliases import ALIASES, Alias
-from greenroom.transports.mcp.tools.older_parameters import OlderForm
+from greenroom.transports.mcp.tools.aliases import ALIASES, Alias, OlderForm
 from greenroom.transports.mcp.tools.schema import listed_input, output_schema
 
 
@@ -25,7 +24,6 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """One tool of the listing.
 
     Attributes:
-        name: The wire name.
         title: As `ToolText` has it, like the four that follow.
         asks: The request type that a call becomes; None for a tool of a program that embeds this server,
             which lists its own tools itself.
@@ -77,11 +75,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, older=older)
 
     def parse(self, arguments: bytes) -> Any:
-        """Parse a call's arguments to its request.
-
-        Raises:
-            Refusal: The arguments are invalid; it names the field, the limit and the value's size.
-        """
+        """Parse a call's arguments to its request."""
         older = self.older if self.older is not None and self.older.matches(arguments) else None
         meant = older or self.parameters or self.alias
         if meant is not None:
@@ -140,18 +134,14 @@ _ALL = tuple(Tool(name=name, asks=REQUESTS[name], **text._asdict()) for name, te
 
 
 def _with_aliases(tools: tuple[Tool, ...]) -> dict[str, Tool]:
-    """Return the tools and their older names, by name."""
     table = {tool.name: tool for tool in tools}
     for alias in ALIASES:
         if alias.told_by is None:
-            table[alias.name] = _older(alias, table[alias.successor])
+            successor = table[alias.successor]
+            table[alias.name] = msgspec.structs.replace(successor, name=alias.name, alias=alias, older=None)
         else:
             table[alias.name] = msgspec.structs.replace(table[alias.name], older=alias)
     return table
-
-
-def _older(alias: Alias, tool: Tool) -> Tool:
-    return msgspec.structs.replace(tool, name=alias.name, alias=alias, older=None)
 
 
 TOOLS: Mapping[str, Tool] = _with_aliases(_ALL)

@@ -34,18 +34,17 @@ from greenroom.transports.mcp.frames.versions import HANDSHAKE_VERSIONS
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.sockets.http.asgi_exchange import (
     ClientGoneError,
-    ConnectionPort,
+    Connection,
     Exchange,
     ForeignConnection,
     Receive,
     Send,
     StatusNoted,
 )
-from greenroom.transports.sockets.http.endpoint import Endpoint, authenticated
+from greenroom.transports.sockets.http.endpoint import Endpoint, HttpService, authenticated
 from greenroom.transports.sockets.http.passport_links import OpenLink, serve_link
 from greenroom.transports.sockets.http.request_head import VERSION, RequestHead, cors_headers, cors_preflight
 from greenroom.transports.sockets.http.responses import JSON, Response, response_to, rpc_refusals
-from greenroom.transports.sockets.http.service import HttpService
 from greenroom.transports.sockets.http.sessions import Sessions
 from greenroom.transports.sockets.http.stateful import StatefulEndpoint
 from greenroom.transports.sockets.http.stateless import StatelessEndpoint
@@ -68,13 +67,10 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the HTTP transport.
 
     Attributes:
-        limits: The limits of one client.
         origins: Origins of web pages that may send requests, besides those of this machine.
-        sessions: Sessions at once.
         session_idle: Seconds without anything open after which a session ends.
         sound: Returns whether the store is reliable.
         routes: Further ASGI applications, by path; only for administrators if keys are required.
-        authenticator: Authenticates callers.
         documents: Public documents by path, as JSON.
         any_host: Whether the server has other names than this machine's.
         open_link: Opens one-time links to passports; None without any.
@@ -98,13 +94,7 @@ class HttpApp:
     """MCP over Streamable HTTP, an ASGI application for trio.
 
     Args:
-        server: The MCP server.
         agent_for: Returns the agent of a client, given its caller and a valid agent id.
-        options: The options of the transport.
-
-    Attributes:
-        sessions: The sessions of the handshake era.
-        authenticator: Authenticates callers.
     """
 
     def __init__(
@@ -176,7 +166,7 @@ class HttpApp:
         if scope["type"] != "http":
             raise NotImplementedError(scope["type"])
         head = RequestHead(scope)
-        connection: ConnectionPort | None = scope.get("state", {}).get(CONNECTION)
+        connection: Connection | None = scope.get("state", {}).get(CONNECTION)
         if connection is None:
             connection = ForeignConnection(str(scope["client"][0]) if scope.get("client") else None)
         log = self._service.server.log
@@ -196,7 +186,6 @@ class HttpApp:
     async def _exchanged(
         self, exchange: Exchange, scope: dict[str, Any], receive: Receive, send: Send
     ) -> None:
-        """Answer one request."""
         head = exchange.head
         endpoint = next((each for each in self._options.endpoints if each.serves(head.path)), None)
         try:
@@ -290,10 +279,6 @@ def _is_at_mcp(head: RequestHead) -> bool:
 
 
 def check_administrates(caller: Caller) -> None:
-    """Refuse a caller without the administrator's scope.
-
-    Raises:
-        AccessDeniedError: The scope is missing.
-    """
+    """Refuse a caller without the administrator's scope."""
     if caller.credential is not None and not allows(caller.credential.grant.scopes, ADMIN):
         raise AccessDeniedError(HTTPStatus.FORBIDDEN, f"this needs the scope {ADMIN!r}")

@@ -11,8 +11,7 @@ import outcome
 import trio
 
 from greenroom.transports.base.errors import HttpRefusedError
-from greenroom.transports.base.net.body_budget import BodyBudget
-from greenroom.transports.base.net.reassembly import ReassemblyBuffer
+from greenroom.transports.base.net.bodies import BodyBudget, ReassemblyBuffer
 from greenroom.transports.mcp.frames.frames import INVALID_REQUEST
 from greenroom.transports.sockets.http.event_log import PING
 from greenroom.transports.sockets.http.request_head import RequestHead
@@ -24,6 +23,7 @@ from greenroom.transports.sockets.http.responses import (
     RpcRefusedError,
     rpc_refusals,
 )
+from greenroom.transports.sockets.http.timed_connection import TimedConnection
 
 T = TypeVar("T")
 
@@ -44,39 +44,15 @@ class ClientGoneError(Exception):
     """The client disconnected before its request was complete."""
 
 
-class ConnectionPort(Protocol):
-    """The interface of the connection below, if it is our own server's (`TimedConnection`)."""
-
-    gone: bool
-    address: str | None
-
-    def accept(self, holder: str | None) -> None:
-        """Record that a request was accepted, with the owner of its key.
-
-        Raises:
-            HttpRefusedError: There is no room for it.
-        """
-
-    def hold(self) -> None:
-        """Delay the next write, to send it together with what follows."""
-
-    def abort(self) -> None:
-        """Disconnect."""
-
-
 class ForeignConnection:
-    """A connection of a foreign server.
-
-    Args:
-        address: Its address, from the ASGI scope.
-    """
+    """A connection of a foreign server."""
 
     gone = False
 
     def __init__(self, address: str | None = None) -> None:
         self.address = address
 
-    def accept(self, holder: str | None) -> None:
+    def accept(self, _holder: str | None) -> None:
         """Do nothing: the server decides."""
 
     def hold(self) -> None:
@@ -84,6 +60,10 @@ class ForeignConnection:
 
     def abort(self) -> None:
         """Do nothing: the server decides."""
+
+
+Connection = TimedConnection | ForeignConnection
+"""The connection below: our own server's, or that of a foreign one, which decides itself."""
 
 
 class PendingResponse(Protocol):
@@ -121,11 +101,7 @@ class PendingResponse(Protocol):
 
 
 class StatusNoted:
-    """A `Send` that records the status of the response.
-
-    Attributes:
-        status: The status; None before the response.
-    """
+    """A `Send` that records the status of the response."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -148,15 +124,8 @@ class StatusNoted:
 class Exchange:
     """One request of a client.
 
-    Args:
-        head: Its head.
-        connection: Its connection.
-        receive: ASGI's function.
-        send: ASGI's function.
-
     Attributes:
         extra: Headers of every response to it.
-        gone: Whether the client has disconnected.
         held: The budget of its body; set when the request is accepted.
         is_recorded: Whether its log line is written.
     """
@@ -166,7 +135,7 @@ class Exchange:
         *("extra", "gone", "head", "held", "is_recorded", "whole"),
     )
 
-    def __init__(self, head: RequestHead, connection: ConnectionPort, receive: Receive, send: Send) -> None:
+    def __init__(self, head: RequestHead, connection: Connection, receive: Receive, send: Send) -> None:
         self.head = head
         self.extra: Sequence[Header] = ()
         self.gone = False
@@ -184,9 +153,6 @@ class Exchange:
 
     async def body(self, limit: int) -> bytes:
         """Read the request's body.
-
-        Args:
-            limit: The largest body, in bytes.
 
         Raises:
             HttpRefusedError: It is larger, arrives too late, or exceeds the budget of bodies in flight.
@@ -287,10 +253,6 @@ class Exchange:
     async def send_part(self, data: bytes, headers: Sequence[Header] | None = None) -> None:
         """Send a part of a response after the client took those before; empty ends it.
 
-        Args:
-            data: The part.
-            headers: The headers of the response, with the first part.
-
         Raises:
             ClientGoneError: The client disconnected.
         """
@@ -303,12 +265,7 @@ class Exchange:
             raise ClientGoneError
 
     async def settle(self, answer: PendingResponse, whole: Callable[[bytes], Response]) -> bool:
-        """Send a response as it is made; return whether the client stayed to the end.
-
-        Args:
-            answer: The response; it wakes this exchange when it has something new.
-            whole: Makes the reply of a response that is no stream.
-        """
+        """Send a response as it is made; return whether the client stayed to the end."""
         while answer.line is None and not answer.streams:
             if answer.over:
                 return False  # the client is gone
@@ -359,7 +316,7 @@ class Exchange:
         return self._connection.address
 
     def accept(self, holder: str | None) -> None:
-        """Record that the request was accepted, see `ConnectionPort`."""
+        """Record that the request was accepted, with the owner of its key."""
         self._connection.accept(holder)
 
     def abort(self) -> None:

@@ -36,12 +36,7 @@ def event(line: bytes, id: bytes | None = None) -> bytes:
 
 
 def priming(id: bytes, retry: float) -> bytes:
-    """Encode the event without a message that gives a client an id to resume from.
-
-    Args:
-        id: The id.
-        retry: Seconds after which it should reconnect when the stream breaks.
-    """
+    """Encode the event without a message that gives a client an id to resume from."""
     return b"id: %b\r\nretry: %d\r\ndata: \r\n\r\n" % (id, round(retry * 1000))
 
 
@@ -59,8 +54,6 @@ class Stream:
     """One stream of a session's events.
 
     Attributes:
-        number: Its number.
-        over: Whether it gets no further event.
         waiting: Bytes of messages that its reader has not taken.
         reader: Writes it to a client; None while no client is connected.
     """
@@ -185,13 +178,8 @@ class EventLog:
     def find(self, id: bytes) -> Stream | None:
         """Return the stream of an event's id, rewound to after that event.
 
-        Args:
-            id: The last event that the client has received.
-
-        Returns:
-            None if there is nothing to resume: the id is not of this session, or its stream is over and has
-            no
-                later events.
+        None if there is nothing to resume: the id is not of this session, or its stream is over and has
+        no later events.
         """
         match = _ID.fullmatch(id)
         stream = self._streams.get(int(match[1])) if match is not None else None

@@ -37,11 +37,7 @@ Application = Callable[[dict[str, Any], Callable[[], Awaitable[Any]], Callable[[
 
 
 class Worker:
-    """The state that the connections of one server share.
-
-    Args:
-        application: An ASGI application.
-    """
+    """The state that the connections of one server share."""
 
     def __init__(self, application: Application) -> None:
         config = Config()
@@ -72,7 +68,6 @@ class _Connection(TCPServer):
         self._connection = connection
 
     async def run(self) -> None:
-        """Serve the connection."""
         try:
             async with TaskGroup() as tasks:
                 self._task_group = tasks

@@ -41,12 +41,6 @@ async def serve_link(
 ) -> None:
     """Answer a request for a link.
 
-    Args:
-        exchange: The request.
-        caller: The caller, with its address.
-        authenticator: Counts invalid links.
-        open_link: Opens links; None without any.
-
     Raises:
         HttpRefusedError: There is no such link, or it cannot be opened now or in this way.
         ClientGoneError: The client disconnected.

@@ -45,15 +45,8 @@ _KEPT_SECONDS: Final = 600
 class RequestHead:
     """A request's head.
 
-    Args:
-        scope: The ASGI scope.
-
     Attributes:
-        method: The HTTP method.
-        path: The path, without the query.
         headers: The headers by name; the first one of equal names.
-        lines: The headers as received.
-        query: The query, as received.
     """
 
     __slots__ = ("headers", "lines", "method", "path", "query")
@@ -80,15 +73,7 @@ class RequestHead:
         return int(value) if value is not None and value.isdigit() else None
 
     def check_source(self, allowed_origins: frozenset[str], *, any_host: bool = False) -> None:
-        """Refuse a request to a host, or from an origin, that is not allowed.
-
-        Args:
-            allowed_origins: Origins that are allowed besides those of this machine.
-            any_host: Whether the server has other names than this machine's.
-
-        Raises:
-            AccessDeniedError: It is not allowed.
-        """
+        """Refuse a request to a host, or from an origin, that is not allowed."""
         if not any_host:
             check_host(self.text(b"host") or "", HTTPStatus.MISDIRECTED_REQUEST)
         if ORIGIN in self.headers and not self.is_form_of_own_page():
@@ -130,22 +115,14 @@ class RequestHead:
         return self.text(ORIGIN) == "null" and self.text(_SITE) == "same-origin" and not self.repeats(ORIGIN)
 
     def check_content_type(self) -> None:
-        """Refuse a body that is not declared as JSON.
-
-        Raises:
-            HttpRefusedError: It is declared as another type, or not at all.
-        """
+        """Refuse a body that is not declared as JSON."""
         if not _is_json(self.headers.get(CONTENT_TYPE, b"")):
             raise HttpRefusedError(
                 HTTPStatus.BAD_REQUEST, "Invalid Content-Type header: it must be application/json"
             )
 
     def check_accept(self, *, json: bool) -> None:
-        """Refuse a client that does not accept event streams, or JSON if needed.
-
-        Raises:
-            RpcRefusedError: It does not.
-        """
+        """Refuse a client that does not accept event streams, or JSON if needed."""
         takes_json, takes_events = _accepted(self.headers.get(ACCEPT, b""))
         if takes_events and (takes_json or not json):
             return

@@ -31,11 +31,7 @@ class Response(NamedTuple):
 
 
 class RpcRefusedError(HttpRefusedError):
-    """A request rejected with an HTTP status and a JSON-RPC error as the body.
-
-    Attributes:
-        code: The JSON-RPC error code.
-    """
+    """A request rejected with an HTTP status and a JSON-RPC error as the body."""
 
     def __init__(self, status: HTTPStatus, code: int, sentence: str, **headers: str) -> None:
         super().__init__(status, sentence, **headers)

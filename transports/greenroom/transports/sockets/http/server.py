@@ -40,11 +40,7 @@ class HttpStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of connections and sessions.
 
     Attributes:
-        connections: The open connections.
-        accepted: Connections since the start.
-        refused: Connections since the start that were refused for lack of room.
         overdue: Connections since the start that were closed for being too slow.
-        sessions: The open sessions of the handshake era.
     """
 
     connections: int
@@ -58,10 +54,7 @@ class HttpServer:
     """Serves HTTP clients.
 
     Args:
-        app: The application.
-        connections: The most connections at once.
         stop: Seconds for open requests after a request to stop.
-        timeouts: The timeouts of clients.
     """
 
     def __init__(

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from http import HTTPStatus
 
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.base.defaults import RETRY_SECONDS
-from greenroom.transports.mcp.frames.frames import (
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    Frame,
-    FrameError,
-    parse_frame,
-)
+from greenroom.transports.base.errors import retry_later
+from greenroom.transports.mcp.frames.frames import INVALID_REQUEST, Frame, FrameError, parse_frame
 from greenroom.transports.sockets.http.asgi_exchange import Exchange
+from greenroom.transports.sockets.http.endpoint import HttpService, one_line
 from greenroom.transports.sockets.http.request_head import LAST_EVENT_ID, SESSION_ID, RequestHead
-from greenroom.transports.sockets.http.response_sinks import ResumedStream, SessionResponse, StreamReader
-from greenroom.transports.sockets.http.responses import JSON, Response, RpcRefusedError, rpc_error
-from greenroom.transports.sockets.http.service import HttpService, one_line
-from greenroom.transports.sockets.http.sessions import Session, Sessions
+from greenroom.transports.sockets.http.responses import (
+    JSON,
+    Response,
+    RpcRefusedError,
+    rpc_error,
+    rpc_refusals,
+)
+from greenroom.transports.sockets.http.sessions import Session, SessionResponse, Sessions, StreamReader
 from greenroom.transports.sockets.http.stateless_rules import STATUS
 
 
 class StatefulEndpoint:
-    """Serves requests of the handshake era.
-
-    Args:
-        service: The state shared with other requests.
-        sessions: The sessions.
-    """
+    """Serves requests of the handshake era."""
 
     def __init__(self, service: HttpService, sessions: Sessions) -> None:
         self._service = service
@@ -36,12 +31,7 @@ class StatefulEndpoint:
         self._methods = {"POST": self._post, "GET": self._get, "DELETE": self._delete}
 
     async def serve(self, exchange: Exchange, caller: Caller) -> None:
-        """Answer one HTTP request.
-
-        Raises:
-            HttpRefusedError: It is refused.
-            ClientGoneError: The client disconnected before it was complete.
-        """
+        """Answer one HTTP request."""
         session = self._session(exchange.head, caller)
         serve = self._methods.get(exchange.head.method)
         if serve is None:
@@ -51,14 +41,8 @@ class StatefulEndpoint:
                 "Method Not Allowed",
                 Allow="GET, POST, DELETE",
             )
-        if session is None:
-            await serve(exchange, caller, None)
-            return
-        session.enter()
-        try:
+        with nullcontext() if session is None else session.in_use():
             await serve(exchange, caller, session)
-        finally:
-            session.leave()
 
     def _session(self, head: RequestHead, caller: Caller) -> Session | None:
         named = head.text(SESSION_ID)
@@ -110,21 +94,15 @@ class StatefulEndpoint:
 
     async def _open(self, exchange: Exchange, caller: Caller, frame: Frame) -> None:
         if self._sessions.is_full:
-            raise RpcRefusedError(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                INTERNAL_ERROR,
-                "Too many open sessions",
-                **{"Retry-After": str(RETRY_SECONDS)},
-            )
-        service = self._service
-        session = Session(service, caller)
+            with rpc_refusals():
+                raise retry_later("Too many open sessions", status=HTTPStatus.SERVICE_UNAVAILABLE)
+        session = Session(self._service, caller)
         self._sessions.add(session)
         session.hold_connection(lambda _: self._sessions.end(session))
-        session.enter()
         try:
-            await self._settle(exchange, session, frame, opens=True)
+            with session.in_use():
+                await self._settle(exchange, session, frame, opens=True)
         finally:
-            session.leave()
             if session.client.identity.initialize is None:
                 self._sessions.end(session)
 
@@ -140,13 +118,11 @@ class StatefulEndpoint:
             return Response(200, [JSON, *answer.headers], line[:-1])
 
         answer = SessionResponse(exchange, session, frame.id, opens=opens)
-        session.readers.add(answer)
         try:
             exchange.is_recorded = True
             session.client.take(frame, answer, wait)
             await exchange.settle(answer, whole)
         finally:
-            session.readers.discard(answer)
             answer.disconnect()
 
     # -- GET and DELETE --------------------------------------------------------------------------
@@ -157,11 +133,9 @@ class StatefulEndpoint:
             raise _no_session()
         await exchange.body(self._service.limits.max_message_bytes)  # a disconnect is received after the body
         reader = self._reader(exchange, session)
-        session.readers.add(reader)
         try:
             await exchange.settle(reader, lambda line: Response(200, [JSON], line))
         finally:
-            session.readers.discard(reader)
             reader.disconnect()
 
     def _reader(self, exchange: Exchange, session: Session) -> StreamReader:
@@ -171,7 +145,7 @@ class StatefulEndpoint:
             if stream is None:
                 sentence = "Bad Request: Nothing follows the event that Last-Event-ID names"
                 raise RpcRefusedError(HTTPStatus.BAD_REQUEST, INVALID_REQUEST, sentence)
-            return ResumedStream(exchange, session, stream)
+            return StreamReader(exchange, session, stream, is_resumed=True)
         if session.log.own.reader is not None:
             sentence = "Conflict: Only one SSE stream is allowed per session"
             raise RpcRefusedError(HTTPStatus.CONFLICT, INVALID_REQUEST, sentence)

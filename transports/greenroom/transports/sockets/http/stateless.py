@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from importlib import import_module
 from typing import Any, Final
@@ -14,6 +13,7 @@ import trio
 
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.mcp.frames.calls import Limits
 from greenroom.transports.mcp.frames.frames import (
     INVALID_REQUEST,
     NO_ID,
@@ -24,11 +24,11 @@ from greenroom.transports.mcp.frames.frames import (
 )
 from greenroom.transports.mcp.frames.versions import Era, check_version
 from greenroom.transports.mcp.tools.tools import Tool
-from greenroom.transports.sockets.http.asgi_exchange import Exchange
+from greenroom.transports.sockets.http.asgi_exchange import PING_INTERVAL, Exchange
+from greenroom.transports.sockets.http.endpoint import ClientTasks, HttpService, one_line
+from greenroom.transports.sockets.http.event_log import event
 from greenroom.transports.sockets.http.request_head import VERSION, RequestHead
-from greenroom.transports.sockets.http.response_sinks import StatelessResponse
-from greenroom.transports.sockets.http.responses import JSON, Response, rpc_error
-from greenroom.transports.sockets.http.service import HttpService, one_line
+from greenroom.transports.sockets.http.responses import JSON, Header, Response, rpc_error
 from greenroom.transports.sockets.http.stateless_rules import (
     HEADER_MISMATCH,
     STATUS,
@@ -44,24 +44,94 @@ _PARAMETER_HEADER: Final = b"mcp-param-"
 _SDK_RULES: Final = "mcp.shared.inbound"
 
 
-class StatelessEndpoint:
-    """Serves requests of the later era.
+class StatelessResponse:
+    """The response in the later era: JSON, or a stream after its first notification."""
 
-    Args:
-        service: The state shared with other requests.
-    """
+    patience = PING_INTERVAL
+    headers: Sequence[Header] = ()
+
+    __slots__ = ("_done", "_events", "_exchange", "_limits", "_room", "_unsent", "line", "streams")
+
+    def __init__(self, exchange: Exchange, limits: Limits) -> None:
+        self.line: bytes | None = None
+        self.streams = False
+        self._done = False
+        self._events: list[bytes] = []
+        self._unsent = 0
+        self._exchange = exchange
+        self._limits = limits
+        self._room: trio.Event | None = None
+
+    # -- as a sink -----------------------------------------------------------------------------
+
+    def send(self, line: bytes) -> None:
+        """Take a notification."""
+        self.streams = True
+        self._events.append(event(line))
+        self._unsent += len(line)
+        if self._unsent > self._limits.unsent_bytes:
+            self._exchange.abort()
+        self._exchange.wake()
+
+    def answer(self, line: bytes) -> None:
+        """Take the answer."""
+        self._done = True
+        if self.streams:
+            self._events.append(event(line))
+        else:
+            self.line = line
+        self._exchange.wake()
+
+    def unanswered(self) -> None:
+        """End without an answer."""
+        self._done = True
+        self._exchange.wake()
+
+    def close_stream(self) -> None:
+        """Do nothing: streams of this era are not resumed."""
+
+    async def room_for_notice(self) -> None:
+        """Wait until the client has read nearly all of its output."""
+        while self._unsent > self._limits.unsent_notices:
+            self._room = trio.Event()
+            await self._room.wait()
+
+    # -- as a response ---------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Become a stream."""
+        self.streams = True
+
+    def opening(self) -> bytes:
+        """Return the first bytes of the stream."""
+        return b""
+
+    def take(self) -> bytes:
+        """Return the new events."""
+        events, self._events = self._events, []
+        return b"".join(events)
+
+    def mark_sent(self) -> None:
+        """Record that the client has taken the events."""
+        self._unsent = sum(map(len, self._events))
+        if self._room is not None and self._unsent <= self._limits.unsent_notices:
+            self._room.set()
+
+    @property
+    def over(self) -> bool:
+        """Whether the stream ends after its new events."""
+        return self._done
+
+
+class StatelessEndpoint:
+    """Serves requests of the later era."""
 
     def __init__(self, service: HttpService) -> None:
         self._service = service
         self._schemas = schemas_with_headers(service.server.tools)
 
     async def serve(self, exchange: Exchange, caller: Caller) -> None:
-        """Answer one HTTP request.
-
-        Raises:
-            HttpRefusedError: It is refused.
-            ClientGoneError: The client disconnected before it was complete.
-        """
+        """Answer one HTTP request."""
         head = exchange.head
         if head.method != "POST":
             sentence = "this revision of the protocol has only POST"
@@ -98,7 +168,8 @@ class StatelessEndpoint:
         if (limited := self._service.rate_limited_response(frame, wait)) is not None:
             await exchange.reply(limited)
             return
-        service, tasks = self._service, self._service.tasks()
+        service = self._service
+        tasks = ClientTasks(service.start)
         answer = StatelessResponse(exchange, service.limits)
         client = service.client(msgspec.structs.replace(caller, is_single_request=True), answer, tasks)
         client.identity.speak(Era.MODERN)
@@ -112,7 +183,7 @@ class StatelessEndpoint:
             with service.authenticator.hold_connection(caller, lose):
                 exchange.is_recorded = True
                 client.take(frame, answer, wait)
-                await exchange.settle(answer, partial(_whole, id))
+                await exchange.settle(answer, lambda line: Response(status_of(line, id), [JSON], line[:-1]))
         finally:
             service.clients.discard(client)
             client.close()
@@ -144,7 +215,3 @@ async def _parameter_mismatch(head: RequestHead, frame: Frame, schema: Any) -> R
 def _rejected(rejection: Rejection, id: bytes = NO_ID) -> Response:
     code, sentence, data = rejection
     return Response(STATUS.get(code, 200), [JSON], rpc_error(code, sentence, id=id, data=data))
-
-
-def _whole(id: bytes, line: bytes) -> Response:
-    return Response(status_of(line, id), [JSON], line[:-1])

@@ -103,12 +103,7 @@ def plain_value(value: str | None) -> str | None:
 
 
 def status_of(line: bytes, id: bytes) -> int:
-    """Return the HTTP status of an answer.
-
-    Args:
-        line: The answer's line.
-        id: The request's id as received.
-    """
+    """Return the HTTP status of an answer."""
     start = line.find(b'"error":{"code":', 0, len(id) + 60)
     if start < 0 or not line.startswith(b'{"jsonrpc":"2.0","id":%b,"error"' % id):
         return 200

@@ -37,13 +37,11 @@ class TimedConnection(trio.abc.HalfCloseableStream):
     """The byte stream of one connection.
 
     Args:
-        stream: A socket, or TLS over one.
         hang_up: Closes the socket at once, even during reads and writes.
 
     Attributes:
         resting: Whether no request is in flight.
         gone: Whether the connection is over.
-        address: Its address, if known.
         accept: Called for each accepted request with the owner of its key (None for none).
     """
 
@@ -53,7 +51,7 @@ class TimedConnection(trio.abc.HalfCloseableStream):
         self.address = peer_of(stream)
         self._stream = stream
         self._hang_up = hang_up
-        self.accept: Callable[[str | None], None] = _count_nobody
+        self.accept: Callable[[str | None], None] = lambda _: None  # until a server counts
         self._since = trio.current_time()
         self._head_since = self._since
         self._writing_since = inf
@@ -134,7 +132,3 @@ class TimedConnection(trio.abc.HalfCloseableStream):
         self.gone = True
         with trio.move_on_after(CLOSE_TIME):
             await self._stream.aclose()
-
-
-def _count_nobody(_holder: str | None) -> None:
-    """Accept every request: there is no server that counts."""

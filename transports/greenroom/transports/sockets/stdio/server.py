@@ -63,10 +63,6 @@ async def serve_stdio(
 async def refuse_stdio(sentence: str, *, limit: int) -> None:
     """Answer the first request, if any, of a client that cannot be served.
 
-    Args:
-        sentence: Why it is not served.
-        limit: The longest message, in bytes.
-
     Raises:
         OSError: Standard input or output is closed.
     """

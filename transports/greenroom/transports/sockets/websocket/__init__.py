@@ -1,8 +1,7 @@
 """MCP over WebSocket: server and client.
 
-`liveness` decides whether a client is still connected, as functions of values. `handshake` and `socket` speak
-WebSocket over a trio stream; `handshake` also decides who may connect. `server` connects them to
-`McpServer`. `client` is a transport for the SDK's own client.
+`handshake` and `socket` speak WebSocket over a trio stream; `handshake` also decides who may connect.
+`server` connects them to `McpServer`. `client` is a transport for the SDK's own client.
 
 The server uses wsproto, on which trio-websocket is built, but not trio-websocket's connections. Those hang
 up on invalid UTF-8 and broken frames, where a close code should state the reason. They count a message's

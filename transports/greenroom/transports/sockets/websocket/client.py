@@ -197,7 +197,7 @@ class _Link:
                     async with trio.open_nursery(strict_exception_groups=True) as nursery:
                         watched = _ObservedStream(stream, connecting.cancel)
                         websocket = await self._handshake(nursery, cast("Stream", watched), named)
-                        watched.ended = _do_nothing
+                        watched.ended = lambda: None
                         connecting.deadline = inf
                         if started is not None:
                             started()
@@ -343,10 +343,6 @@ class _ObservedStream(trio.abc.Stream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-
-def _do_nothing() -> None:
-    pass
 
 
 def _encoded(message: JSONRPCMessage) -> str:

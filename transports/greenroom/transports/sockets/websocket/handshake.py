@@ -25,9 +25,6 @@ class UpgradeRequest(NamedTuple):
     """A client's handshake.
 
     Attributes:
-        target: Path and query.
-        host: The ``Host`` header.
-        subprotocols: Those that the client offers.
         headers: The other headers, with names in lower case.
     """
 
@@ -40,16 +37,7 @@ class UpgradeRequest(NamedTuple):
 def check_upgrade(
     request: UpgradeRequest, allowed_origins: frozenset[str], *, any_host: bool = False
 ) -> Caller:
-    """Return the caller of an allowed upgrade.
-
-    Args:
-        request: The handshake.
-        allowed_origins: Origins that may connect besides loopback ones.
-        any_host: Whether the server has other names than this machine's.
-
-    Raises:
-        HttpRefusedError: It is not allowed.
-    """
+    """Return the caller of an allowed upgrade."""
     path, _, query = request.target.partition("?")
     if not any_host:
         check_host(request.host, HTTPStatus.FORBIDDEN)
@@ -67,11 +55,7 @@ def check_upgrade(
 
 
 class Handshake:
-    """One client's handshake, from its first byte to the answer.
-
-    Attributes:
-        has_begun: Whether any bytes arrived.
-    """
+    """One client's handshake, from its first byte to the answer."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream

@@ -62,7 +62,6 @@ class _Open:
     """A request without an answer.
 
     Attributes:
-        request: The request.
         sent: How often it was sent; 0 while it waits for a connection.
         acknowledged: Whether the stream that it opened was confirmed once.
     """

@@ -45,12 +45,9 @@ class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the WebSocket transport.
 
     Attributes:
-        limits: The limits of one client.
-        connections: Clients at once.
         origins: Origins of web pages that may connect, besides those of this machine.
         ping_interval: Seconds of silence before a ping, and after it before the end.
         handshake_time: Seconds from a client's arrival to the end of its handshake.
-        authenticator: Authenticates callers.
         any_host: Whether the server has other names than this machine's.
     """
 
@@ -64,13 +61,7 @@ class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebSocketStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of connections.
-
-    Attributes:
-        connections: The open connections.
-        accepted: Handshakes accepted since the start.
-        refused: Handshakes refused since the start.
-    """
+    """Counts of connections."""
 
     connections: int
     accepted: int
@@ -81,10 +72,8 @@ class WebSocketServer:
     """Serves WebSocket clients.
 
     Args:
-        server: The MCP server.
         agent_for: Returns the agent of a client, given its caller and a valid agent id. Called once for each
             connection, at its first request that needs it.
-        options: The options of the transport.
     """
 
     def __init__(
@@ -253,17 +242,13 @@ class WebSocketServer:
         return WebSocket(stream, protocol, self._options.limits.max_message_bytes, self._spawn, body), caller
 
     async def _served(self, websocket: WebSocket, connection: Connection, caller: Caller) -> None:
-        def agent_for(client_name: str) -> AgentPort:
-            return self._agent_for(caller, client_name)
-
         try:
             lose = partial(websocket.fail, CloseReason.POLICY_VIOLATION)
             with websocket.serving, self._options.authenticator.hold_connection(caller, lose):
-                rate_limit = self._options.authenticator.rate_limit(caller)
                 await connection.serve(
                     self._server,
-                    agent_for=agent_for,
-                    rate_limit=rate_limit,
+                    agent_for=partial(self._agent_for, caller),
+                    rate_limit=self._options.authenticator.rate_limit(caller),
                     tools=caller.tool_choice,
                     transport="websocket",
                 )

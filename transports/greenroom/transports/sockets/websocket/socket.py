@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import Enum
 from math import inf
 from typing import Any
 
@@ -27,9 +28,7 @@ from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from wsproto.frame_protocol import MAX_PAYLOAD_NORMAL, MAX_PAYLOAD_TWO_BYTE, CloseReason
 
 from greenroom.transports.base.errors import HttpRefusedError
-from greenroom.transports.base.net.body_budget import BodyBudget
-from greenroom.transports.base.net.reassembly import ReassemblyBuffer
-from greenroom.transports.sockets.websocket.liveness import Action, Liveness
+from greenroom.transports.base.net.bodies import BodyBudget, ReassemblyBuffer
 
 READ_SIZE = 16 * 1024
 WRITE_SIZE = 64 * 1024
@@ -40,13 +39,53 @@ _LINE_ENDS = bytes.maketrans(b"\r\n", b"\t\t")
 _GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
+class Action(Enum):
+    """The next action for a connection."""
+
+    NOTHING = "nothing"
+    PING = "ping"
+    END = "end"
+
+
+class Liveness:
+    """The times of one connection, in trio's seconds, and what follows from them. No I/O.
+
+    Any received bytes are a sign of life, even a part of a frame, because a client in the middle of a long
+    frame cannot answer. While the server does not read from the client (at a limit), silence does not count.
+
+    Attributes:
+        heard: When bytes last arrived.
+        pinged: When a ping was sent that no bytes followed; infinity for none.
+        reading: Since when the server reads; infinity while it does not.
+        writing: Since when the client has taken none of the output; infinity without output.
+    """
+
+    __slots__ = ("heard", "pinged", "reading", "writing")
+
+    def __init__(self, now: float) -> None:
+        self.heard = now
+        self.pinged = inf
+        self.reading = inf
+        self.writing = inf
+
+    def record_received(self, now: float) -> None:
+        """Record that bytes arrived."""
+        self.heard = now
+        self.pinged = inf
+
+    def next_action(self, now: float, interval: float) -> Action:
+        """Return the next action, given the seconds of silence before a ping and after it."""
+        if now - self.writing >= interval:
+            return Action.END
+        if self.pinged != inf:  # reading since then: a pause in reading begins with received bytes
+            return Action.END if now - self.pinged >= interval else Action.NOTHING
+        return Action.PING if now - max(self.heard, self.reading) >= interval else Action.NOTHING
+
+
 class WebSocket:
     """One client's WebSocket, as a source and a sink of messages.
 
     Args:
-        stream: The bytes.
-        protocol: The protocol's state after the handshake.
-        limit: The longest message, in bytes.
         spawn: Starts a task that outlives the call.
         body: The budget for the bytes of an incomplete message.
 
@@ -245,14 +284,11 @@ class WebSocket:
     async def close(self, code: int, sentence: str, patience: float = CLOSE_TIME) -> None:
         """Send the reason for the end, wait for `patience` seconds, and disconnect.
 
-        Args:
-            code: A WebSocket close code, unless the connection ends for a reason of its own.
-            sentence: For people.
-            patience: Seconds.
+        An earlier reason of the connection itself stands instead.
         """
         code, sentence = self._reason = self._reason or (code, sentence)
         self._forget_part()
-        with trio.move_on_after(patience), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        with trio.move_on_after(patience), suppress(*_GONE):
             if self._protocol.state in {ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING}:
                 await self._write(self._protocol.send(CloseConnection(code=code, reason=sentence)))
             if isinstance(self._stream, trio.abc.HalfCloseableStream):

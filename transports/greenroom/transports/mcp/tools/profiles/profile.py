@@ -12,24 +12,14 @@ from greenroom.transports.mcp.tools.answer_times import Moment
 
 
 class Made(msgspec.Struct, frozen=True):
-    """An older member of an answer with a value that no current member has.
-
-    Attributes:
-        kind: Its type.
-        make: Computes it from the current answer.
-    """
+    """An older member of an answer with a value that no current member has."""
 
     kind: Any
     make: Callable[[Any], Any]
 
 
 class Told(msgspec.Struct, frozen=True):
-    """An older member of an answer that depends on its time.
-
-    Attributes:
-        kind: Its type.
-        tell: Computes it from the time of the answer.
-    """
+    """An older member of an answer that depends on its time."""
 
     kind: Any
     tell: Callable[[Moment], Any]
@@ -46,8 +36,6 @@ class OlderParameter(msgspec.Struct, frozen=True):
     """A parameter of a tool's older form; null means absent, if it is optional.
 
     Attributes:
-        name: Its name.
-        kind: Its type.
         read: Converts a value to the current parameter's; None for an absent value.
         spreads: Whether ``read`` returns several current parameters by name.
         listed: The listed type, if narrower than the accepted one.

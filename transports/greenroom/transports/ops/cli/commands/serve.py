@@ -46,8 +46,7 @@ from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.config.settings import Settings, all_settings, variable
 from greenroom.transports.base.observability.access import AccessMeter
-from greenroom.transports.base.observability.export import export_spans
-from greenroom.transports.base.observability.metric_export import export_metrics
+from greenroom.transports.base.observability.export import export_metrics, export_spans
 from greenroom.transports.base.observability.request_log import EVENT
 from greenroom.transports.base.observability.snapshot import ObservedServer
 from greenroom.transports.clients.hooks import spool

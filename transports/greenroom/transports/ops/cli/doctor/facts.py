@@ -19,7 +19,7 @@ import msgspec
 import trio
 
 from greenroom.actors.app.administration.health import parts_of
-from greenroom.actors.app.administration.server import PartHealth
+from greenroom.actors.app.administration.replies import PartHealth
 from greenroom.actors.search.embedding.embedding_service import EmbeddingStatistics
 from greenroom.runtime import GreenroomError, RuntimeStatistics, StoreDamagedError
 from greenroom.runtime.lmdb.files import BESIDES, DATA_FILE, OWNER_FILE, mount_of
