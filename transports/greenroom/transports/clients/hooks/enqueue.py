@@ -35,12 +35,6 @@ def make_event(hook: HookName, client: str, hook_input: HookInput, turns: Sequen
     """Build the event of one run of a hook.
 
     If the client sent no folder, the working folder of this process counts.
-
-    Args:
-        hook: The hook.
-        client: The client's name.
-        hook_input: The client's input.
-        turns: The new turns of its session.
     """
     folder = hook_input.folder or os.getcwd()  # noqa: PTH109 - a text, as below
     return HookEvent(
@@ -124,22 +118,6 @@ def enqueue(
     """Put the new part of a session into the spool of a data folder.
 
     A transcript contains all tool calls, so for clients with one the hook `post-tool` adds nothing.
-
-    Args:
-        folder: The data folder.
-        principal: The principal of the session.
-        hook: The hook.
-        client: The client's name.
-        hook_input: The client's input.
-        environment: May name the client's folder.
-
-    Returns:
-        Whether there was anything new.
-
-    Raises:
-        TranscriptRefusedError: The transcript is not in the client's folder.
-        NothingKeptError: The transcript is missing.
-        OSError, SpoolError, StoreError: The event cannot be written.
     """
     place = DIALECTS[client].transcripts
     if place is None or not hook_input.transcript:

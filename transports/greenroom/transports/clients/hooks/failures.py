@@ -32,21 +32,13 @@ _WRITE_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | o
 
 @dataclass(frozen=True)
 class Failures:
-    """Failures of a folder's hooks that are on record.
-
-    Attributes:
-        count: The number of failures.
-        last_at: The time of the last one.
-        last_hook: The hook of the last one.
-        last_sentence: The sentence of the last one.
-        untold: The number of those that no session start has reported.
-    """
+    """Failures of a folder's hooks that are on record."""
 
     count: int = 0
     last_at: datetime | None = None
     last_hook: str = ""
     last_sentence: str = ""
-    untold: int = 0
+    untold: int = 0  # the number of those that no session start has reported
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -58,13 +50,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def note_failure(folder: Path | None, hook: str, sentence: str) -> None:
-    """Record a failure of a hook. This raises nothing, since no one could handle it.
-
-    Args:
-        folder: The data folder; None if unknown.
-        hook: The hook's name, or the argument in its place.
-        sentence: What went wrong.
-    """
+    """Record a failure of a hook. This raises nothing, since no one could handle it."""
     name, sentence = (_clean(each) for each in (hook, sentence))
     _append(folder, _Line(at=_now(), hook=name, sentence=sentence))
 

@@ -61,42 +61,24 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadOffset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The read offset of a transcript.
-
-    Attributes:
-        offset: Bytes from the beginning.
-        mark: A digest of the bytes before the offset, to detect a rewritten file.
-        pending: The public name of the event with the last part.
-    """
+    """The read offset of a transcript."""
 
     offset: int
-    mark: str
-    pending: str = ""
+    mark: str  # a digest of the bytes before the offset, to detect a rewritten file
+    pending: str = ""  # the public name of the event with the last part
 
 
 class Waiting(NamedTuple):
-    """The state of a spool.
+    """The state of a spool."""
 
-    Attributes:
-        files: The number of waiting events.
-        bytes: Their size.
-        oldest_at: The time of the oldest one.
-        refused: The number of unreadable files that were set aside.
-    """
-
-    files: int = 0
+    files: int = 0  # the number of waiting events
     bytes: int = 0
     oldest_at: datetime | None = None
-    refused: int = 0
+    refused: int = 0  # the number of unreadable files that were set aside
 
 
 class Spool:
-    """A spool held by this process.
-
-    Args:
-        descriptor: Its open folder.
-        offsets: The open folder of read offsets in it.
-    """
+    """A spool held by this process."""
 
     def __init__(self, descriptor: int, offsets: int) -> None:
         self._folder = descriptor
@@ -199,21 +181,13 @@ def hold_spool(folder: Path, *, create: bool = True) -> Iterator[Spool]:
 
 
 def complete_pending(folder: Path) -> None:
-    """Complete events of killed processes, if there is a spool.
-
-    Raises:
-        OSError: as `hold_spool`.
-    """
+    """Complete events of killed processes, if there is a spool."""
     with suppress(FileNotFoundError), hold_spool(folder, create=False):
         pass
 
 
 def waiting(folder: Path) -> Waiting:
-    """Return the state of a data folder's spool; zeros if there is none.
-
-    Raises:
-        OSError: It is a link, belongs to another user, or cannot be read.
-    """
+    """Return the state of a data folder's spool; zeros if there is none."""
     with suppress(FileNotFoundError), _opened(folder) as descriptor:
         names = _names(descriptor)
         sizes = [_size(name, descriptor) for name in names]
@@ -222,11 +196,7 @@ def waiting(folder: Path) -> Waiting:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names of waiting files, oldest first.
-
-    Raises:
-        OSError: as `waiting`.
-    """
+    """Return the names of waiting files, oldest first."""
     with suppress(FileNotFoundError), _opened(folder) as descriptor:
         return _names(descriptor)
     return []
@@ -257,11 +227,7 @@ def remove(folder: Path, name: str) -> None:
 
 
 def names_of(folder: Path, user: str, agents: Sequence[str]) -> list[str]:
-    """Return the names of waiting files of a user, or of agents without a user.
-
-    Raises:
-        OSError: The spool cannot be read.
-    """
+    """Return the names of waiting files of a user, or of agents without a user."""
     return [name for name in names_in(folder) if _is_of(folder, name, user, agents)]
 
 

@@ -28,22 +28,13 @@ _DEPTH: Final = 4
 
 
 class ToolCall(NamedTuple):
-    """A call of a tool.
-
-    Attributes:
-        tool: The tool's name.
-        command: The shell command.
-        path: The file that it read or wrote.
-        wrote: Whether it wrote that file.
-        failed: Whether the client reports a failure.
-        output: The result's text.
-    """
+    """A call of a tool."""
 
     tool: str
     command: str = ""
     path: str = ""
     wrote: bool = False
-    failed: bool = False
+    failed: bool = False  # whether the client reports a failure
     output: str = ""
 
     @property
@@ -62,12 +53,7 @@ def tool_call(event: Mapping[str, Any]) -> ToolCall:
 
 
 def parse_call(tool: object, given: object) -> ToolCall:
-    """Parse a call without its result.
-
-    Args:
-        tool: The tool's name, if it is a text.
-        given: The arguments: an object, or a text that may contain one.
-    """
+    """Parse a call without its result."""
     name = tool if isinstance(tool, str) else ""
     given = _object_in(given)
     arguments: Mapping[str, Any] = given if isinstance(given, dict) else {}
@@ -80,13 +66,7 @@ def parse_call(tool: object, given: object) -> ToolCall:
 
 
 def with_result(call: ToolCall, result: object, *, failed: bool = False) -> ToolCall:
-    """Add the result to a call.
-
-    Args:
-        call: The call.
-        result: The client's result: a text, an object or blocks.
-        failed: Whether a failure is known already.
-    """
+    """Add the result to a call."""
     result = _object_in(result)
     output = output_of(result)
     return call._replace(output=output, failed=failed or _failed(result) or _exited(output))

@@ -41,14 +41,9 @@ class TranscriptRefusedError(Exception):
 
 
 class Tail(NamedTuple):
-    """The new part of a transcript.
+    """The new part of a transcript."""
 
-    Attributes:
-        turns: The newest turns, oldest first.
-        kept: The new read offset.
-    """
-
-    turns: list[RawTurn]
+    turns: list[RawTurn]  # the newest turns, oldest first
     kept: ReadOffset
 
 

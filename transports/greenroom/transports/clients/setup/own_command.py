@@ -18,11 +18,7 @@ _WITHOUT_KEYS: Final = frozenset({"type", "command", "args"})
 
 
 async def put_by_client(client: Client, program: str, entry: dict[str, Any]) -> str:
-    """Let a client set an entry in its file; return the new text.
-
-    Raises:
-        SetupError: The entry is not there afterwards.
-    """
+    """Let a client set an entry in its file; return the new text."""
     assert client.own is not None
     if find_entry(client, read(client.path())) is not None:
         await _run(program, client.own.remove)
@@ -31,11 +27,7 @@ async def put_by_client(client: Client, program: str, entry: dict[str, Any]) -> 
 
 
 async def remove_by_client(client: Client, program: str, earlier: Any) -> None:
-    """Let a client remove our entry, and restore the earlier one if there was any.
-
-    Raises:
-        SetupError: The entry is not as before, or may contain keys, which arguments must not have.
-    """
+    """Let a client remove our entry, and restore the earlier one if there was any."""
     assert client.own is not None
     if earlier is not None and not _may_be_argument(earlier):
         raise SetupError(

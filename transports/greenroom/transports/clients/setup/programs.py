@@ -15,16 +15,7 @@ from greenroom.transports.clients.table import Client
 
 
 async def run(command: Sequence[str], patience: float) -> subprocess.CompletedProcess[bytes]:
-    """Run a program without input and return its output.
-
-    Args:
-        command: The program and its arguments.
-        patience: The time limit in seconds.
-
-    Raises:
-        OSError: It cannot be run.
-        TooSlowError: It was killed at the time limit.
-    """
+    """Run a program without input and return its output."""
     with trio.fail_after(patience):
         return await trio.run_process(
             command,
@@ -77,11 +68,7 @@ class Found(NamedTuple):
 
 
 async def try_start(command: str, arguments: list[str]) -> Found:
-    """Start a server as a desktop program would, with a minimal environment; list its tools.
-
-    Raises:
-        SetupError: It does not start, or does not answer.
-    """
+    """Start a server as a desktop program would, with a minimal environment; list its tools."""
     from mcp import Client, StdioServerParameters  # noqa: PLC0415 - a slow import for one command
 
     environment = {"HOME": str(Path.home()), "PATH": "/usr/bin:/bin"}

@@ -20,14 +20,7 @@ from greenroom.transports.ops.cli.output import complain, prepare, remark
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Args:
-        arguments: The command line without the program's name; `sys.argv` unless given.
-
-    Returns:
-        The exit code of the process.
-    """
+    """Run one command."""
     given = sys.argv[1:] if arguments is None else arguments
     prepare()
     if "_ARGCOMPLETE" in os.environ:  # set by a shell that completes a line, see `greenroom completion`

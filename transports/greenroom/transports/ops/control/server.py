@@ -76,12 +76,7 @@ class Linker(Protocol):
     """Makes links that log a browser in as the folder's owner."""
 
     def __call__(self, *, read_only: bool, terminal: str | None = None) -> str | None:
-        """Return the URL of a new link; None if browsers cannot reach this process.
-
-        Args:
-            read_only: Whether the browser may not write.
-            terminal: The token of the terminal that will request codes.
-        """
+        """Return the URL of a new link; None if browsers cannot reach this process."""
 
 
 class Drainer(Protocol):

@@ -43,12 +43,7 @@ _LOG_OUT: Final = "/logout"
 
 
 class ConsoleEndpoint:
-    """Serves the pages of the console.
-
-    Args:
-        visitors: Authenticates people.
-        dispatcher: Sends requests to agents.
-    """
+    """Serves the pages of the console."""
 
     def __init__(self, visitors: Visitors, dispatcher: Dispatcher) -> None:
         self._visitors = visitors

@@ -15,22 +15,14 @@ PASSES: Final = 4
 
 
 class Turns:
-    """Lets one page at a time compute, so many block no longer than one.
-
-    Args:
-        slice_seconds: The length of a slice.
-    """
+    """Lets one page at a time compute, so many block no longer than one."""
 
     def __init__(self, slice_seconds: float = SLICE) -> None:
         self._slice_seconds = slice_seconds
         self._turn = trio.Lock()
 
     async def join(self, parts: Iterable[str]) -> str:
-        """Join texts that may be slow to produce.
-
-        Args:
-            parts: An iterator that produces them one by one.
-        """
+        """Join texts that may be slow to produce."""
         made: list[str] = []
         more = iter(parts)
         is_over = False

@@ -23,11 +23,7 @@ MOST_CACHED: Final = 4 << 20
 
 
 class PageCache:
-    """Caches the pages of the current minute.
-
-    Args:
-        now: Returns the wall clock in seconds since 1970 UTC.
-    """
+    """Caches the pages of the current minute."""
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now

@@ -29,17 +29,7 @@ def browser_endpoints(
     base_url: str | None = None,
     path: str | None = None,
 ) -> tuple[Endpoint, ...]:
-    """Return the endpoints of `/api` and of the console.
-
-    Args:
-        server: The server, with its timeouts and metrics.
-        agent_for: Returns the agent of a caller, given the caller's sanitized name.
-        authenticator: Checks keys and tokens.
-        sessions: The browsers that have logged in.
-        limits: The limits of one client.
-        base_url: The URL at which browsers reach the server, if known.
-        path: The secret path of the console (`browser_path`); None with TLS, where it is at `/`.
-    """
+    """Return the endpoints of `/api` and of the console."""
     scheme, _, rest = (base_url or "").partition("://")
     authority, slash, above = rest.rstrip("/").partition("/")
     origin = None if base_url is None else f"{scheme}://{authority}".lower()

@@ -68,12 +68,7 @@ def is_token(text: str) -> bool:
 
 
 def is_own_page(head: RequestHead, own_origin: str | None) -> bool:
-    """Return whether a page of this server, or no page at all, sent a request.
-
-    Args:
-        head: The request's head.
-        own_origin: The origin at which browsers reach the server, if known.
-    """
+    """Return whether a page of this server, or no page at all, sent a request."""
     site = head.text(_SITE)
     if site is not None and site.lower() not in _OWN_SITES:
         return False

@@ -160,18 +160,7 @@ class _Link(NamedTuple):
 
 
 class BrowserSessions:
-    """The sessions of one server's browsers.
-
-    Args:
-        authenticator: Knows when keys end.
-        owner: The grant of a caller with a link.
-        note: Records links, log-ins and log-outs in the audit log.
-        files: Files that redirect to links; None if links are only printed.
-
-    Attributes:
-        note: The same function, for other actions of browsers.
-        files: The files.
-    """
+    """The sessions of one server's browsers."""
 
     def __init__(
         self, authenticator: Authenticator, owner: Grant, note: AuditHook, files: LinkFiles | None = None
@@ -191,12 +180,7 @@ class BrowserSessions:
     # -- links -----------------------------------------------------------------------------------
 
     def make_link(self, *, read_only: bool = False, terminal: str | None = None) -> str:
-        """Make a one-time link and return its token; beyond `MOST_LINKS` the oldest one ends.
-
-        Args:
-            read_only: Whether the session gets read scopes only.
-            terminal: The token of the terminal that prints codes; None without one.
-        """
+        """Make a one-time link and return its token; beyond `MOST_LINKS` the oldest one ends."""
         token = secrets.token_urlsafe(_BYTES)
         while len(self._links) >= MOST_LINKS:
             del self._links[next(iter(self._links))]
@@ -232,13 +216,7 @@ class BrowserSessions:
     def begin(
         self, caller: Caller, *, by: str, codes: TerminalCodes | None = None
     ) -> tuple[str, BrowserSession]:
-        """Begin a session; return the cookie's value and the session.
-
-        Args:
-            caller: The authenticated caller.
-            by: How it logged in: ``key`` or ``link``.
-            codes: The codes of the link's terminal.
-        """
+        """Begin a session; return the cookie's value and the session."""
         assert caller.credential is not None, "a log-in has a credential"
         self._make_room(caller.credential.holder)
         token = secrets.token_urlsafe(_BYTES)
@@ -322,13 +300,7 @@ class BrowserSessions:
 
 
 def view_of(caller: Caller, agent: str, session: BrowserSession | None = None) -> SessionView:
-    """Describe the identity of a caller.
-
-    Args:
-        caller: The authenticated caller.
-        agent: The agent's name, unless its key or the caller names one.
-        session: The browser's session, if any.
-    """
+    """Describe the identity of a caller."""
     principal = principal_for(caller, agent)
     return SessionView(
         agent=principal.agent_id,

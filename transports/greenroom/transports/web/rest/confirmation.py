@@ -39,18 +39,11 @@ Confirm = Callable[["Action"], Awaitable[Callable[[], None]]]
 
 
 class Action(NamedTuple):
-    """An action that needs a confirmation.
+    """An action that needs a confirmation."""
 
-    Attributes:
-        name: Its name in the audit log.
-        says: Its name for people, the subject of a sentence.
-        command: The commands that do the same.
-        needs: The scope that it needs.
-    """
-
-    name: str
-    says: str
-    command: str
+    name: str  # its name in the audit log
+    says: str  # its name for people, the subject of a sentence
+    command: str  # the commands that do the same
     needs: str
 
 
@@ -83,13 +76,7 @@ def action_of(request: object) -> Action | None:
 
 
 class ConfirmationNeededError(HttpRefusedError):
-    """An action is refused until it is confirmed; the browser may then repeat it.
-
-    Args:
-        action: The refused action.
-        by: What confirms it; None if nothing can.
-        is_wrong: Whether a wrong code or key was sent.
-    """
+    """An action is refused until it is confirmed; the browser may then repeat it."""
 
     def __init__(self, action: Action, by: By | None, *, is_wrong: bool = False) -> None:
         super().__init__(HTTPStatus.FORBIDDEN, _sentence(action, by, is_wrong=is_wrong))
@@ -121,12 +108,7 @@ def _sentence(action: Action, by: By | None, *, is_wrong: bool) -> str:
 
 
 class Confirmations:
-    """Checks the confirmations of browsers.
-
-    Args:
-        authenticator: Checks keys and tokens.
-        note: Records confirmations and failed ones in the audit log.
-    """
+    """Checks the confirmations of browsers."""
 
     def __init__(self, authenticator: Authenticator, note: AuditHook) -> None:
         self._authenticator = authenticator
@@ -135,19 +117,7 @@ class Confirmations:
     async def confirm(
         self, session: BrowserSession, caller: Caller, lines: Headers, shown: str | None, action: Action
     ) -> Callable[[], None]:
-        """Check the code or key of a browser; return a function that restores the code.
-
-        Args:
-            session: The browser's session.
-            caller: The caller, with the address of the request.
-            lines: The headers of the request.
-            shown: A code or a key; None if nothing was sent.
-            action: The action to confirm.
-
-        Raises:
-            ConfirmationNeededError: nothing or a wrong value was sent.
-            HttpRefusedError: the address sent too many wrong keys.
-        """
+        """Check the code or key of a browser; return a function that restores the code."""
         by: By | None = "key" if not session.is_of_owner else None if session.codes is None else "code"
         if by is None or not shown:
             raise ConfirmationNeededError(action, by)
@@ -181,11 +151,7 @@ class Confirmations:
 
 
 async def authenticate_key(authenticator: Authenticator, caller: Caller, lines: Headers, key: str) -> Caller:
-    """Authenticate a caller by a key or token from outside the headers.
-
-    Raises:
-        HttpRefusedError: the key or token is not valid.
-    """
+    """Authenticate a caller by a key or token from outside the headers."""
     if not key.isascii() or not key.isprintable():
         raise HttpRefusedError(HTTPStatus.UNAUTHORIZED, "this is no key of this server")
     sent = [line for line in lines if line[0] not in _NOT_SENT]
@@ -194,14 +160,7 @@ async def authenticate_key(authenticator: Authenticator, caller: Caller, lines: 
 
 
 class ConfirmedAgent:
-    """The agent of a browser, which requires a confirmation for sensitive actions.
-
-    Args:
-        agent: The agent.
-        session: The browser's session.
-        scopes: The agent's scopes. A request without its scope is denied before any confirmation.
-        confirm: Checks the confirmation of the request.
-    """
+    """The agent of a browser, which requires a confirmation for sensitive actions."""
 
     def __init__(
         self, agent: VisitorAgent, session: BrowserSession, scopes: frozenset[str], confirm: Confirm

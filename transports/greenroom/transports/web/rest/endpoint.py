@@ -42,13 +42,7 @@ Handler = Callable[[Exchange, Visitor], Awaitable[None]]
 
 
 class ApiEndpoint:
-    """Answers below `/api/v1`.
-
-    Args:
-        visitors: Authenticates people and programs.
-        dispatcher: Sends requests to agents.
-        frame: The longest body of a request, in bytes.
-    """
+    """Answers below `/api/v1`."""
 
     def __init__(self, visitors: Visitors, dispatcher: Dispatcher, *, frame: int) -> None:
         self._visitors = visitors

@@ -101,16 +101,7 @@ def _checked(key: str, value: str) -> str:
 
 
 def impersonate(caller: Caller, impersonator: Principal, seen: Impersonation) -> Caller:
-    """Return a caller that reads as another agent with the impersonator's credential.
-
-    Args:
-        caller: The impersonator, authenticated.
-        impersonator: Its principal.
-        seen: The identity to impersonate.
-
-    Raises:
-        AccessDeniedError: it may not impersonate that agent.
-    """
+    """Return a caller that reads as another agent with the impersonator's credential."""
     assert caller.credential is not None, "a visitor has a credential"
     if not allows(impersonator.scopes, ADMIN):
         sentence = (
@@ -160,12 +151,7 @@ class RecordRead(Protocol):
 
 
 class ImpersonatedAgent:
-    """An agent that an impersonator reads as; every read is recorded.
-
-    Args:
-        agent: The agent, which refuses all writes.
-        record: Records what is read.
-    """
+    """An agent that an impersonator reads as; every read is recorded."""
 
     def __init__(self, agent: VisitorAgent, record: RecordRead) -> None:
         self._agent = agent
@@ -194,9 +180,6 @@ class ImpersonationAudit:
 
     There is one record a minute for each session or resource, and one for all other reads together: an open
     page repeats its requests every few seconds.
-
-    Args:
-        note: Writes the audit record: the impersonator, the action, and details.
     """
 
     def __init__(self, note: Callable[..., None]) -> None:
@@ -206,15 +189,7 @@ class ImpersonationAudit:
     def record(
         self, holder: str, impersonator: Principal, grant: Grant, *, session: str | None, target: str | None
     ) -> None:
-        """Audit a read, unless the same was audited within a minute.
-
-        Args:
-            holder: The id under which the impersonator, or its browser, is counted.
-            impersonator: The impersonator.
-            grant: The grant of the impersonated agent.
-            session: The session that was read, if any.
-            target: The resource that was read, if any.
-        """
+        """Audit a read, unless the same was audited within a minute."""
         seen = (holder, grant.agent, grant.agent_type, grant.user, grant.projects, session, target)
         if self._noted.of(repr(seen)).take(trio.current_time()) > 0:
             return

@@ -28,13 +28,7 @@ _NOTHING: Final = bytes(32)
 
 
 class PrintedCode:
-    """A printed code.
-
-    Attributes:
-        digest: The digest of the code.
-        until: The time at which it expires, on trio's clock.
-        wrong: The number of wrong tries.
-    """
+    """A printed code."""
 
     __slots__ = ("digest", "until", "wrong")
 

@@ -49,20 +49,13 @@ _READS: Final = frozenset({"GET", "HEAD"})
 
 
 class Visitor(NamedTuple):
-    """An authenticated caller.
-
-    Attributes:
-        caller: The caller, with a credential.
-        session: The browser's session; None for a caller with a key.
-        impersonator: The impersonator, if any; the caller is then the impersonated agent.
-        confirm: Checks the confirmation of the request; None for a caller with a key.
-        impersonation: The impersonation, if any.
-    """
+    """An authenticated caller."""
 
     caller: Caller
-    session: BrowserSession | None = None
+    session: BrowserSession | None = None  # the browser's session; None for a caller with a key
+    # The impersonator, if any; the caller is then the impersonated agent.
     impersonator: Principal | None = None
-    confirm: Confirm | None = None
+    confirm: Confirm | None = None  # checks the confirmation of the request; None for a caller with a key
     impersonation: Impersonation | None = None
 
     @property
@@ -80,9 +73,6 @@ class Visitor(NamedTuple):
         """Return the visitor as an impersonator of another agent, with that agent's read rights.
 
         The agent that `Dispatcher.agent` returns for it refuses all writes and records all reads.
-
-        Raises:
-            AccessDeniedError: it may not impersonate that agent.
         """
         impersonator = principal_for(self.caller, self.agent)
         return self._replace(
@@ -91,14 +81,7 @@ class Visitor(NamedTuple):
 
 
 class Visitors:
-    """Authenticates people and programs.
-
-    Args:
-        authenticator: Checks keys and tokens.
-        sessions: The browsers that have logged in.
-        cookie: The session cookie; None if only programs with keys are accepted.
-        own_origin: The origin at which browsers reach this server, if known.
-    """
+    """Authenticates people and programs."""
 
     def __init__(
         self,
@@ -190,11 +173,7 @@ class Visitors:
     # -- logging in and out ----------------------------------------------------------------------
 
     def check_attempt(self, exchange: Exchange, caller: Caller, *, by_form: bool) -> Caller:
-        """Check the origin of a log-in attempt; return the caller with its address.
-
-        Raises:
-            HttpRefusedError: a page of another origin sent it.
-        """
+        """Check the origin of a log-in attempt; return the caller with its address."""
         head, caller = exchange.head, msgspec.structs.replace(caller, address=exchange.address)
         self._check_page(head, caller, "log_in")
         if by_form and not comes_from_page(head):
@@ -202,16 +181,7 @@ class Visitors:
         return msgspec.structs.replace(caller, address=self._authenticator.address_of(caller, head.lines))
 
     async def log_in(self, exchange: Exchange, caller: Caller, shown: LogIn) -> tuple[Visitor, Header]:
-        """Log a browser in; return the visitor, and the header with the cookie.
-
-        Args:
-            exchange: The request.
-            caller: The result of `check_attempt`.
-            shown: A key, or the token of a link.
-
-        Raises:
-            HttpRefusedError: the key or link is not valid.
-        """
+        """Log a browser in; return the visitor, and the header with the cookie."""
         assert self._cookie is not None, "browsers do not log in here"
         if (shown.key is None) == (shown.link is None):
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "log in with one of: key, link")
@@ -232,11 +202,7 @@ class Visitors:
         return Visitor(comes, session), self._cookie.setting(exchange.head, token)
 
     def log_out(self, exchange: Exchange, visitor: Visitor) -> Header:
-        """End a browser's session; return the header that deletes the cookie.
-
-        Raises:
-            HttpRefusedError: it has no session, or impersonates another agent.
-        """
+        """End a browser's session; return the header that deletes the cookie."""
         if visitor.impersonator is not None:
             raise HttpRefusedError(HTTPStatus.FORBIDDEN, "end the impersonation first, then log out")
         if visitor.session is None:

@@ -74,17 +74,6 @@ async def _start_server(nursery: trio.Nursery, home: Path, address: str) -> tupl
     """Start a server on the store in `home`, without this user's settings.
 
     It ends with the nursery.
-
-    Args:
-        nursery: The nursery of the process.
-        home: The folder of all its files, including its control socket.
-        address: Its address, as HOST:PORT; port 0 means any free one.
-
-    Returns:
-        Its URL, and its process.
-
-    Raises:
-        RuntimeError: It ended before it listened; the message is its last line.
     """
     configuration = home / "config.toml"
     configuration.touch()

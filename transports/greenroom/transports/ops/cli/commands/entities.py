@@ -62,12 +62,7 @@ async def entities(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 def _request(chosen: argparse.Namespace) -> Any:
-    """Make the request of an action.
-
-    Raises:
-        OSError: a file cannot be read.
-        UnicodeDecodeError: it is no UTF-8.
-    """
+    """Make the request of an action."""
     match chosen.action:
         case "define":
             files = [file for path in chosen.files for file in _files(Path(path))]

@@ -53,16 +53,6 @@ def run_as_owner(
     """Run a command on the folder itself and return the result as JSON values.
 
     A starting server holds the lock before it listens; until it does, both ways are tried in turn.
-
-    Args:
-        chosen: The command and its arguments.
-        settings: The settings in force.
-        ask_owner: Sends the request to the owner; None if a server cannot do it.
-
-    Raises:
-        StoreOwnedError: a server uses the folder and does not reply at its control socket.
-        ControlSocketError: a server that started meanwhile did not carry out the command.
-        GreenroomError: the command failed.
     """
     patience_ends = time.monotonic() + _STARTING_SECONDS
     while True:

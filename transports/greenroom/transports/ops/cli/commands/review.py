@@ -63,11 +63,7 @@ async def _unreviewed(agent: Agent, principal: Principal) -> list[MemoryView]:
 
 
 async def _decide(agent: Agent, action: str, memory: MemoryView | None, memory_id: str) -> None:
-    """Accept or forget one memory, and print that.
-
-    Raises:
-        Refusal: It is not unreviewed, or was changed since the list.
-    """
+    """Accept or forget one memory, and print that."""
     if memory is None:
         raise Refusal(
             "MEMORY_NOT_FOUND", f"no memory {memory_id!r} is unreviewed; `greenroom review list` shows those"

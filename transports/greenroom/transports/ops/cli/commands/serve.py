@@ -95,27 +95,15 @@ class Opened(Protocol):
     """The purpose of a server that a command starts; `stop` ends the server."""
 
     def __call__(self, link: Linker, sessions: BrowserSessions, stop: trio.Event) -> Awaitable[None]:
-        """Run until the server ends.
-
-        Args:
-            link: Makes links that log a browser in.
-            sessions: The browsers that have logged in.
-            stop: Ends the server gracefully when set.
-        """
+        """Run until the server ends."""
 
 
 class Purpose(NamedTuple):
-    """What a command serves for.
-
-    Attributes:
-        command: The command.
-        may: As in `open_shared_runtime`.
-        opened: Its purpose; None for `serve`, which prints where clients reach it.
-    """
+    """What a command serves for."""
 
     command: str = "serve"
-    may: Literal["create", "own"] = "create"
-    opened: Opened | None = None
+    may: Literal["create", "own"] = "create"  # as in `open_shared_runtime`
+    opened: Opened | None = None  # its purpose; None for `serve`, which prints where clients reach it
 
 
 def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:

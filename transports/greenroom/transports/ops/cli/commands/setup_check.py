@@ -27,31 +27,20 @@ from greenroom.transports.ops.cli.support.terminal import printable
 
 
 class Checked(msgspec.Struct, kw_only=True):
-    """The state of a client.
+    """The state of a client."""
 
-    Attributes:
-        client: Its name in `greenroom setup`.
-        file: Its file of servers.
-        found: Whether it seems to be installed.
-        configured: Whether Greenroom is among its servers.
-        version: Its own version; None if it cannot be found quickly.
-        server: The version of Greenroom that its entry starts; None if it was not or could not be started.
-        tools: The number of that server's tools.
-        hooks: The state of its hooks; None without hooks.
-        last_seen: The time of its agent's last action in the folder; None without a record.
-        wrong: Its problems, one sentence each.
-    """
-
-    client: str
+    client: str  # its name in `greenroom setup`
     file: str
-    found: bool
-    configured: bool = False
-    version: str | None = None
+    found: bool  # whether it seems to be installed
+    configured: bool = False  # whether Greenroom is among its servers
+    version: str | None = None  # its own version; None if it cannot be found quickly
+    # The version of Greenroom that its entry starts; None if it was not or could not be started.
     server: str | None = None
-    tools: int | None = None
-    hooks: str | None = None
+    tools: int | None = None  # the number of that server's tools
+    hooks: str | None = None  # the state of its hooks; None without hooks
+    # The time of its agent's last action in the folder; None without a record.
     last_seen: datetime | None = None
-    wrong: list[str] = msgspec.field(default_factory=list)
+    wrong: list[str] = msgspec.field(default_factory=list)  # its problems, one sentence each
 
 
 async def check(names: Sequence[str], resolved: Resolved, *, as_json: bool) -> int:

@@ -69,11 +69,7 @@ async def take_back_hooks(name: str, chosen: argparse.Namespace) -> None:
 
 
 def hooks_state(name: str, resolved: Resolved) -> tuple[str | None, list[str]]:
-    """Return the state of a client's hooks and their problems; None without hooks.
-
-    Raises:
-        SetupError: The file cannot be read.
-    """
+    """Return the state of a client's hooks and their problems; None without hooks."""
     if name not in HOOK_CLIENTS:
         return None, []
     text, entries = read(hooks_path(name)), own_hook_entries(name, resolved)

@@ -61,9 +61,8 @@ def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
 def _end_on_signals() -> Event:
     """Turn signals into KeyboardInterrupt, so that the terminal is restored.
 
-    Returns:
-        An event that the first signal sets. Python drops exceptions of a handler that runs while a generator
-        or an object is finalized, and drawing finalizes many.
+    The first signal also sets the returned event: Python drops exceptions of a handler that runs while a
+    generator or an object is finalized, and drawing finalizes many.
     """
     over = Event()
 

@@ -76,14 +76,10 @@ def _start_logging(level: str) -> None:
 
 @dataclass
 class _Session:
-    """The state of the session.
-
-    Attributes:
-        id: Its id.
-        last: The id of the last printed message; 0 before the first one, None before the first read.
-    """
+    """The state of the session."""
 
     id: str
+    # The id of the last printed message; 0 before the first one, None before the first read.
     last: int | None = None
 
     @property

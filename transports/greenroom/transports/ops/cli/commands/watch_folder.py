@@ -27,12 +27,7 @@ _PAGE: Final = 100  # messages per request if there are many new ones
 
 @asynccontextmanager
 async def open_folder_source(session_id: str, settings: Settings) -> AsyncIterator[_FolderSource]:
-    """Attach to the server of the folder, and return the session there.
-
-    Raises:
-        WatchError: there is no server.
-        GreenroomError: as `open_greenroom`.
-    """
+    """Attach to the server of the folder, and return the session there."""
     try:
         async with open_store(settings, may="attach") as runtime:
             principal = await acting_principal(runtime, settings, "greenroom watch", SESSIONS, agent=_NAME)

@@ -26,12 +26,7 @@ _PAGE: Final = 100  # messages per request if there are many new ones
 
 @asynccontextmanager
 async def open_socket_source(session_id: str, url: str, settings: Settings) -> AsyncIterator[_SocketSource]:
-    """Connect to a server, and return the session there.
-
-    Raises:
-        ValueError: the URL is invalid.
-        WatchError: there is no server, or it refuses the connection.
-    """
+    """Connect to a server, and return the session there."""
     us = Implementation(name="greenroom-watch", version=version("greenroom"))
     key = (os.environ.get(API_KEY_VARIABLE) or "").strip()
     transport = websocket_client(

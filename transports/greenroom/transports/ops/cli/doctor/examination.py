@@ -70,16 +70,7 @@ async def examine(
     patience: float = 5.0,
     now: Callable[[], float] = time.time,
 ) -> list[Finding]:
-    """Run all checks; return their findings by topic, in the order of the checks.
-
-    Args:
-        resolved: The settings in force.
-        environment: The environment's variables.
-        checks: The checks by topic.
-        mounts: Returns the file systems.
-        patience: Seconds to wait for each sign of the owner.
-        now: Returns the time in seconds since 1970 UTC.
-    """
+    """Run all checks; return their findings by topic, in the order of the checks."""
     hung = Place(path=resolved.settings.data, kind="closed", trouble=_NOTHING)
     facts = Facts(resolved=resolved, environment=environment, now=now(), place=hung, patience=patience)
     with trio.move_on_after(SECONDS):

@@ -81,12 +81,7 @@ def _is_wsl(environment: Mapping[str, str]) -> bool:
 
 
 def _is_confined(program: str, *, scripts: bool = False) -> bool:
-    """Return whether a program is a browser that cannot read our files.
-
-    Args:
-        program: Its name or path.
-        scripts: Whether every script counts as one.
-    """
+    """Return whether a browser cannot read our files; with `scripts` no script can."""
     found = Path(shutil.which(program) or program)
     real = Path(os.path.realpath(found))
     for path in (found, real):

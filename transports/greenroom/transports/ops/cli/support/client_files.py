@@ -35,12 +35,7 @@ async def is_agreed(name: str, chosen: argparse.Namespace) -> bool:
 
 
 def start_command(name: str, resolved: Resolved) -> tuple[str, list[str]]:
-    """Return the command that starts a server; defaults of folder and user are left out.
-
-    Args:
-        name: The client's name in `greenroom setup`, and its agent's name.
-        resolved: The settings in force.
-    """
+    """Return the command that starts a server; defaults of folder and user are left out."""
     command, before = program()
     return command, [*before, "serve", "--agent", name.removesuffix("-project"), *owner_options(resolved)]
 

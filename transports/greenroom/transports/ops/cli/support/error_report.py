@@ -102,14 +102,6 @@ def run_reported(command: str, action: Callable[[], int], complain: Complain = c
 
     The traceback of an expected error appears only at log level debug. Any other error is a fault of this
     program and always has its traceback.
-
-    Args:
-        command: The command.
-        action: The action.
-        complain: Prints the error; `log_complaint` for a JSON log.
-
-    Returns:
-        The exit code.
     """
     try:
         return action()
@@ -148,11 +140,7 @@ def run_on_trio(
 
 
 def run_until_signal(command: str, work: Callable[[], Awaitable[int]], interrupted: int) -> int:
-    """Run async work; cancel it when SIGINT or SIGTERM comes.
-
-    Returns:
-        Its exit code, or `interrupted` if a signal came first.
-    """
+    """Run async work and return its code, or `interrupted` if SIGINT or SIGTERM comes first."""
     import trio  # noqa: PLC0415 - as above
 
     async def working() -> int:

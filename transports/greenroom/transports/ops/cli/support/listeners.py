@@ -29,13 +29,7 @@ METRICS: Final = "/metrics"
 
 
 class Sockets:
-    """The sockets of a server.
-
-    Args:
-        settings: The server's settings.
-        websocket: The sockets of ``ws``; none unless it is set.
-        http: The sockets of ``http``; none unless it is set.
-    """
+    """The sockets of a server."""
 
     def __init__(self, settings: Settings, websocket: list[Listener], http: list[Listener]) -> None:
         self._settings = settings
@@ -55,20 +49,7 @@ class Sockets:
         sessions: BrowserSessions,
         runtime: SharedRuntime,
     ) -> None:
-        """Start serving; it ends within `Limits.stop` seconds after `stop` is set.
-
-        Args:
-            nursery: The nursery that it runs in.
-            server: The MCP server.
-            observed: The figures for ``/metrics``, which include these sockets' connections.
-            agent_for: Returns a client's agent, given its claims and its sanitized name.
-            limits: The limits of one client.
-            stop: Ends serving gracefully when set.
-            authenticator: Authenticates clients.
-            open_link: Opens one-time links to passports.
-            sessions: The browsers that have logged in.
-            runtime: Its secret determines the console's path: HTTP waits until it is known.
-        """
+        """Start serving; it ends within `Limits.stop` seconds after `stop` is set."""
         settings = self._settings
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
         any_host, origins = is_reachable_by_others(settings), frozenset(settings.allow_origin)
@@ -159,16 +140,7 @@ class Sockets:
 
 
 async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
-    """Open the sockets in the settings; they listen but accept no connection yet.
-
-    Args:
-        settings: The server's settings.
-        stack: Closes the sockets.
-
-    Raises:
-        ListenError: An address is taken, or the certificate cannot be used.
-        FileAccessError: The certificate or its key cannot be read.
-    """
+    """Open the sockets in the settings; they listen but accept no connection yet."""
     tls = None
     if settings.tls_cert is not None and settings.tls_key is not None:
         tls = tls_context(settings.tls_cert, settings.tls_key)

@@ -27,13 +27,7 @@ def explain_stdio(resolved: Resolved) -> None:
 
 
 def explain_sockets(resolved: Resolved, urls: Sequence[tuple[str, str]], *, needs_key: bool) -> None:
-    """Print the data folder and a client's entry for the sockets; nothing without sockets.
-
-    Args:
-        resolved: The settings in force.
-        urls: Each transport's type in clients' files, and its URL.
-        needs_key: Whether clients must send a key.
-    """
+    """Print the data folder and a client's entry for the sockets; nothing without sockets."""
     if not urls:
         return
     name, _, value = HEADER.partition(": ")

@@ -41,15 +41,10 @@ _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
 class Sample(NamedTuple):
-    """The statistics of a server at one moment.
+    """The statistics of a server at one moment."""
 
-    Attributes:
-        moment: The time in seconds of a monotonic clock.
-        figures: The reply of the control socket to `stats`.
-    """
-
-    moment: float
-    figures: Figures
+    moment: float  # the time in seconds of a monotonic clock
+    figures: Figures  # the reply of the control socket to `stats`
 
 
 class GaugeRow(NamedTuple):
@@ -178,13 +173,7 @@ def plain(shown: list[GaugeGroup]) -> str:
 
 
 def tables(shown: list[GaugeGroup], columns: int, paint: Callable[..., str]) -> Iterator[str]:
-    """Yield the lines of a frame, with groups side by side.
-
-    Args:
-        shown: The groups.
-        columns: The width of the terminal.
-        paint: Returns a text in styles.
-    """
+    """Yield the lines of a frame, with groups side by side."""
     beside = max(1, (columns + 1) // (_WIDTH + 1))
     for start in range(0, len(shown), beside):
         some = [_table(group, paint) for group in shown[start : start + beside]]

@@ -41,11 +41,7 @@ async def audit(reader: Reader, place: Place) -> View:
 
 
 def audit_export(reader: Reader, place: Place) -> tuple[str, str, Callable[[], Awaitable[bytes]]]:
-    """Return the matching records as a file, in the format of `greenroom audit export`.
-
-    Raises:
-        Refusal: a filter is invalid.
-    """
+    """Return the matching records as a file, in the format of `greenroom audit export`."""
     reader.check_scope(ExportAuditLog)
     request = parse_request(ExportAuditLog, _encode(_chosen(place)))
     return "greenroom-audit.jsonl", "application/x-ndjson", AuditLines(reader.ask, request).more

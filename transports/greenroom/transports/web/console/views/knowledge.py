@@ -31,13 +31,7 @@ _MARKED: Final = PROSE.union(CONTAINERS)
 
 
 class Section(NamedTuple):
-    """A part of a document, from one heading to the next.
-
-    Attributes:
-        level: The depth of the heading; 0 before the first one.
-        heading: The text of the heading.
-        text: The text below it.
-    """
+    """A part of a document, from one heading to the next."""
 
     level: int
     heading: str

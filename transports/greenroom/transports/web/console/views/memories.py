@@ -59,21 +59,13 @@ AGES: Final = {
 
 
 class Choice(NamedTuple):
-    """One value of a filter.
-
-    Attributes:
-        label: Its label.
-        memories: The number of memories with it.
-        query: The URL parameters after it is switched.
-        chosen: Whether it is active now.
-        depth: Its depth below the first one in a tree.
-    """
+    """One value of a filter."""
 
     label: str
     memories: int
-    query: Mapping[str, Any]
-    chosen: bool
-    depth: int = 0
+    query: Mapping[str, Any]  # the URL parameters after it is switched
+    chosen: bool  # whether it is active now
+    depth: int = 0  # its depth below the first one in a tree
 
 
 async def memories(reader: Reader, place: Place) -> View:

@@ -26,17 +26,11 @@ _EVERY_CORPUS: Final = "*"
 
 
 class Compared(NamedTuple):
-    """A result, and its rank in each mode; None where it has none.
-
-    Attributes:
-        hit: The result.
-        places: Its rank by mode.
-        alone: The only mode that found it; None if several did.
-    """
+    """A result, and its rank in each mode; None where it has none."""
 
     hit: Any
     places: Mapping[str, int | None]
-    alone: str | None
+    alone: str | None  # the only mode that found it; None if several did
 
 
 async def search(reader: Reader, place: Place) -> View:

@@ -15,21 +15,13 @@ _BEGINS: Final = frozenset({"started", "resumed", "restored", "reopened"})
 
 
 class Stay(NamedTuple):
-    """A period of a session in one tool.
+    """A period of a session in one tool."""
 
-    Attributes:
-        tool: The tool; None if a program created the session without one.
-        agent: The agent that worked there.
-        since: The begin.
-        until: The end; None while it lasts.
-        moves: Its hand-overs and its client's compactions, in order.
-    """
-
-    tool: str | None
+    tool: str | None  # the tool; None if a program created the session without one
     agent: str
     since: datetime
     until: datetime | None
-    moves: list[Migration | Compaction]
+    moves: list[Migration | Compaction]  # its hand-overs and its client's compactions, in order
 
     @property
     def seconds(self) -> float | None:
@@ -38,13 +30,7 @@ class Stay(NamedTuple):
 
 
 def stays(moves: Sequence[Migration], compactions: Sequence[Compaction], session: SessionView) -> list[Stay]:
-    """Return the periods of a session, oldest first.
-
-    Args:
-        moves: Its hand-overs, oldest first.
-        compactions: The compactions of its clients, oldest first.
-        session: The session.
-    """
+    """Return the periods of a session, oldest first."""
     found: list[Stay] = []
     in_order: list[Migration | Compaction] = sorted([*moves, *compactions], key=attrgetter("at"))
     if not (in_order and _begins(in_order[0])):
