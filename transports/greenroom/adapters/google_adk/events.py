@@ -93,24 +93,14 @@ def restore(event: EventView) -> Event | None:
 
 
 class Appendable(NamedTuple):
-    """An event to append.
+    """An event to append."""
 
-    Attributes:
-        event: The fields of the Greenroom event.
-        delta: The changes of the state, as JSON.
-    """
-
-    event: dict[str, Any]
-    delta: dict[str, Any]
+    event: dict[str, Any]  # the fields of the Greenroom event
+    delta: dict[str, Any]  # the changes of the state, as JSON
 
 
 def to_append(event: Event, is_kept: Callable[[str], bool]) -> Appendable:
-    """Convert an event for appending.
-
-    Args:
-        event: The event.
-        is_kept: Whether a key of the state is stored.
-    """
+    """Convert an event for appending."""
     whole = json.loads(event.model_dump_json(exclude_none=True))
     delta = {key: value for key, value in whole["actions"]["state_delta"].items() if is_kept(key)}
     whole["actions"]["state_delta"] = delta

@@ -24,14 +24,7 @@ class Scope(NamedTuple):
 
 
 def scope_of(identities: Mapping[str, Any]) -> Scope:
-    """Return the scope for ids: the user's, else the agent's, else all runs'.
-
-    Args:
-        identities: ``user_id``, ``agent_id`` and ``run_id``, as far as they are given.
-
-    Raises:
-        ValueError: an id is too long.
-    """
+    """Return the scope for ids: the user's, else the agent's, else all runs'."""
     user, agent, run = (identities.get(name) for name in ("user_id", "agent_id", "run_id"))
     if run is not None and len(run) > MOST_RUN_ID:
         raise ValueError(f"Invalid run_id: it has {len(run)} characters, and may have {MOST_RUN_ID}.")
