@@ -38,7 +38,7 @@ def _carry_out(arguments: Sequence[str]) -> int:
     """Parse a command line, run its command and return the exit code."""
     from greenroom.transports.base import exit_codes  # noqa: PLC0415 - see the module's docstring, as below
     from greenroom.transports.base.config.load import SettingsError, resolve  # noqa: PLC0415
-    from greenroom.transports.ops.cli.catalogue import COMMANDS  # noqa: PLC0415
+    from greenroom.transports.ops.cli.catalogue import COMMANDS, runner_of  # noqa: PLC0415
     from greenroom.transports.ops.cli.parsing import make_parser  # noqa: PLC0415
 
     # The program has its own threads for computation; numpy's would only spin beside them.
@@ -60,7 +60,7 @@ def _carry_out(arguments: Sequence[str]) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         resolved = resolve(vars(chosen), os.environ)
-        carry_out = _imported(*COMMANDS[name].runs)
+        carry_out = _imported(*runner_of(name))
         if iscoroutinefunction(carry_out):
             from greenroom.transports.ops.cli.support.error_report import run_on_trio  # noqa: PLC0415 - not for help
 

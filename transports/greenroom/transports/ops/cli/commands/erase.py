@@ -143,7 +143,7 @@ def _show(
 def _show_counts(chosen: argparse.Namespace, erased: UserErased) -> None:
     who = printable(chosen.person)
     verb = "was erased" if erased.erased else "would be erased"
-    say(f"of {who} {verb}: " + ("nothing is there" if not erased.counts else ""))
+    say(f"of {who} {verb}:" if erased.counts else f"of {who} {verb}: nothing is there")
     for kind, count in erased.counts.items():
         say(f"  {count:>9,}  {_WORDS.get(kind, kind.replace('_', ' '))}")
     if erased.agents:
