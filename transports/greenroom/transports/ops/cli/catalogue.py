@@ -556,9 +556,9 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def runner_of(name: str) -> tuple[str, str]:
-    """Return the module in `commands` that runs a command, imported only for it, and its function.
+    """Return the module in `commands` that runs a command, and its function.
 
-    An async function runs on trio.
+    The module is imported only for this command. An async function runs on trio.
     """
     first = name.partition(" ")[0]
     return COMMANDS[name].runs or (first, first)
