@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import secrets
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -27,14 +30,7 @@ from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.base.net.addresses import HostPort
 from greenroom.transports.ops.cli.output import complain, remark, say
 from greenroom.transports.ops.cli.support.browsers import Browser
-from greenroom.transports.ops.cli.support.code_printer import (
-    NewCode,
-    explain_codes,
-    has_terminal,
-    print_at_enter,
-    print_at_enter_while_serving,
-    print_code,
-)
+from greenroom.transports.ops.cli.support.terminal import is_ours
 from greenroom.transports.ops.control.client import Code, ControlSocketError, Link, NoOwnerError, call
 
 if TYPE_CHECKING:
@@ -43,12 +39,15 @@ if TYPE_CHECKING:
 
 _PATIENCE: Final = 10.0  # seconds for the owner to answer
 _LAST_PAGE: Final = 2.0  # seconds for a browser to load the page after its log-out
+_LINE: Final = 4_096
+_BACKGROUND: Final = 1.0  # seconds between checks of a background process whether it is in front again
+NewCode = Callable[[], str]
 
 
 def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Open a logged-in browser, or print the link; return the exit code."""
     browser = None if chosen.print_only else _find_browser()
-    terminal = secrets.token_urlsafe() if has_terminal() else None
+    terminal = secrets.token_urlsafe() if _has_terminal() else None
     made = None
     with suppress(ControlSocketError, NoOwnerError):  # it does not serve browsers, or there is none
         link = Link(read_only=chosen.read_only, as_file=browser is not None, terminal=terminal)
@@ -57,8 +56,8 @@ def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
         return _serve_it(chosen, resolved, browser, terminal)
     new_code = partial(_code_of_owner, resolved.settings.data, terminal or "")
     if terminal is not None:
-        print_code(new_code())
-        explain_codes()
+        _print_code(new_code())
+        _explain_codes()
     file = None if made["file"] is None else Path(made["file"])
     if browser is None or file is None or not _open_browser(browser, file):
         _print(made["url"], is_wanted=chosen.print_only)
@@ -72,7 +71,7 @@ def _stay(new_code: NewCode) -> int:
     """
     try:
         remark("greenroom console: Ctrl-C ends this command; the browser stays logged in")
-        print_at_enter(new_code)
+        _print_at_enter(new_code)
     except KeyboardInterrupt:
         pass
     except NoOwnerError:
@@ -142,8 +141,8 @@ async def _open(
     is_print_wanted: bool,  # noqa: FBT001 - a task's argument
 ) -> None:
     if new_code is not None:
-        print_code(new_code())
-        explain_codes()
+        _print_code(new_code())
+        _explain_codes()
     # Some browsers run in the terminal until they are closed.
     if (
         browser is None
@@ -153,7 +152,7 @@ async def _open(
         _print(url, is_wanted=is_print_wanted)
     remark("greenroom console: it ends at log-out, after half an hour without use, or with Ctrl-C")
     if new_code is not None:
-        await print_at_enter_while_serving(new_code)
+        await _print_at_enter_while_serving(new_code)
 
 
 def _find_browser() -> Browser | None:
@@ -175,3 +174,49 @@ def _print(url: str, *, is_wanted: bool) -> None:
         remark("greenroom console: no browser here can open a file of yours, so open this address:")
     say(url)
     remark("greenroom console: the link works once, within a minute, in any browser that reaches the server")
+
+
+def _has_terminal() -> bool:
+    """Return whether input and output are a terminal that this process may read from."""
+    streams = sys.stdin, sys.stdout
+    return all(stream is not None and stream.isatty() for stream in streams) and is_ours(sys.stdin.fileno())
+
+
+def _print_code(code: str) -> None:
+    """Print a code to standard output like the link, not to a log."""
+    say(f"Code: {code}")
+
+
+def _explain_codes() -> None:
+    """Print what codes are for."""
+    remark(
+        "greenroom console: type the code in the browser to make a key, export, or read as another agent; "
+        "it works once, within ten minutes, and Enter prints a new one"
+    )
+
+
+def _print_at_enter(new_code: NewCode) -> None:
+    """Print a code at each Enter, until the end of input."""
+    while _has_line(sys.stdin.fileno()):
+        _print_code(new_code())
+
+
+async def _print_at_enter_while_serving(new_code: NewCode) -> None:
+    """Print a code at each Enter, in a process that also serves."""
+    descriptor = sys.stdin.fileno()
+    while True:
+        await trio.lowlevel.wait_readable(descriptor)
+        if not is_ours(descriptor):  # reading in the background would stop this process
+            await trio.sleep(_BACKGROUND)
+        elif _has_line(descriptor):
+            _print_code(new_code())
+        else:
+            return
+
+
+def _has_line(descriptor: int) -> bool:
+    """Read a line; return whether there was one."""
+    try:
+        return bool(os.read(descriptor, _LINE))
+    except OSError:  # the terminal is gone
+        return False

@@ -43,7 +43,7 @@ from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.ops.cli.output import complain, remark, say
 from greenroom.transports.ops.cli.support.authentication import acting_principal
 from greenroom.transports.ops.cli.support.open_store import embedder_choice, open_store
-from greenroom.transports.ops.cli.support.progress_bar import show_progress
+from greenroom.transports.ops.cli.support.terminal import show_progress
 
 _NEEDS: Final = ("greenroom evaluate", "memory:read")
 MODES: Final[tuple[SearchMode, ...]] = ("semantic", "hybrid", "exact")

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Union
 
 import trio
 
@@ -25,12 +25,22 @@ from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.config.parsers import name
 from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.base.errors import InvalidValueError
-from greenroom.transports.ops.cli.commands.watch_source import SCHEME, SessionSource, WatchError
+from greenroom.transports.ops.cli.commands.watch_folder import (
+    SCHEME,
+    FolderSource,
+    WatchError,
+    open_folder_source,
+)
 from greenroom.transports.ops.cli.output import complain, remark, say
 from greenroom.transports.ops.cli.support.error_report import run_until_signal
 from greenroom.transports.ops.cli.support.terminal import paint, printable, shows_colours
 
+if TYPE_CHECKING:
+    from greenroom.transports.ops.cli.commands.watch_socket import SocketSource
+
 Message = dict[str, Any]
+_Source = Union[FolderSource, "SocketSource"]
+_Place = AbstractAsyncContextManager[_Source]
 
 _SENDERS: Final = ("green", "cyan", "blue", "magenta", "yellow")
 _VISIBILITIES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -55,13 +65,9 @@ def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
     return run_until_signal("watch", follow, exit_codes.OK)
 
 
-def _place(
-    session_id: str, url: str | None, settings: Settings
-) -> AbstractAsyncContextManager[SessionSource]:
+def _place(session_id: str, url: str | None, settings: Settings) -> _Place:
     """Return the source of the session."""
     if url is None:
-        from greenroom.transports.ops.cli.commands.watch_folder import open_folder_source  # noqa: PLC0415 - only one is needed
-
         return open_folder_source(session_id, settings)
     from greenroom.transports.ops.cli.commands.watch_socket import open_socket_source  # noqa: PLC0415 - the SDK takes a second
 
@@ -90,7 +96,7 @@ class _Session:
 
 async def _follow(
     session: _Session,
-    place: AbstractAsyncContextManager[SessionSource],
+    place: _Place,
     line: Callable[[Message], str],
 ) -> int:
     try:
@@ -105,7 +111,7 @@ async def _follow(
         return complain("watch", str(error), exit_codes.USAGE)
 
 
-async def _print_all(seen: SessionSource, session: _Session, line: Callable[[Message], str]) -> int:
+async def _print_all(seen: _Source, session: _Session, line: Callable[[Message], str]) -> int:
     while True:
         async with seen.changes() as next_change:
             while True:
@@ -130,9 +136,7 @@ def _introduce(session: _Session, read: dict[str, Any]) -> None:
     remark(f"greenroom watch: {session.uri} {printable(about['purpose'])!r} is {about['status']}; {which}")
 
 
-async def _new_messages(
-    seen: SessionSource, session: _Session, read: dict[str, Any]
-) -> AsyncIterator[Message]:
+async def _new_messages(seen: _Source, session: _Session, read: dict[str, Any]) -> AsyncIterator[Message]:
     """Yield the messages after the last one, oldest first, and update the state."""
     newest: list[Message] = read["messages"]
     if session.last is not None and read["has_more"] and newest[0]["message_id"] > session.last:
